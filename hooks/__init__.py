@@ -1,0 +1,1 @@
+"""The HTTP shell around `tapp`: Metacontroller's hook contract, settings, logs, metrics."""

@@ -1,0 +1,57 @@
+"""Every name that TApp shares with the cluster: labels, annotations, conditions, reasons.
+
+Labels and annotations are an interface: renaming one would restart pods or orphan claims.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+GROUP: Final = "apps.tkestack.io"
+API_VERSION: Final = "apps.tkestack.io/v1"
+KIND: Final = "TApp"
+
+# --- labels on pods -----------------------------------------------------------------------------
+TEMPLATE_HASH: Final = "tapp_template_hash_key"
+"""Revision of the whole template: metadata and spec (the old controller's label name)."""
+UNIQ_HASH: Final = "tapp_uniq_hash_key"
+"""Revision of the spec with the images of running containers blanked (the old label name)."""
+INSTANCE: Final = "tapp_instance_key"
+"""The instance's number; also on claims."""
+POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+"""The instance's number under the name that StatefulSet uses."""
+CONTROLLER_UID: Final = "controller-uid"
+"""Set by Metacontroller (`generateSelector: true`) on every child: the TApp's uid."""
+
+# --- annotations on pods ------------------------------------------------------------------------
+IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
+"""JSON: the last in-place update's target revision, and what each changed container ran before."""
+TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
+"""JSON: container name -> image as the template had it, before admission may have rewritten it."""
+LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
+"""Metacontroller's: what the hook returned when the object was last written."""
+
+
+class InstanceStatus(StrEnum):
+    """Values of `status.statuses` (design section 2)."""
+
+    NOT_CREATED = "NotCreated"
+    PENDING = "Pending"
+    RUNNING = "Running"
+    UPDATING = "Updating"
+    POD_FAILED = "PodFailed"
+    POD_SUCC = "PodSucc"
+    KILLING = "Killing"
+    KILLED = "Killed"
+    FAILED = "Failed"
+    SUCC = "Succ"
+    UNKNOWN = "Unknown"
+
+
+class AppStatus(StrEnum):
+    """Values of `status.appStatus` (design section 2)."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    FAILED = "Failed"
+    SUCC = "Succ"
+    KILLED = "Killed"
