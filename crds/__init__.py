@@ -1,0 +1,1 @@
+"""The CustomResourceDefinition of TApp and the generator that writes it."""

@@ -1,0 +1,167 @@
+"""The CRD's cross-field rules in CEL, each with a message that says what to do about it.
+
+A rule must never stand in the way of a TApp that already runs. Rules on a single field are
+skipped by the API server while that field stays as it is (validation ratcheting, Kubernetes 1.30
+and newer). Rules that look at more than one field compare with `oldSelf` themselves and refuse
+only what an update makes worse: a name that was dangling before may go on dangling.
+"""
+
+from typing import Any, Final
+
+Rule = dict[str, Any]
+
+
+def rule(expression: str, message: str, *, with_old: bool = False) -> Rule:
+    """One entry of `x-kubernetes-validations`; with_old: it reads the optional `oldSelf`."""
+    entry: Rule = {"rule": " ".join(expression.split()), "message": message}
+    if with_old:
+        entry["optionalOldSelf"] = True
+    return entry
+
+
+DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+BUDGET: Final = [
+    rule(
+        r"""type(self) == string ? string(self).matches('^0*(100|[1-9][0-9]?)%$')
+                                 : type(self) == int && int(self) >= 1""",
+        "must be a whole number from 1, or a percentage from 1% to 100%, such as 25%",
+    )
+]
+
+INSTANCE_IDS: Final = [
+    rule(
+        r"""self.all(id, id.matches('^(0|[1-9][0-9]*)$')
+                  || (oldSelf.hasValue() && id in oldSelf.value()))""",
+        'keys are instance numbers without leading zeros, such as "0" or "12"',
+        with_old=True,
+    )
+]
+
+CLAIM_NAMES: Final = [
+    rule(
+        f"""self.all(claim, has(claim.metadata) && has(claim.metadata.name)
+                  && claim.metadata.name.size() <= 63
+                  && claim.metadata.name.matches('{DNS_LABEL}'))""",
+        "each claim template needs a metadata.name that is a DNS label, because the volume in the "
+        "pod gets the same name: at most 63 lower-case letters, digits and '-'",
+    ),
+    rule(
+        """self.all(claim, !has(claim.metadata) || !has(claim.metadata.name)
+                  || self.exists_one(other, has(other.metadata) && has(other.metadata.name)
+                                     && other.metadata.name == claim.metadata.name))""",
+        "two claim templates have the same metadata.name; give each its own",
+    ),
+]
+
+SERVICE_NAME: Final = [
+    rule(
+        f"self == '' || (self.size() <= 63 && self.matches('{DNS_LABEL}'))",
+        "must be the name of a headless Service: at most 63 lower-case letters, digits and '-'",
+    )
+]
+
+
+# The helpers below write CEL about one version of the spec (`self`, or OLD). They spell out has()
+# where an optional (`.?`) would be shorter: the API server cannot bound the cost of what comes out
+# of `orValue`, and refuses such a rule.
+
+OLD: Final = "oldSelf.value()"
+
+
+def _in_pool(spec: str, name: str) -> str:
+    return f"(has({spec}.templatePool) && {name} in {spec}.templatePool)"
+
+
+def _has_default(spec: str) -> str:
+    """Whether the name `default` leads to a template that a pod can be made of."""
+    return f"""((has({spec}.template) && has({spec}.template.spec)
+                 && has({spec}.template.spec.containers)) || {_in_pool(spec, "'default'")})"""
+
+
+def _resolves(spec: str, name: str) -> str:
+    return f"""({name} == '' || ({name} == 'default' ? {_has_default(spec)}
+                                                     : {_in_pool(spec, name)}))"""
+
+
+def _default_name(spec: str) -> str:
+    return f"""(has({spec}.defaultTemplateName) && {spec}.defaultTemplateName != ''
+                ? {spec}.defaultTemplateName
+                : has({spec}.DefaultTemplateName) ? {spec}.DefaultTemplateName : '')"""
+
+
+def _rolling_name(spec: str) -> str:
+    return f"""(has({spec}.updateStrategy) && has({spec}.updateStrategy.template)
+                ? {spec}.updateStrategy.template : '')"""
+
+
+def _leads_to_pool(name: str, old_name: str) -> str:
+    """`name` is unset, `default` (which DEFAULT_EXISTS judges), in the pool, or dangling as before.
+
+    The list of one element gives the name a variable, which CEL has no other way to do.
+    """
+    return f"""[{name}].all(name, name in ['', 'default'] || {_in_pool("self", "name")}
+                  || (oldSelf.hasValue() && name == {old_name} && !{_in_pool(OLD, "name")}))"""
+
+
+def _lacks_default(spec: str) -> str:
+    """More instances than entries in `templates` need a default template, and there is none."""
+    return f"""({_default_name(spec)} in ['', 'default'] && !{_has_default(spec)}
+                && (has({spec}.replicas) ? {spec}.replicas : 1)
+                   > (has({spec}.templates) ? {spec}.templates.size() : 0))"""
+
+
+TEMPLATES_RESOLVE: Final = rule(
+    f"""!has(self.templates) || self.templates.all(id,
+            {_resolves("self", "self.templates[id]")}
+            || (oldSelf.hasValue() && has({OLD}.templates) && id in {OLD}.templates
+                && {OLD}.templates[id] == self.templates[id]
+                && !{_resolves(OLD, "self.templates[id]")}))""",
+    "spec.templates: every value must be a key of spec.templatePool, or 'default' for "
+    "spec.template; look for a mistyped name or a template that was removed while in use",
+    with_old=True,
+)
+
+DEFAULT_RESOLVES: Final = rule(
+    _leads_to_pool(_default_name("self"), _default_name(OLD)),
+    "spec.defaultTemplateName (or DefaultTemplateName) must be a key of spec.templatePool, or "
+    "'default' for spec.template",
+    with_old=True,
+)
+
+ROLLING_RESOLVES: Final = rule(
+    _leads_to_pool(_rolling_name("self"), _rolling_name(OLD)),
+    "spec.updateStrategy.template must be a key of spec.templatePool, or 'default' for "
+    "spec.template",
+    with_old=True,
+)
+
+DEFAULT_EXISTS: Final = rule(
+    f"!{_lacks_default('self')} || (oldSelf.hasValue() && {_lacks_default(OLD)})",
+    "the default template is missing: set spec.template with at least one container, or set "
+    "spec.defaultTemplateName to a key of spec.templatePool",
+    with_old=True,
+)
+
+TEMPLATES: Final = [TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS]
+
+
+def _fits_hostname(root: str) -> str:
+    """Whether every pod name, which a governing service makes a hostname, is a DNS label."""
+    replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
+    digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"
+    # The name never changes, so `self` does for the old object too.
+    return f"""(!has({root}.spec.serviceName) || {root}.spec.serviceName == ''
+                || (!self.metadata.name.contains('.')
+                    && self.metadata.name.size() + 1 + {digits} <= 63))"""
+
+
+POD_HOSTNAMES: Final = [
+    rule(
+        f"{_fits_hostname('self')} || (oldSelf.hasValue() && !{_fits_hostname(OLD)})",
+        "with spec.serviceName each pod's name (metadata.name-NUMBER) is its hostname, so "
+        "metadata.name must not contain '.', and the longest pod name must fit 63 characters: "
+        "use a shorter metadata.name or leave out spec.serviceName",
+        with_old=True,
+    )
+]

@@ -1,0 +1,312 @@
+"""TApp's CustomResourceDefinition, put together from its own fields and Kubernetes' schemas."""
+
+from typing import Any, Final
+
+from crds import rules
+from crds.kubernetes_schema import CORE, META, Schema, structural
+
+MAX_REPLICAS: Final = 50_000
+MAX_TEMPLATES: Final = 5_000
+MAX_POOL: Final = 1_000
+MAX_CLAIMS: Final = 100
+# The three above bound what a CEL rule may cost. Far more would not fit etcd's object size anyway.
+MAX_NAME: Final = 253
+
+
+def _text(description: str, **more: Any) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def _flag(description: str) -> Schema:
+    return {"type": "boolean", "description": description}
+
+
+def _count(description: str, **more: Any) -> Schema:
+    return {"type": "integer", "format": "int32", "description": description, "minimum": 0, **more}
+
+
+def _object(description: str, properties: dict[str, Schema], **more: Any) -> Schema:
+    return {"type": "object", "description": description, "properties": properties, **more}
+
+
+def _map(description: str, values: Schema, **more: Any) -> Schema:
+    return {
+        "type": "object", "description": description, "additionalProperties": values, **more
+    }  # fmt: skip
+
+
+def _budget(description: str) -> Schema:
+    return {
+        "x-kubernetes-int-or-string": True,
+        "description": description,
+        "maxLength": 16,
+        "x-kubernetes-validations": rules.BUDGET,
+    }
+
+
+def _retention(description: str) -> Schema:
+    return _text(description, enum=["Retain", "Delete"])
+
+
+def _update_strategy() -> Schema:
+    return _object(
+        "How a changed template reaches the instances that run it.",
+        {
+            "template": _text(
+                "Name of the rolling template. The instances that run it are updated within "
+                "updateStrategy.maxUnavailable, all others within forceUpdate.maxUnavailable. "
+                "Unset: the default template.",
+                maxLength=MAX_NAME,
+            ),
+            "maxUnavailable": _budget(
+                "How many instances of the rolling template may be unavailable during an update: "
+                "a number, or a percentage of the instances that should run, rounded up. "
+                "Unset: 1."
+            ),
+            "forceUpdate": _object(
+                "Updates of instances whose template is not the rolling template.",
+                {
+                    "maxUnavailable": _budget(
+                        "How many instances may be unavailable during an update of these: a "
+                        "number, or a percentage of the instances that should run, rounded up. "
+                        "Unset: 100%."
+                    )
+                },
+            ),
+            "paused": _flag(
+                "Stops updates. Instances are still created, deleted, killed and started."
+            ),
+        },
+    )
+
+
+def _claim_template() -> Schema:
+    claim = structural(CORE + "PersistentVolumeClaim")
+    # The rules compare names, and a rule's worst case must be bounded.
+    claim["properties"]["metadata"]["properties"]["name"]["maxLength"] = MAX_NAME
+    return claim
+
+
+def _spec() -> Schema:
+    return _object(
+        "What should run: numbered instances, each with its own template and status.",
+        {
+            "replicas": _count(
+                "Number of instances; they are numbered from 0 to replicas-1.",
+                default=1,
+                maximum=MAX_REPLICAS,
+            ),
+            "selector": structural(META + "LabelSelector")
+            | {
+                "description": "Accepted and kept, for manifests that set it. Pods are selected by "
+                "the label controller-uid, so it is not needed."
+            },
+            "template": structural(CORE + "PodTemplateSpec")
+            | {"description": "The pod template named 'default'."},
+            "templatePool": _map(
+                "Further pod templates by name. Their fields are those of spec.template.",
+                structural(CORE + "PodTemplateSpec", described=False),
+                maxProperties=MAX_POOL,
+            ),
+            "templates": _map(
+                "Instance number -> name of the template it runs: a key of templatePool, or "
+                "'default'. Instances not listed run the default template.",
+                {"type": "string", "maxLength": MAX_NAME},
+                maxProperties=MAX_TEMPLATES,
+                **{"x-kubernetes-validations": rules.INSTANCE_IDS},
+            ),
+            "defaultTemplateName": _text(
+                "Name of the template that instances not listed in templates run: a key of "
+                "templatePool, or 'default', which is also meant when unset.",
+                maxLength=MAX_NAME,
+            ),
+            "DefaultTemplateName": _text(
+                "The spelling of defaultTemplateName in older manifests; defaultTemplateName wins.",
+                maxLength=MAX_NAME,
+            ),
+            "statuses": _map(
+                "Instance number -> wanted status. Killed stops the instance: its pod goes, its "
+                "claims stay. Removing the entry starts it again. Other values change nothing.",
+                {"type": "string", "maxLength": MAX_NAME},
+                maxProperties=MAX_TEMPLATES,
+                **{"x-kubernetes-validations": rules.INSTANCE_IDS},
+            ),
+            "updateStrategy": _update_strategy(),
+            "forceDeletePod": _flag(
+                "Delete pods by force that hang in Terminating on a node that is lost."
+            ),
+            "autoDeleteUnusedTemplate": _flag(
+                "Remove entries of templatePool that nothing refers to. Needs the admission "
+                "policy of the same name; without it, unused names are reported in the status."
+            ),
+            "neverMigrate": _flag("Never replace a pod that has completed."),
+            "volumeClaimTemplates": {
+                "type": "array",
+                "description": "Claims that each instance gets, named CLAIM-TAPP-NUMBER and "
+                "mounted as a volume under the claim template's name. A claim takes precedence "
+                "over a volume of the same name in the template.",
+                "items": _claim_template(),
+                "maxItems": MAX_CLAIMS,
+                "x-kubernetes-list-type": "atomic",
+                "x-kubernetes-validations": rules.CLAIM_NAMES,
+            },
+            "serviceName": _text(
+                "Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME.",
+                maxLength=MAX_NAME,
+                **{"x-kubernetes-validations": rules.SERVICE_NAME},
+            ),
+            "minReadySeconds": _count(
+                "How long a pod must have been Ready before it counts as available. Unset: 0."
+            ),
+            "persistentVolumeClaimRetentionPolicy": _object(
+                "What happens to claims that are no longer needed.",
+                {
+                    "whenDeleted": _retention("When the TApp is deleted. Unset: Retain."),
+                    "whenScaled": _retention("When replicas shrinks below it. Unset: Retain."),
+                },
+            ),
+        },
+        **{"x-kubernetes-validations": rules.TEMPLATES},
+    )
+
+
+def _conditions() -> Schema:
+    return {
+        "type": "array",
+        "description": "The latest observations: Available, Progressing, Degraded, and one for "
+        "each situation that needs attention.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"],
+        "items": _object(
+            "One observation.",
+            {
+                "type": _text("What is observed."),
+                "status": _text("True, False or Unknown.", enum=["True", "False", "Unknown"]),
+                "reason": _text("The cause, in one CamelCase word."),
+                "message": _text("The details, for people."),
+                "lastTransitionTime": _text("When status last changed.", format="date-time"),
+                "observedGeneration": {
+                    "type": "integer",
+                    "format": "int64",
+                    "description": "The metadata.generation that the observation is about.",
+                },
+            },
+            required=["type", "status"],
+        ),
+    }
+
+
+def _status() -> Schema:
+    # No enums and no unknown fields: the hook writes it, and a refused or pruned status would be
+    # written anew at every sync.
+    return _object(
+        "What was observed when the TApp was last looked at.",
+        {
+            "observedGeneration": {
+                "type": "integer",
+                "format": "int64",
+                "description": "The metadata.generation that this status is about.",
+            },
+            "replicas": _count("Number of pods that exist."),
+            "readyReplicas": _count("Number of pods that are Ready."),
+            "updatedReplicas": _count("Number of pods that run their template's latest revision."),
+            "availableReplicas": _count("Number of pods that are Ready for minReadySeconds."),
+            "scaleLabelSelector": _text("Selects the pods, for a HorizontalPodAutoscaler."),
+            "appStatus": _text("Pending, Running, Failed, Succ or Killed."),
+            "statuses": _map(
+                "Instance number -> NotCreated, Pending, Running, Updating, PodFailed, PodSucc, "
+                "Killing, Killed, Failed, Succ or Unknown.",
+                {"type": "string"},
+            ),
+            "templates": _map(
+                "Template name -> counts of the pods that run it.",
+                _object(
+                    "Counts of pods.",
+                    {
+                        "replicas": _count("Number of pods that exist."),
+                        "readyReplicas": _count("Number of pods that are Ready."),
+                        "updatedReplicas": _count("Number of pods at the latest revision."),
+                    },
+                ),
+            ),
+            "conditions": _conditions(),
+        },
+    )
+
+
+def _column(name: str, kind: str, path: str, description: str, priority: int = 0) -> Schema:
+    column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return column | ({"priority": priority} if priority else {})
+
+
+COLUMNS: Final = [
+    _column("Desired", "integer", ".spec.replicas", "Instances wanted"),
+    _column("Ready", "integer", ".status.readyReplicas", "Pods that are Ready"),
+    _column("Updated", "integer", ".status.updatedReplicas", "Pods at the latest revision"),
+    _column("Available", "integer", ".status.availableReplicas", "Pods that are available", 1),
+    _column("Status", "string", ".status.appStatus", "Status of the whole app"),
+    _column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+]
+
+
+def custom_resource_definition() -> dict[str, Any]:
+    """The whole CustomResourceDefinition."""
+    root = _object(
+        "TApp runs numbered instances, each of which may have its own pod template, and may be "
+        "stopped, started and updated alone.",
+        {
+            "apiVersion": _text("Version of this API: apps.tkestack.io/v1."),
+            "kind": _text("TApp."),
+            # The limit is the API server's own; stated, it bounds the cost of the root's rule.
+            "metadata": {
+                "type": "object",
+                "properties": {"name": {"type": "string", "maxLength": MAX_NAME}},
+            },
+            "spec": _spec(),
+            "status": _status(),
+        },
+        required=["spec"],
+        **{"x-kubernetes-validations": rules.POD_HOSTNAMES},
+    )
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "tapps.apps.tkestack.io",
+            "labels": {"app.kubernetes.io/part-of": "tapp"},
+        },
+        "spec": {
+            "group": "apps.tkestack.io",
+            "scope": "Namespaced",
+            # The old controller's CRD leaves `true` behind in clusters it was installed in, and
+            # what an apply does not name it does not change.
+            "preserveUnknownFields": False,
+            "names": {
+                "kind": "TApp",
+                "listKind": "TAppList",
+                "plural": "tapps",
+                "singular": "tapp",
+                "shortNames": ["ta"],
+                "categories": ["all"],
+            },
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "additionalPrinterColumns": COLUMNS,
+                    "subresources": {
+                        "status": {},
+                        "scale": {
+                            "specReplicasPath": ".spec.replicas",
+                            "statusReplicasPath": ".status.replicas",
+                            "labelSelectorPath": ".status.scaleLabelSelector",
+                        },
+                    },
+                    "schema": {"openAPIV3Schema": root},
+                }
+            ],
+        },
+    }
+
+
