@@ -1,0 +1,204 @@
+"""The Flask application: routes, the body's way in and out, and which error is which status code.
+
+Metacontroller deletes what an answer leaves out, so an error is never a 200: bad requests are 4xx
+with the path of what is wrong, everything unexpected is a 500 without a traceback in the body.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from hooks import metrics
+from hooks.auth import Tokens
+from hooks.customize import customize
+from hooks.explain import counts, explain
+from hooks.finalize import finalize
+from hooks.logs import LOGGER, configure
+from hooks.settings import Settings
+from hooks.sync import sync
+from hooks.version import VERSION
+from hooks.wire import Request, WireError, customize_parent, encode
+from tapp.children import NamespaceMissingError
+from tapp.plan import plan
+
+JSON = "application/json"
+
+
+class RefusedError(Exception):
+    """A request that gets an error answer: a status code and what the caller should know."""
+
+    def __init__(self, code: int, message: str, path: str = "") -> None:
+        """`path` is where in the request's document the trouble is."""
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.path = path
+
+
+def create_app(settings: Settings | None = None, clock: Callable[[], float] = time.time) -> Flask:
+    """The WSGI application.
+
+    Args:
+        settings: the settings; read from the environment where None.
+        clock: seconds since the epoch.
+
+    Raises:
+        pydantic.ValidationError: a setting is wrong.
+        TokenFileError: the token file is missing or empty.
+    """
+    settings = settings or Settings()
+    configure(settings.log_level)
+    tokens = Tokens(settings.auth_token_file) if settings.auth_token_file else None
+    options = settings.options
+    app = Flask("tapp-hooks", static_folder=None)
+
+    def on_sync(body: bytes) -> bytes:
+        answer, decided = sync(Request(body), options, clock())
+        _log_plan(decided)
+        return encode(answer)
+
+    def on_finalize(body: bytes) -> bytes:
+        asked = Request(body)
+        answer, decided = finalize(asked)
+        meta = asked.parent.metadata
+        fields = {
+            "hook": "finalize",
+            "parent": f"{meta.namespace}/{meta.name}",
+            "pods": len(asked.pods),
+            "claims": len(asked.claims),
+            "finalized": decided.finalized,
+        }
+        LOGGER.info("finalize", extra={"fields": fields})
+        return encode(answer)
+
+    def on_customize(body: bytes) -> bytes:
+        return encode(customize(customize_parent(body)))
+
+    def on_plan(body: bytes) -> bytes:
+        return encode(explain(plan(Request(body).world, options, clock())))
+
+    def hook(name: str, answer: Callable[[bytes], bytes]) -> None:
+        def view() -> Response:
+            started = time.perf_counter()
+            if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
+                raise RefusedError(401, "the Authorization header carries no valid bearer token")
+            response = Response(answer(_read_body(settings.max_body_bytes)), mimetype=JSON)
+            metrics.SECONDS.labels(name).observe(time.perf_counter() - started)
+            return response
+
+        app.add_url_rule(f"/{name}", name, view, methods=["POST"])
+
+    hook("sync", on_sync)
+    hook("finalize", on_finalize)
+    hook("customize", on_customize)
+    hook("plan", on_plan)
+
+    @app.get("/healthz")
+    @app.get("/readyz", endpoint="readyz")
+    def healthz() -> Response:
+        return Response(b'{"status":"ok"}', mimetype=JSON)
+
+    @app.get("/version")
+    def version() -> Response:
+        return Response(encode(_versions()), mimetype=JSON)
+
+    @app.get("/metrics")
+    def exposition() -> Response:
+        return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE_LATEST)
+
+    @app.after_request
+    def count(response: Response) -> Response:
+        metrics.REQUESTS.labels(request.endpoint or "none", response.status_code).inc()
+        return response
+
+    app.register_error_handler(WireError, _bad_request)
+    app.register_error_handler(RefusedError, _refused)
+    app.register_error_handler(NamespaceMissingError, _namespace_missing)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _bug)
+    return app
+
+
+def _read_body(limit: int) -> bytes:
+    """The request's body.
+
+    The limit is checked here: Flask's MAX_CONTENT_LENGTH would copy the body once more.
+    """
+    if request.mimetype not in (JSON, ""):
+        raise RefusedError(415, f"send the request as Content-Type: {JSON}, not {request.mimetype}")
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise RefusedError(415, "send the request without Content-Encoding")
+    too_large = RefusedError(413, f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)")
+    length = request.content_length
+    if length is not None:
+        if length > limit:
+            raise too_large
+        return request.get_data(cache=False)
+    body: bytes = request.environ["wsgi.input"].read(limit + 1) if _is_chunked() else b""
+    if len(body) > limit:
+        raise too_large
+    return body
+
+
+def _is_chunked() -> bool:
+    return bool(request.environ.get("wsgi.input_terminated"))
+
+
+def _versions() -> dict[str, Any]:
+    libraries = ("flask", "gunicorn", "msgspec", "pydantic")
+    return {"version": VERSION, "libraries": {name: metadata.version(name) for name in libraries}}
+
+
+def _log_plan(decided: Any) -> None:
+    meta = decided.world.tapp.metadata
+    fields = {
+        "hook": "sync",
+        "parent": f"{meta.namespace}/{meta.name}",
+        "generation": meta.generation,
+        **counts(decided),
+    }
+    LOGGER.info("sync", extra={"fields": fields})
+    for action, number in fields["actions"].items():
+        if action != "Keep":
+            metrics.ACTIONS.labels(action).inc(number)
+
+
+def _error(code: int, message: str, **more: str) -> Response:
+    body = {"error": message, **{key: value for key, value in more.items() if value}}
+    return Response(encode(body), status=code, mimetype=JSON)
+
+
+def _bad_request(error: WireError) -> Response:
+    LOGGER.warning("bad request", extra={"fields": {"path": error.path, "error": error.message}})
+    return _error(400, error.message[:500], path=error.path[:500])
+
+
+def _refused(error: RefusedError) -> Response:
+    response = _error(error.code, error.message, path=error.path)
+    if error.code == 401:  # noqa: PLR2004 - an HTTP status code
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+def _namespace_missing(error: NamespaceMissingError) -> Response:
+    LOGGER.warning("no answer", extra={"fields": {"error": str(error)}})
+    return _error(503, str(error))
+
+
+def _http_error(error: HTTPException) -> Response:
+    response = _error(error.code or 500, error.description or error.name)
+    if error.code == 405:  # noqa: PLR2004 - an HTTP status code
+        allowed = getattr(error, "valid_methods", None) or []
+        response.headers["Allow"] = ", ".join(sorted(allowed))
+    return response
+
+
+def _bug(error: Exception) -> Response:
+    request_id = secrets.token_hex(8)
+    LOGGER.error("internal error", exc_info=error, extra={"fields": {"requestId": request_id}})
+    return _error(500, "internal error; the log has more under this id", requestId=request_id)

@@ -1,0 +1,19 @@
+"""The customize hook: which other objects a sync needs to see."""
+
+from typing import Any
+
+from tapp.model import TApp
+
+
+def customize(tapp: TApp) -> dict[str, Any]:
+    """Asks for the TApp's Namespace where claims need it as their second owner.
+
+    Metacontroller caches the answer for a generation of the parent.
+    """
+    if not tapp.spec.volume_claim_templates:
+        return {"relatedResources": []}
+    return {
+        "relatedResources": [
+            {"apiVersion": "v1", "resource": "namespaces", "names": [tapp.metadata.namespace]}
+        ]
+    }

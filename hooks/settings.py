@@ -1,0 +1,51 @@
+"""Settings from the environment, read and checked once at start."""
+
+from pathlib import Path
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tapp.plan import Options
+
+
+class Settings(BaseSettings):
+    """Every setting, its environment variable (`TAPP_` + the name in capitals) and its default."""
+
+    model_config = SettingsConfigDict(env_prefix="TAPP_", frozen=True)
+
+    delete_pod_after_app_finish: bool = Field(
+        default=True,
+        description="Keep finished pods until the whole app has finished; false removes each one "
+        "as soon as its end is recorded in the status.",
+    )
+    toleration_seconds: int = Field(
+        default=300,
+        ge=0,
+        description="The API server's --default-not-ready-toleration-seconds, if it is not 300.",
+    )
+    max_body_bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=1024,
+        description="A larger request is refused with 413; 10,000 pods need about 84 MB.",
+    )
+    auth_token_file: Path | None = Field(
+        default=None,
+        description="File with the accepted bearer tokens, one a line; read anew when it changes.",
+    )
+    log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        level = value.upper()
+        if level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+            raise ValueError("must be DEBUG, INFO, WARNING or ERROR")
+        return level
+
+    @property
+    def options(self) -> Options:
+        """The part that the decisions depend on."""
+        return Options(
+            delete_pod_after_app_finish=self.delete_pod_after_app_finish,
+            toleration_seconds=self.toleration_seconds,
+        )

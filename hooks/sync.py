@@ -1,0 +1,33 @@
+"""The sync hook: what is there -> what should be there."""
+
+from typing import Any
+
+from hooks.wire import Request
+from tapp.children import desired_children
+from tapp.plan import Options, Plan, plan
+from tapp.status import summarize
+
+
+def sync(request: Request, options: Options, now: float) -> tuple[dict[str, Any], Plan]:
+    """Answers a sync call.
+
+    Args:
+        request: what Metacontroller observed.
+        options: the operator's choices.
+        now: seconds since the epoch.
+
+    Returns:
+        The answer (`status`, `children`, `resyncAfterSeconds` where due) and the plan behind it.
+
+    Raises:
+        WireError: the spec cannot be read; nothing is changed then.
+        NamespaceMissingError: see `desired_children`.
+    """
+    decided = plan(request.world, options, now)
+    answer: dict[str, Any] = {
+        "status": summarize(decided),
+        "children": desired_children(decided, options),
+    }
+    if decided.recheck is not None:
+        answer["resyncAfterSeconds"] = decided.recheck
+    return answer, decided

@@ -1,0 +1,302 @@
+"""Metacontroller's documents: request bytes to a `World`, an answer to bytes.
+
+Hook protocol v1 and v2 differ only in the keys of the children, which are not read: names come from
+the objects. Source: Metacontroller pkg/controller/composite/api, facts section 1.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+from pydantic import BaseModel, ValidationError
+
+from tapp.claims import instance_number
+from tapp.model import ClaimPolicy, Parent, TApp
+from tapp.objects import ClaimObject, PodMeta, PodObject, PodStatus
+from tapp.observe import Pod, observe_pod
+from tapp.plan import World
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+PODS = "Pod.v1"
+CLAIMS = "PersistentVolumeClaim.v1"
+
+
+class WireError(ValueError):
+    """A request that is not one of Metacontroller's.
+
+    Attributes:
+        path: where in the document, for example `parent.metadata.uid`.
+        message: what is wrong there, and what to do.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        """Both parts go to the caller."""
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+class _TypedChildren(msgspec.Struct, frozen=True):
+    pods: dict[str, PodObject] = msgspec.field(name=PODS, default_factory=dict)
+    claims: dict[str, ClaimObject] = msgspec.field(name=CLAIMS, default_factory=dict)
+
+
+class _RawChildren(msgspec.Struct, frozen=True):
+    pods: dict[str, Raw] = msgspec.field(name=PODS, default_factory=dict)
+    claims: dict[str, Raw] = msgspec.field(name=CLAIMS, default_factory=dict)
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str
+    uid: str | None = None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Meta
+
+
+class _Request(msgspec.Struct, frozen=True):
+    parent: dict[str, Any]
+    children: Raw
+    related: dict[str, dict[str, Raw]] | None = None
+
+
+class _CustomizeRequest(msgspec.Struct, frozen=True):
+    parent: dict[str, Any]
+
+
+_decode_request = msgspec.json.Decoder(_Request).decode
+_decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
+_decode_kinds = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_children = msgspec.json.Decoder(_TypedChildren).decode
+_decode_raw_children = msgspec.json.Decoder(_RawChildren).decode
+_decode_pod = msgspec.json.Decoder(PodObject).decode
+_decode_claim = msgspec.json.Decoder(ClaimObject).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+class Request:
+    """A sync or finalize request, checked: identity is there, and every child has a name.
+
+    Attributes:
+        parent: who asks.
+        document: the parent as it came.
+        pods: all pods, by name.
+        claims: all claims, by name.
+        namespace_uid: uid of the parent's Namespace, None where the request shows none.
+    """
+
+    def __init__(self, body: bytes) -> None:
+        """Reads a request.
+
+        Raises:
+            WireError: it is not one, with the path of what is wrong.
+        """
+        request = _decoded(_decode_request, body, "")
+        self.document = request.parent
+        self.parent = _validated(Parent, request.parent)
+        pods, claims, odd = _children(request.children)
+        namespace = self.parent.metadata.namespace
+        self.pods: dict[str, Pod] = {}
+        for key, pod in pods.items():
+            name = pod.metadata.name
+            path = f"children[{PODS!r}][{key!r}]"
+            _check_child(path, name, pod.metadata.namespace, namespace, self.pods)
+            try:
+                observed = observe_pod(pod)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                raise WireError(path, f"is not readable JSON: {error}") from None
+            observed.odd = odd.get(key, "")
+            self.pods[name] = observed
+        self.claims: dict[str, ClaimObject] = {}
+        for key, claim in claims.items():
+            name = claim.metadata.name
+            path = f"children[{CLAIMS!r}][{key!r}]"
+            _check_child(path, name, claim.metadata.namespace, namespace, self.claims)
+            self.claims[name] = claim
+        self.namespace_uid = _namespace_uid(request.related, namespace)
+
+    @property
+    def tapp(self) -> TApp:
+        """The parent with its spec.
+
+        Raises:
+            WireError: the spec has a field of a wrong type or value.
+        """
+        return _validated(TApp, self.document)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
+        status = self.document.get("status")
+        kept = status if isinstance(status, dict) else {}
+        return {key: value for key, value in kept.items() if key != "observedGeneration"}
+
+    @property
+    def claim_policy(self) -> ClaimPolicy:
+        """The claims' retention, whatever else the spec holds; `Retain` where it cannot be read."""
+        try:
+            return ClaimPolicy.model_validate(self.document.get("spec") or {})
+        except ValidationError:
+            return ClaimPolicy()
+
+    @property
+    def world(self) -> World:
+        """What the decisions look at.
+
+        Raises:
+            WireError: as `tapp`.
+        """
+        tapp = self.tapp
+        prefix = f"{tapp.metadata.name}-"
+        pods: dict[int, Pod] = {}
+        foreign = []
+        for name in sorted(self.pods):
+            number = instance_number(name, prefix)
+            if number is None:
+                foreign.append(self.pods[name])
+            else:
+                pods[number] = self.pods[name]
+        return World(tapp, pods, foreign, self.claims, self.namespace_uid)
+
+
+def customize_parent(body: bytes) -> TApp:
+    """The parent of a customize request.
+
+    Raises:
+        WireError: it is not one.
+    """
+    return _validated(TApp, _decoded(_decode_customize, body, "").parent)
+
+
+def encode(answer: Mapping[str, Any]) -> bytes:
+    """An answer as bytes: compact, keys in the order given."""
+    return msgspec.json.encode(answer)
+
+
+def _children(
+    raw: Raw,
+) -> tuple[dict[str, PodObject], dict[str, ClaimObject], dict[str, str]]:
+    """All pods and claims by key, and what is odd about a pod that could be read only in part."""
+    for kind, objects in _decoded(_decode_kinds, raw, "children").items():
+        if kind not in (PODS, CLAIMS) and bytes(objects).strip() not in (b"{}", b"null"):
+            raise WireError(
+                f"children[{kind!r}]",
+                "this hook manages only pods and claims, and would delete these; "
+                "remove the kind from the CompositeController's childResources",
+            )
+    try:
+        children = _decode_children(raw)
+    except msgspec.ValidationError:
+        return _children_one_by_one(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError("children", f"is not readable JSON: {error}") from None
+    return children.pods, children.claims, {}
+
+
+def _children_one_by_one(
+    raw: Raw,
+) -> tuple[dict[str, PodObject], dict[str, ClaimObject], dict[str, str]]:
+    """The slow way: one odd pod must not fail its siblings, unless it has no name."""
+    children = _decoded(_decode_raw_children, raw, "children")
+    pods, odd = {}, {}
+    for key, item in children.pods.items():
+        try:
+            pods[key] = _decode_pod(item)
+        except msgspec.ValidationError as error:
+            pods[key] = _salvaged(item, f"children[{PODS!r}][{key!r}]")
+            odd[key] = str(error)
+    claims = {
+        key: _decoded(_decode_claim, item, f"children[{CLAIMS!r}][{key!r}]")
+        for key, item in children.claims.items()
+    }
+    return pods, claims, odd
+
+
+class _Skeleton(msgspec.Struct, frozen=True):
+    metadata: dict[str, Raw]
+    spec: Raw = Raw(b"null")
+    status: Raw = Raw(b"null")
+
+
+_decode_skeleton = msgspec.json.Decoder(_Skeleton).decode
+_decode_name = msgspec.json.Decoder(str).decode
+_decode_status = msgspec.json.Decoder(PodStatus | None).decode
+
+
+def _salvaged(raw: Raw, path: str) -> PodObject:
+    """A pod of unexpected shape, as far as it can be read; its name is a must."""
+    skeleton = _decoded(_decode_skeleton, raw, path)
+    metadata = skeleton.metadata
+    if "name" not in metadata:
+        raise WireError(f"{path}.metadata.name", "is missing")
+    name = _decoded(_decode_name, metadata["name"], f"{path}.metadata.name")
+    namespace = metadata.get("namespace")
+    deleted = metadata.get("deletionTimestamp")
+    try:
+        status = _decode_status(skeleton.status)
+    except msgspec.ValidationError:
+        status = None
+    return PodObject(
+        PodMeta(
+            name=name,
+            namespace=_decoded(_decode_name, namespace, f"{path}.metadata.namespace")
+            if namespace is not None and bytes(namespace) != b"null"
+            else None,
+            deletion_timestamp=None if deleted is None or bytes(deleted) == b"null" else "?",
+            labels=metadata.get("labels", Raw(b"null")),
+            annotations=metadata.get("annotations", Raw(b"null")),
+        ),
+        skeleton.spec,
+        status,
+    )
+
+
+def _check_child(
+    path: str, name: str, namespace: str | None, expected: str, seen: Mapping[str, Any]
+) -> None:
+    if not name:
+        raise WireError(f"{path}.metadata.name", "is empty")
+    if name in seen:
+        raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")
+    if namespace is not None and namespace != expected:
+        raise WireError(
+            f"{path}.metadata.namespace", f"is {namespace!r}, but the parent is in {expected!r}"
+        )
+
+
+def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:
+    for key, raw in ((related or {}).get("Namespace.v1") or {}).items():
+        found = _decoded(_decode_named, raw, f"related['Namespace.v1'][{key!r}]")
+        if found.metadata.name == name:
+            return found.metadata.uid
+    return None
+
+
+def _validated(model: type[M], document: Mapping[str, Any]) -> M:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = "".join(
+            f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+        )
+        raise WireError(f"parent{path}", first["msg"]) from None
+    except RecursionError:
+        raise WireError("parent", "is nested too deeply") from None
+
+
+def _decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
+    """Decodes, and turns every way in which that can fail into one error with a path."""
+    try:
+        return decode(raw)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        raise WireError((path + where.rstrip("`")).lstrip("."), what) from None
+    except RecursionError:
+        raise WireError(path, "is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not JSON: {error}") from None

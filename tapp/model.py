@@ -1,0 +1,170 @@
+"""The TApp as its author wrote it: a typed view of the parent object.
+
+Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped on the way
+(the old controller's bug B15). What each field means is design section 2.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+Mapping = dict[str, Any]
+Retention = Literal["Retain", "Delete"]
+
+DEFAULT_TEMPLATE = "default"
+MAX_REPLICAS = 50_000
+"""Above this one answer no longer fits Metacontroller's and etcd's limits."""
+
+
+class Value(BaseModel):
+    """Base of all models: immutable, strict about types, silent about fields it does not know.
+
+    A JSON null is an absent field, as in Go's decoder.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        if isinstance(value, dict) and None in value.values():
+            return {key: item for key, item in value.items() if item is not None}
+        return value
+
+
+class ForceUpdate(Value):
+    """`spec.updateStrategy.forceUpdate`: the budget of instances off the rolling template."""
+
+    max_unavailable: int | str = "100%"
+
+
+class UpdateStrategy(Value):
+    """`spec.updateStrategy`."""
+
+    template: str = ""
+    max_unavailable: int | str = 1
+    force_update: ForceUpdate = ForceUpdate()
+    paused: bool = False
+
+
+class RetentionPolicy(Value):
+    """`spec.persistentVolumeClaimRetentionPolicy`, as in StatefulSet."""
+
+    when_deleted: Retention = "Retain"
+    when_scaled: Retention = "Retain"
+
+
+class TAppSpec(Value):
+    """`spec`: design section 2, field by field."""
+
+    replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS)
+    selector: Mapping | None = None
+    template: Mapping | None = None
+    template_pool: dict[str, Mapping] = {}
+    templates: dict[str, str] = {}
+    default_template_name: str = ""
+    default_template_name_old: str = Field(default="", alias="DefaultTemplateName")
+    statuses: dict[str, str] = {}
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    force_delete_pod: bool = False
+    auto_delete_unused_template: bool = False
+    never_migrate: bool = False
+    volume_claim_templates: list[Mapping] = []
+    service_name: str = ""
+    min_ready_seconds: int = Field(default=0, ge=0)
+    persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+
+    @property
+    def default_name(self) -> str:
+        """The name of the default template: the lower-case spelling wins."""
+        return self.default_template_name or self.default_template_name_old or DEFAULT_TEMPLATE
+
+    @property
+    def rolling_name(self) -> str:
+        """The name of the rolling template, computed anew at each sync (bug B4)."""
+        return self.update_strategy.template or self.default_name
+
+    def template_name(self, instance: int) -> str:
+        """The name of the template that `instance` runs."""
+        return self.templates.get(str(instance)) or self.default_name
+
+    def find_template(self, name: str) -> Mapping | None:
+        """The body of the template called `name`, or None where there is no such template.
+
+        `default` is `spec.template`; the pool's entry of that name serves where it is missing.
+        """
+        if name == DEFAULT_TEMPLATE and self.template:
+            return self.template
+        return self.template_pool.get(name)
+
+    def unused_templates(self) -> list[str]:
+        """Names in the pool that nothing refers to, sorted (`autoDeleteUnusedTemplate`)."""
+        used = {
+            *self.templates.values(),
+            self.default_template_name,
+            self.default_template_name_old,
+            self.default_name,
+            self.update_strategy.template,
+        }
+        return sorted(set(self.template_pool) - used)
+
+
+class ObservedCondition(Value):
+    """One entry of `status.conditions` as it was last written."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class ObservedStatus(Value):
+    """What of `status` is read back: the memory of finished instances, and condition times."""
+
+    observed_generation: int | None = None
+    statuses: dict[str, str] = {}
+    conditions: list[ObservedCondition] = []
+
+
+class ManagedFields(Value):
+    """One entry of `metadata.managedFields`: only the time of the write is read."""
+
+    time: str = ""
+
+
+class ParentMeta(Value):
+    """The parent's `metadata`: identity is required, the rest is optional."""
+
+    name: str = Field(min_length=1)
+    namespace: str = Field(min_length=1)
+    uid: str = Field(min_length=1)
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    finalizers: list[str] = []
+    managed_fields: list[ManagedFields] = []
+
+
+class Parent(Value):
+    """Who the parent is, without a look at its spec: enough for finalize."""
+
+    api_version: str = Field(pattern=r"^apps\.tkestack\.io/")
+    kind: Literal["TApp"]
+    metadata: ParentMeta
+    status: ObservedStatus = ObservedStatus()
+
+
+class TApp(Parent):
+    """The whole parent."""
+
+    spec: TAppSpec
+
+
+class ClaimPolicy(Value):
+    """The part of a spec that finalize reads; it stands although the rest may be invalid."""
+
+    persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()

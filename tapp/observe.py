@@ -1,0 +1,274 @@
+"""What is there: pods as values that the rules can ask questions of.
+
+A pod is split in two. Its `Appearance` is what it was told to be (labels, annotations, spec); the
+rest is how it does (phase, readiness, containers). This module is the only reader of pod JSON.
+"""
+
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from tapp import objects
+from tapp.objects import ContainerStatus, InPlaceRecord, PodObject, RanImage
+from tapp.project import duplicate_merge_keys, project
+from tapp.vocabulary import (
+    IN_PLACE_UPDATE,
+    LAST_APPLIED,
+    TEMPLATE_HASH,
+    TEMPLATE_IMAGES,
+    UNIQ_HASH,
+)
+
+COMPLETED = ("Succeeded", "Failed")
+
+
+class Appearance:
+    """What a pod was told to be."""
+
+    def __init__(self, labels: Any, annotations: Any, spec: Any) -> None:
+        """Takes the three decoded parts as they came; a part of a wrong type reads as empty."""
+        self.labels: dict[str, Any] = labels if isinstance(labels, dict) else {}
+        self.annotations: dict[str, Any] = annotations if isinstance(annotations, dict) else {}
+        self.spec: dict[str, Any] = spec if isinstance(spec, dict) else {}
+
+    @cached_property
+    def template_hash(self) -> str | None:
+        """The revision label."""
+        return self.labels.get(TEMPLATE_HASH)
+
+    @cached_property
+    def uniq_hash(self) -> str | None:
+        """The revision label without images."""
+        return self.labels.get(UNIQ_HASH)
+
+    @cached_property
+    def applied(self) -> dict[str, Any] | None:
+        """What Metacontroller applied last; None where it left no (readable) annotation."""
+        text = self.annotations.get(LAST_APPLIED)
+        if not text:
+            return None
+        try:
+            applied = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return applied if isinstance(applied, dict) else None
+
+    @cached_property
+    def record(self) -> InPlaceRecord | None:
+        """The last in-place update; None if there was none (or somebody broke the annotation)."""
+        text = self.annotations.get(IN_PLACE_UPDATE)
+        if not text:
+            return None
+        try:
+            return objects.decode_record(text)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+
+    @cached_property
+    def template_images(self) -> dict[str, str]:
+        """Container name -> image as the template had it when it was last applied."""
+        text = self.annotations.get(TEMPLATE_IMAGES)
+        try:
+            return msgspec.json.decode(text or "{}", type=dict[str, str])
+        except (msgspec.DecodeError, RecursionError):
+            return {}
+
+    @cached_property
+    def images(self) -> dict[str, str]:
+        """Container name -> image in the spec, of containers and init containers."""
+        return {
+            item["name"]: item.get("image", "")
+            for section in ("containers", "initContainers")
+            for item in self.spec.get(section) or []
+            if isinstance(item, dict) and "name" in item
+        }
+
+    @cached_property
+    def restart_policies(self) -> dict[str, str]:
+        """Container name -> the policy that decides whether the kubelet starts it again."""
+        policy = self.restart_policy
+        return {
+            item["name"]: item.get("restartPolicy") or policy
+            for section in ("containers", "initContainers")
+            for item in self.spec.get(section) or []
+            if isinstance(item, dict) and "name" in item
+        }
+
+    @property
+    def restart_policy(self) -> str:
+        """`spec.restartPolicy`, with Kubernetes' default."""
+        return self.spec.get("restartPolicy") or "Always"
+
+    @cached_property
+    def duplicates(self) -> list[str]:
+        """Paths that Metacontroller cannot merge; none in a pod that it never applied."""
+        if self.applied is None:
+            return []
+        return duplicate_merge_keys({"spec": self.applied.get("spec")})
+
+    def projected(self, whole: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer that changes nothing, if Metacontroller has applied this pod before."""
+        if self.applied is None:
+            return None
+        result: dict[str, Any] = project(whole, self.applied)
+        return result
+
+
+class Pod:
+    """One observed pod."""
+
+    __slots__ = (
+        *("_containers", "_object", "look", "name", "odd", "ready", "ready_since", "terminating"),
+    )
+
+    def __init__(self, pod: PodObject, look: Appearance, odd: str = "") -> None:
+        """Reads readiness at once, the rest on demand; `odd` says what could not be read."""
+        self.odd = odd
+        self._object = pod
+        self._containers: list[ContainerStatus] | None = None
+        self.name = pod.metadata.name
+        self.look = look
+        self.terminating = pod.metadata.deletion_timestamp is not None
+        self.ready: bool | None = None
+        self.ready_since = ""
+        status = pod.status
+        if status is not None and status.conditions is not None:
+            for condition in status.conditions:
+                if condition.type == "Ready":
+                    self.ready = condition.status == "True"
+                    self.ready_since = condition.last_transition_time or ""
+                    break
+
+    @property
+    def phase(self) -> str:
+        """`status.phase`; a pod without one has not been looked at by a kubelet yet."""
+        status = self._object.status
+        return (status.phase if status is not None else None) or "Pending"
+
+    @property
+    def completed(self) -> bool:
+        """Whether the pod has ended for good."""
+        return self.phase in COMPLETED
+
+    @property
+    def running(self) -> bool:
+        """Whether the pod runs and is not on its way out."""
+        return not self.terminating and self.phase == "Running"
+
+    @property
+    def created(self) -> str:
+        """`metadata.creationTimestamp`."""
+        return self._object.metadata.creation_timestamp or ""
+
+    @property
+    def containers(self) -> list[ContainerStatus]:
+        """Statuses of all containers, init containers first."""
+        if self._containers is None:
+            found: list[ContainerStatus] = []
+            status = self._object.status
+            if status is not None:
+                for raw in (status.init_container_statuses, status.container_statuses):
+                    try:
+                        found += objects.decode_statuses(raw) or []
+                    except msgspec.ValidationError:
+                        continue  # a container of unknown state is one that has not started
+            self._containers = found
+        return self._containers
+
+    @property
+    def refused_by_kubelet(self) -> bool:
+        """Bound to a node, ended, and no container was ever started there."""
+        return (
+            self.completed
+            and bool(self.look.spec.get("nodeName"))
+            and not any(
+                status.container_id
+                or (
+                    (state := status.state) is not None
+                    and (state.running is not None or state.terminated is not None)
+                )
+                for status in self.containers
+            )
+        )
+
+    @property
+    def kubelet_is_behind(self) -> bool:
+        """Whether the kubelet says that it has not seen the newest spec (Kubernetes >= 1.34)."""
+        status, generation = self._object.status, self._object.metadata.generation
+        seen = status.observed_generation if status is not None else None
+        return bool(seen and generation and seen < generation)
+
+    def container(self, name: str) -> ContainerStatus:
+        """The status of a container; an empty one if the kubelet has not reported it."""
+        return next((item for item in self.containers if item.name == name), ContainerStatus())
+
+    def restarted(self, name: str, ran: RanImage) -> bool:
+        """Whether a container runs what the spec says, given what it ran before the update.
+
+        The kubelet starts another container whenever the image string changes, so a new containerID
+        is the proof. No restart will come where the image is the old one again: rolled back before
+        the kubelet saw it, or rewritten by admission.
+        """
+        status = self.container(name)
+        if status.state is None or status.state.running is None or not status.container_id:
+            return False
+        return status.container_id != ran.id or self.look.images.get(name) == ran.image
+
+    @property
+    def unfinished_update(self) -> dict[str, RanImage]:
+        """Containers of an in-place update that have not been restarted yet."""
+        record = self.look.record
+        if record is None:
+            return {}
+        return {
+            name: ran
+            for name, ran in record.containers.items()
+            if name in self.look.images
+            and (self.kubelet_is_behind or not self.restarted(name, ran))
+        }
+
+    @property
+    def updating(self) -> bool:
+        """Whether an in-place update of images is under way (design section 3.4)."""
+        record = self.look.record
+        if record is None or not record.containers or self.phase != "Running":
+            return False
+        return self.ready is not True or bool(self.unfinished_update)
+
+    def ready_for(self, now: float) -> float:
+        """Seconds since the pod became Ready; 0 where it is not, or nobody knows since when."""
+        if self.ready is not True or not self.ready_since:
+            return 0.0
+        try:
+            since = datetime.fromisoformat(self.ready_since).timestamp()
+        except ValueError:
+            return 0.0
+        return max(0.0, now - since)
+
+    def as_document(self) -> dict[str, Any]:
+        """The pod as far as projection looks at it: identity, labels, annotations, spec."""
+        metadata = self._object.metadata
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": self.name,
+                **({"namespace": metadata.namespace} if metadata.namespace else {}),
+                "labels": self.look.labels,
+                "annotations": self.look.annotations,
+            },
+            "spec": self.look.spec,
+        }
+
+
+def observe_pod(pod: PodObject) -> Pod:
+    """A pod with its appearance decoded.
+
+    Raises:
+        msgspec.DecodeError: a part of it is no JSON.
+    """
+    meta = pod.metadata
+    decode = msgspec.json.decode
+    return Pod(pod, Appearance(decode(meta.labels), decode(meta.annotations), decode(pod.spec)))

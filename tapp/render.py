@@ -1,0 +1,254 @@
+"""Desired children: a new pod from its template, an existing one as it is, or with an overlay.
+
+Metacontroller applies what is returned at once, so an existing pod is never answered with the raw
+template: admission has changed it, and most of the difference would be an illegal update (design
+section 4). Nothing observed is changed here; new documents share its parts.
+"""
+
+from typing import Any
+
+import msgspec
+
+from tapp.canonical import canonical
+from tapp.claims import NewClaim, claim_templates, claims_of
+from tapp.judge import Action, Verdict, changed_images
+from tapp.model import TApp
+from tapp.objects import ClaimObject, RanImage
+from tapp.observe import Pod
+from tapp.revision import own_annotations, own_labels
+from tapp.templates import Template
+from tapp.vocabulary import (
+    CONTROLLER_UID,
+    IN_PLACE_UPDATE,
+    INSTANCE,
+    POD_INDEX,
+    TEMPLATE_HASH,
+    TEMPLATE_IMAGES,
+    UNIQ_HASH,
+)
+
+Document = dict[str, Any]
+
+_NOT_READY = "node.kubernetes.io/not-ready"
+_UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+def new_pod(tapp: TApp, instance: int, template: Template, toleration_seconds: int) -> Document:
+    """The pod of an instance that has none.
+
+    Args:
+        tapp: the parent.
+        instance: its number.
+        template: what it runs.
+        toleration_seconds: for the two tolerations that admission adds to every pod; they are
+            written at once where the template has any of its own, because Metacontroller would
+            otherwise see a changed list.
+    """
+    name = f"{tapp.metadata.name}-{instance}"
+    metadata: Document = {
+        "name": name,
+        "namespace": tapp.metadata.namespace,
+        "labels": _labels(template, instance),
+        "annotations": _annotations(template),
+    }
+    if template.finalizers:
+        metadata["finalizers"] = template.finalizers
+    spec = dict(template.spec)
+    if tapp.spec.service_name:
+        spec["hostname"] = name
+        spec["subdomain"] = tapp.spec.service_name
+    volumes = [
+        {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+        for volume, claim in claims_of(
+            tapp.metadata.name, instance, claim_templates(tapp.spec)
+        ).items()
+    ]
+    if volumes:
+        spec["volumes"] = [*spec.get("volumes", []), *volumes]
+    if spec.get("tolerations"):
+        spec["tolerations"] = _with_defaults(spec["tolerations"], toleration_seconds)
+    for section in ("containers", "initContainers"):
+        if section in spec:
+            spec[section] = [_without_repeated_env(item) for item in spec[section]]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _labels(template: Template, instance: int) -> dict[str, str]:
+    return {
+        **template.labels,
+        INSTANCE: str(instance),
+        POD_INDEX: str(instance),
+        TEMPLATE_HASH: template.revision,
+        UNIQ_HASH: template.uniq,
+    }
+
+
+def _annotations(template: Template) -> dict[str, str]:
+    return {**template.annotations, TEMPLATE_IMAGES: _json(template.images)}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _with_defaults(tolerations: list[Document], seconds: int) -> list[Document]:
+    """The tolerations, and those that the DefaultTolerationSeconds admission would add."""
+    added = [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
+        for key in (_NOT_READY, _UNREACHABLE)
+        if not any(
+            item.get("key") in (key, None, "") and item.get("effect") in ("NoExecute", None, "")
+            for item in tolerations
+        )
+    ]
+    return [*tolerations, *added]
+
+
+def _without_repeated_env(container: Document) -> Document:
+    """A container in which every variable stands once: the last one wins, as in Kubernetes.
+
+    Two entries of one name are a list that Metacontroller cannot merge.
+    """
+    env = container.get("env")
+    if not isinstance(env, list) or not all(isinstance(item, dict) for item in env):
+        return container
+    last = {item.get("name"): item for item in env}
+    if len(last) == len(env):
+        return container
+    return {**container, "env": [item for item in env if last[item.get("name")] is item]}
+
+
+def kept_pod(pod: Pod, template: Template | None) -> Document:
+    """The answer that leaves an observed pod alone.
+
+    Args:
+        pod: the pod.
+        template: its template if the pod carries its revision, so that its labels and annotations
+            are known to be ours; else None.
+    """
+    document = pod.as_document()
+    projected = pod.look.projected(document)
+    if projected is not None:
+        return projected
+    # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
+    labels, annotations = pod.look.labels, pod.look.annotations
+    owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH}
+    noted = {IN_PLACE_UPDATE, TEMPLATE_IMAGES}
+    if template is not None:
+        owned |= template.labels.keys()
+        noted |= template.annotations.keys()
+    metadata: Document = {
+        **document["metadata"],
+        "labels": {key: value for key, value in labels.items() if key in owned},
+    }
+    del metadata["annotations"]
+    ours = {key: value for key, value in annotations.items() if key in noted}
+    if ours:
+        metadata["annotations"] = ours
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+def overlaid_pod(pod: Pod, instance: int, template: Template, verdict: Verdict) -> Document:
+    """An observed pod brought to its template in place: images, labels and annotations only.
+
+    The labels and annotations that Metacontroller applied before and that left the template are
+    left out, so that they leave the pod.
+    """
+    kept = kept_pod(pod, None)
+    metadata = dict(kept.get("metadata") or {})
+    uid = {key: value for key, value in _map(metadata, "labels").items() if key == CONTROLLER_UID}
+    record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
+    metadata["labels"] = {**_labels(template, instance), **uid}
+    annotations = _annotations(template)
+    images = changed_images(pod, template) if verdict.action is Action.UPDATE else {}
+    if images:
+        record = _record(pod, template, images)
+    if record is not None:
+        annotations[IN_PLACE_UPDATE] = record
+    metadata["annotations"] = annotations
+    document = {**kept, "metadata": metadata}
+    if images:
+        document["spec"] = _with_images(kept.get("spec") or {}, images, pod)
+    return document
+
+
+def _map(metadata: Document, key: str) -> Document:
+    value = metadata.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _record(pod: Pod, template: Template, images: dict[str, str]) -> str:
+    """The annotation that tells when the update has finished.
+
+    A container of an earlier update that still runs what it ran before that update keeps its entry:
+    it was started with that entry's image, whatever the spec has said since.
+    """
+    earlier = pod.unfinished_update
+    containers = {name: ran for name, ran in earlier.items() if name not in images}
+    for name in images:
+        id = pod.container(name).container_id or ""
+        before = earlier.get(name)
+        still = before is not None and before.id == id
+        containers[name] = (
+            before if before is not None and still else RanImage(id, pod.look.images[name])
+        )
+    return _json({"revision": template.revision, "containers": containers})
+
+
+def _with_images(spec: Document, images: dict[str, str], pod: Pod) -> Document:
+    """The projected spec with these images; containers it does not list are added by name."""
+    result = dict(spec)
+    init = {item.get("name") for item in pod.look.spec.get("initContainers") or []}
+    for section in ("containers", "initContainers"):
+        mine = {
+            name: image for name, image in images.items() if (name in init) == (section[0] == "i")
+        }
+        if not mine:
+            continue
+        items = result.get(section) or []
+        result[section] = [
+            {**item, "image": mine.pop(item["name"])} if item.get("name") in mine else item
+            for item in items
+        ] + [{"name": name, "image": image} for name, image in mine.items()]
+    return result
+
+
+def new_claim(tapp: TApp, claim: NewClaim, namespace_uid: str) -> Document:
+    """A claim to create.
+
+    The Namespace is a second owner, so that the garbage collector leaves the data alone when the
+    TApp goes (Metacontroller adds the TApp as the first); design section 5.
+    """
+    metadata = claim.template.get("metadata") or {}
+    document: Document = {
+        "name": claim.name,
+        "namespace": tapp.metadata.namespace,
+        "labels": {**own_labels(metadata), INSTANCE: str(claim.instance)},
+        "ownerReferences": [
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "name": tapp.metadata.namespace,
+                "uid": namespace_uid,
+            }
+        ],
+    }
+    annotations = own_annotations(metadata)
+    if annotations:
+        document["annotations"] = annotations
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": document,
+        "spec": canonical(claim.template["spec"]),
+    }
+
+
+def kept_claim(claim: ClaimObject) -> Document:
+    """The answer that keeps a claim: with strategy OnDelete nothing of it is ever written."""
+    metadata: Document = {"name": claim.metadata.name}
+    if claim.metadata.namespace:
+        metadata["namespace"] = claim.metadata.namespace
+    if claim.metadata.labels:
+        metadata["labels"] = claim.metadata.labels
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}

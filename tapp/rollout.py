@@ -1,0 +1,148 @@
+"""Spends the update budget: which updates happen now, and what the others wait for.
+
+Design section 3.1. The only place where instances are looked at together.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+
+from tapp.judge import DISRUPTIVE, Action, Instance, Verdict
+from tapp.model import UpdateStrategy
+
+_PERCENT = re.compile(r"(\d{1,3})%")
+FULL = 100
+
+
+class BudgetError(ValueError):
+    """A budget that is no number above 0 and no percentage from 1% to 100%."""
+
+
+def budget(value: int | str, should_run: int) -> int:
+    """How many instances may be unavailable: a percentage is rounded up.
+
+    Args:
+        value: `maxUnavailable` as written: `2`, `"25%"`.
+        should_run: the number of instances that should run.
+
+    Raises:
+        BudgetError: the value is neither.
+    """
+    if isinstance(value, int):
+        if value >= 1:
+            return value
+    elif match := _PERCENT.fullmatch(value):
+        percent = int(match[1])
+        if 1 <= percent <= FULL:
+            return ceil(should_run * percent / FULL)
+    raise BudgetError(f"{value!r} is neither a number from 1 nor a percentage from 1% to 100%")
+
+
+@dataclass
+class Budget:
+    """One group's budget.
+
+    Attributes:
+        name: where it is written, for messages.
+        value: as it is written.
+        least: how many instances must stay available; None where the value makes no sense.
+        problem: why it makes no sense, or "".
+    """
+
+    name: str
+    value: int | str
+    should_run: int
+    least: int | None = field(init=False)
+    problem: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        """Resolves the value against the number of instances that should run."""
+        try:
+            self.least = self.should_run - budget(self.value, self.should_run)
+        except BudgetError as error:
+            self.least, self.problem = None, f"{self.name}: {error}"
+
+
+@dataclass
+class Budgets:
+    """The budgets of the instances on the rolling template and of all others."""
+
+    strategy: UpdateStrategy
+    should_run: int
+    rolling: Budget = field(init=False)
+    force: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Resolves both."""
+        path = "spec.updateStrategy"
+        self.rolling = Budget(
+            f"{path}.maxUnavailable", self.strategy.max_unavailable, self.should_run
+        )
+        self.force = Budget(
+            f"{path}.forceUpdate.maxUnavailable",
+            self.strategy.force_update.max_unavailable,
+            self.should_run,
+        )
+
+
+def spend(
+    pending: Iterable[tuple[Instance, Verdict]],
+    available: set[int],
+    budgets: Budgets,
+    rolling_name: str,
+    unsettled: bool,
+) -> dict[int, Verdict]:
+    """What becomes of the updates: instance -> verdict, held back ones as `Keep` with the reason.
+
+    The force group goes first, each group by ascending number. An instance that is not available
+    may always be updated, so the next template can always repair a broken roll-out; an available
+    one only while more are available than must be, and it leaves the set when chosen.
+
+    Args:
+        pending: instances whose verdict is an update, by ascending number.
+        available: numbers of the available instances; the chosen ones are taken out.
+        budgets: both budgets.
+        rolling_name: name of the rolling template.
+        unsettled: whether the last spec's updates may still be on their way, unseen.
+    """
+    groups: tuple[list[tuple[Instance, Verdict]], ...] = ([], [])
+    for instance, verdict in pending:
+        groups[instance.template.name == rolling_name].append((instance, verdict))
+    result = {}
+    for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
+        for instance, verdict in group:
+            held = (
+                _hold("Paused", "spec.updateStrategy.paused is set")
+                if budgets.strategy.paused
+                else _held(instance.id, available, limit, unsettled)
+            )
+            if held is None:
+                available.discard(instance.id)
+            result[instance.id] = held or verdict
+    return result
+
+
+def _held(instance: int, available: set[int], limit: Budget, unsettled: bool) -> Verdict | None:
+    if limit.least is None:
+        return _hold("InvalidBudget", limit.problem)
+    if instance not in available:
+        return None
+    if unsettled:
+        return _hold("SpecJustChanged", "updates of the previous spec may still be under way")
+    if len(available) > limit.least:
+        return None
+    return _hold(
+        "WaitingForBudget",
+        f"{limit.name}: {limit.value} allows {limit.should_run - limit.least} of "
+        f"{limit.should_run} to be unavailable, {limit.should_run - len(available)} are",
+    )
+
+
+def _hold(reason: str, message: str) -> Verdict:
+    return Verdict(Action.KEEP, reason, message)
+
+
+def is_update(verdict: Verdict) -> bool:
+    """Whether a verdict has to go through `spend`."""
+    return verdict.action in DISRUPTIVE
