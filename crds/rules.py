@@ -11,12 +11,27 @@ from typing import Any, Final
 Rule = dict[str, Any]
 
 
-def rule(expression: str, message: str, *, with_old: bool = False) -> Rule:
-    """One entry of `x-kubernetes-validations`; with_old: it reads the optional `oldSelf`."""
-    entry: Rule = {"rule": " ".join(expression.split()), "message": message}
-    if with_old:
-        entry["optionalOldSelf"] = True
+def rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
+    """One entry of `x-kubernetes-validations`.
+
+    Args:
+        expression: what must hold, in CEL.
+        message: what to do about it where it does not.
+        at: the field to blame, where it is not the one that carries the rule.
+        exact: CEL for a message that names the culprit; `message` then stands in where it fails.
+    """
+    entry: Rule = {"rule": _one_line(expression), "message": message}
+    if exact:
+        entry["messageExpression"] = _one_line(exact)
+    if at:
+        entry["fieldPath"] = at
+    if "oldSelf" in expression:
+        entry["optionalOldSelf"] = True  # so that the rule holds on creation, too
     return entry
+
+
+def _one_line(expression: str) -> str:
+    return " ".join(expression.split())
 
 
 DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -34,7 +49,6 @@ INSTANCE_IDS: Final = [
         r"""self.all(id, id.matches('^(0|[1-9][0-9]*)$')
                   || (oldSelf.hasValue() && id in oldSelf.value()))""",
         'keys are instance numbers without leading zeros, such as "0" or "12"',
-        with_old=True,
     )
 ]
 
@@ -60,6 +74,10 @@ SERVICE_NAME: Final = [
         "must be the name of a headless Service: at most 63 lower-case letters, digits and '-'",
     )
 ]
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", r"\'")
 
 
 # The helpers below write CEL about one version of the spec (`self`, or OLD). They spell out has()
@@ -111,36 +129,42 @@ def _lacks_default(spec: str) -> str:
                    > (has({spec}.templates) ? {spec}.templates.size() : 0))"""
 
 
+_HINT: Final = (
+    "look for a mistyped name, or a template that was removed while in use; names are the keys of "
+    "spec.templatePool, and 'default' for spec.template"
+)
+
 TEMPLATES_RESOLVE: Final = rule(
     f"""!has(self.templates) || self.templates.all(id,
             {_resolves("self", "self.templates[id]")}
             || (oldSelf.hasValue() && has({OLD}.templates) && id in {OLD}.templates
                 && {OLD}.templates[id] == self.templates[id]
                 && !{_resolves(OLD, "self.templates[id]")}))""",
-    "spec.templates: every value must be a key of spec.templatePool, or 'default' for "
-    "spec.template; look for a mistyped name or a template that was removed while in use",
-    with_old=True,
+    f"a value names no template: {_HINT}",
+    at=".templates",
+    exact=f"""'there is no template "' + self.templates[self.templates.filter(id,
+                  !{_resolves("self", "self.templates[id]")})[0]] + '": {_quoted(_HINT)}'""",
 )
 
 DEFAULT_RESOLVES: Final = rule(
     _leads_to_pool(_default_name("self"), _default_name(OLD)),
-    "spec.defaultTemplateName (or DefaultTemplateName) must be a key of spec.templatePool, or "
-    "'default' for spec.template",
-    with_old=True,
+    f"there is no such template: {_HINT}",
+    at=".defaultTemplateName",
+    exact=f"""'there is no template "' + {_default_name("self")} + '": {_quoted(_HINT)}'""",
 )
 
 ROLLING_RESOLVES: Final = rule(
     _leads_to_pool(_rolling_name("self"), _rolling_name(OLD)),
-    "spec.updateStrategy.template must be a key of spec.templatePool, or 'default' for "
-    "spec.template",
-    with_old=True,
+    f"there is no such template: {_HINT}",
+    at=".updateStrategy.template",
+    exact=f"""'there is no template "' + {_rolling_name("self")} + '": {_quoted(_HINT)}'""",
 )
 
 DEFAULT_EXISTS: Final = rule(
     f"!{_lacks_default('self')} || (oldSelf.hasValue() && {_lacks_default(OLD)})",
     "the default template is missing: set spec.template with at least one container, or set "
     "spec.defaultTemplateName to a key of spec.templatePool",
-    with_old=True,
+    at=".template",
 )
 
 TEMPLATES: Final = [TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS]
@@ -162,6 +186,6 @@ POD_HOSTNAMES: Final = [
         "with spec.serviceName each pod's name (metadata.name-NUMBER) is its hostname, so "
         "metadata.name must not contain '.', and the longest pod name must fit 63 characters: "
         "use a shorter metadata.name or leave out spec.serviceName",
-        with_old=True,
+        at=".spec.serviceName",
     )
 ]

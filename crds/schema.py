@@ -6,10 +6,11 @@ from crds import rules
 from crds.kubernetes_schema import CORE, META, Schema, structural
 
 MAX_REPLICAS: Final = 50_000
-MAX_TEMPLATES: Final = 5_000
-MAX_POOL: Final = 1_000
+"""The same as in tapp/model.py; also the limit of every map that lists instances or templates.
+
+The API server takes a CEL rule only if its worst case is bounded.
+"""
 MAX_CLAIMS: Final = 100
-# The three above bound what a CEL rule may cost. Far more would not fit etcd's object size anyway.
 MAX_NAME: Final = 253
 
 
@@ -106,13 +107,13 @@ def _spec() -> Schema:
             "templatePool": _map(
                 "Further pod templates by name. Their fields are those of spec.template.",
                 structural(CORE + "PodTemplateSpec", described=False),
-                maxProperties=MAX_POOL,
+                maxProperties=MAX_REPLICAS,
             ),
             "templates": _map(
                 "Instance number -> name of the template it runs: a key of templatePool, or "
                 "'default'. Instances not listed run the default template.",
                 {"type": "string", "maxLength": MAX_NAME},
-                maxProperties=MAX_TEMPLATES,
+                maxProperties=MAX_REPLICAS,
                 **{"x-kubernetes-validations": rules.INSTANCE_IDS},
             ),
             "defaultTemplateName": _text(
@@ -128,7 +129,7 @@ def _spec() -> Schema:
                 "Instance number -> wanted status. Killed stops the instance: its pod goes, its "
                 "claims stay. Removing the entry starts it again. Other values change nothing.",
                 {"type": "string", "maxLength": MAX_NAME},
-                maxProperties=MAX_TEMPLATES,
+                maxProperties=MAX_REPLICAS,
                 **{"x-kubernetes-validations": rules.INSTANCE_IDS},
             ),
             "updateStrategy": _update_strategy(),
@@ -257,11 +258,7 @@ def custom_resource_definition() -> dict[str, Any]:
         {
             "apiVersion": _text("Version of this API: apps.tkestack.io/v1."),
             "kind": _text("TApp."),
-            # The limit is the API server's own; stated, it bounds the cost of the root's rule.
-            "metadata": {
-                "type": "object",
-                "properties": {"name": {"type": "string", "maxLength": MAX_NAME}},
-            },
+            "metadata": {"type": "object"},
             "spec": _spec(),
             "status": _status(),
         },
@@ -308,5 +305,3 @@ def custom_resource_definition() -> dict[str, Any]:
             ],
         },
     }
-
-
