@@ -5,7 +5,6 @@ from typing import Any
 from tapp.judge import Action, Instance, Verdict
 from tapp.plan import Options, Plan
 from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod
-from tapp.status import is_updated
 from tapp.templates import Template
 
 Document = dict[str, Any]
@@ -56,5 +55,5 @@ def _pod(plan: Plan, instance: Instance, verdict: Verdict, options: Options) -> 
             return overlaid_pod(pod, instance.id, template, verdict)
         case Action.KEEP:
             assert pod is not None  # noqa: S101
-            known = template if isinstance(template, Template) and is_updated(instance) else None
+            known = template if isinstance(template, Template) and instance.updated else None
             return kept_pod(pod, known)

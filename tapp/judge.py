@@ -77,6 +77,17 @@ class Instance(msgspec.Struct):
         return self.status in FINISHED
 
     @property
+    def updated(self) -> bool:
+        """Whether its pod carries the revision of its template."""
+        pod, template = self.pod, self.template
+        return (
+            pod is not None
+            and not pod.terminating
+            and isinstance(template, Template)
+            and pod.look.template_hash == template.revision
+        )
+
+    @property
     def should_run(self) -> bool:
         """Whether the author wants it to run: the base of every budget."""
         return self.wanted and not self.killed and self.status not in FINISHED

@@ -124,8 +124,8 @@ def _force_delete(plan: Plan) -> Finding | None:
     if not plan.world.tapp.spec.force_delete_pod:
         return None
     message = (
-        "spec.forceDeletePod is not supported yet: pods stuck Terminating on a lost node stay until "
-        "the node returns or is tainted node.kubernetes.io/out-of-service"
+        "spec.forceDeletePod is not supported yet: pods stuck Terminating on a lost node stay "
+        "until it returns or is tainted node.kubernetes.io/out-of-service"
     )
     return _refused("ForceDeleteUnsupported", "NotSupported", message)
 

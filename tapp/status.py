@@ -11,7 +11,6 @@ from tapp.judge import Action, Instance
 from tapp.model import ObservedCondition
 from tapp.plan import Plan
 from tapp.refusals import SHOWN, Finding, refusals, some
-from tapp.templates import Unresolved
 from tapp.vocabulary import CONTROLLER_UID, InstanceStatus
 
 Document = dict[str, Any]
@@ -42,7 +41,7 @@ def summarize(plan: Plan) -> Document:
         counts = {"replicas": 1}
         if pod.ready is True and pod.running:
             counts["readyReplicas"] = 1
-        if is_updated(instance):
+        if instance.updated:
             counts["updatedReplicas"] = 1
         total.update(counts)
         if template.name not in templates:
@@ -60,17 +59,6 @@ def summarize(plan: Plan) -> Document:
         },
         "conditions": _conditions(plan, wanted),
     }
-
-
-def is_updated(instance: Instance) -> bool:
-    """Whether an instance's pod carries the revision of its template."""
-    pod, template = instance.pod, instance.template
-    return (
-        pod is not None
-        and not pod.terminating
-        and not isinstance(template, Unresolved)
-        and pod.look.template_hash == template.revision
-    )
 
 
 def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:

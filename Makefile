@@ -1,0 +1,59 @@
+# `make` alone lists the targets.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+HOST ?= 127.0.0.1
+PORT ?= 8080
+export HOST PORT
+
+$(VENV)/.ready: requirements.txt requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
+
+.PHONY: install
+install: $(VENV)/.ready ## Create the virtualenv with pinned requirements
+
+.PHONY: demo
+demo: $(VENV)/.ready ## Play a TApp's life on an embedded cluster against the real service
+	$(BIN)/python -m demo
+
+.PHONY: run
+run: $(VENV)/.ready ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
+	$(BIN)/gunicorn 'hooks.app:create_app()'
+
+.PHONY: test
+test: $(VENV)/.ready ## Run all tests that need no cluster
+	$(BIN)/pytest -n auto
+
+.PHONY: lint
+lint: $(VENV)/.ready ## Check style, types and layers, and that generated files are fresh
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m crds.generate --check
+
+.PHONY: fmt
+fmt: $(VENV)/.ready ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: generate
+generate: $(VENV)/.ready ## Generate the CRD anew
+	$(BIN)/python -m crds.generate
+
+.PHONY: image
+image: ## Build the container image tapp-hooks:dev
+	docker build -t tapp-hooks:dev .
+
+.PHONY: clean
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+include tests/e2e/targets.mk
