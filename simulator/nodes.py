@@ -1,0 +1,136 @@
+"""Nodes: a scheduler that spreads pods evenly, and what happens when a node is lost.
+
+Sources: kube-scheduler's binding, the node lifecycle controller (Ready becomes Unknown, pods lose
+Ready at once and are deleted after their toleration ends; nobody answers on the node, so they stay
+Terminating), controlplane.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulator.clock import Clock
+from simulator.cluster import Cluster
+from simulator.containers import conditions
+from simulator.kinds import NODE, POD
+from simulator.kubelet import Kubelet
+from simulator.objects import (
+    Object,
+    generation_of,
+    is_terminating,
+    key_of,
+    name_of,
+    uid_of,
+)
+from simulator.store import Event
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+class Nodes:
+    """The nodes of a cluster, and its scheduler."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, kubelet: Kubelet, count: int) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._kubelet = kubelet
+        self._next = 0
+        for number in range(count):
+            self.add(f"node-{number}")
+        cluster.subscribe(self._on_event)
+
+    def add(self, name: str) -> None:
+        """Add a ready node."""
+        labels = {"kubernetes.io/hostname": name}
+        metadata = {"name": name, "labels": labels}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}}
+        created = self._cluster.create(NODE, node)
+        self._cluster.edit(NODE, created, self._ready("True"))
+
+    def lose(self, name: str) -> None:
+        """Cut a node off: its pods are not ready, and are evicted when they stop tolerating it."""
+        self._kubelet.lost_nodes.add(name)
+        node = self._cluster.get(NODE, "", name)
+        taint = {"key": UNREACHABLE, "effect": "NoExecute"}
+        self._cluster.edit(
+            NODE, node, lambda old: {**self._ready("Unknown")(old), "spec": {"taints": [taint]}}
+        )
+        for pod in self._cluster.list(POD):
+            if pod["spec"].get("nodeName") == name:
+                self._cluster.edit(POD, pod, self._unready)
+                self._evict_later(pod)
+
+    def recover(self, name: str) -> None:
+        """Bring a lost node back; its kubelet does what it missed."""
+        node = self._cluster.get(NODE, "", name)
+        self._cluster.edit(NODE, node, lambda old: {**self._ready("True")(old), "spec": {}})
+        self._kubelet.resume(name)
+        for pod in self._cluster.list(POD):
+            self._consider(pod)
+
+    def _ready(self, status: str) -> Callable[[Object], Object]:
+        now = self._clock.timestamp()
+        condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
+        return lambda node: {
+            **node,
+            "status": {**(node.get("status") or {}), "conditions": [condition]},
+        }
+
+    def _unready(self, pod: Object) -> Object:
+        truths = {"Ready": (False, "NodeNotReady")}
+        now = self._clock.timestamp()
+        status = {**(pod.get("status") or {})}
+        status["conditions"] = conditions(pod, truths, now, generation_of(pod))
+        return {**pod, "status": status}
+
+    def _evict_later(self, pod: Object) -> None:
+        for toleration in pod["spec"].get("tolerations") or []:
+            if toleration.get("key", UNREACHABLE) == UNREACHABLE:
+                seconds = toleration.get("tolerationSeconds")
+                if seconds is not None:
+                    uid = uid_of(pod)
+                    self._clock.after(seconds, lambda: self._evict(uid))
+                return
+        self._evict(uid_of(pod))
+
+    def _evict(self, uid: str) -> None:
+        found = self._cluster.by_uid(uid)
+        if found is None or is_terminating(found[1]):
+            return
+        if found[1]["spec"]["nodeName"] in self._kubelet.lost_nodes:
+            self._cluster.delete(POD, *key_of(found[1]), uid=uid)
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind is POD and event.new is not None:
+            gated = event.old is not None and event.old["spec"].get("schedulingGates")
+            if event.old is None or gated:
+                self._consider(event.new)
+
+    def _consider(self, pod: Object) -> None:
+        spec = pod["spec"]
+        if not spec.get("nodeName") and not spec.get("schedulingGates"):
+            uid = uid_of(pod)
+            self._clock.after(self._kubelet.timing.schedule, lambda: self._bind(uid))
+
+    def _bind(self, uid: str) -> None:
+        found = self._cluster.by_uid(uid)
+        if found is None or found[1]["spec"].get("nodeName"):
+            return
+        pod = found[1]
+        names = [name_of(node) for node in self._cluster.list(NODE)]
+        free = [name for name in names if name not in self._kubelet.lost_nodes]
+        now, generation = self._clock.timestamp(), generation_of(pod)
+        if not free or self._kubelet.behaviour.unschedulable(pod):
+            truths = {"PodScheduled": (False, "Unschedulable")}
+            status = {**pod["status"], "conditions": conditions(pod, truths, now, generation)}
+            self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
+            return
+        truths = {"PodScheduled": (True, "")}
+        status = {**pod["status"], "conditions": conditions(pod, truths, now, generation)}
+        node = free[self._next % len(free)]
+        self._next += 1
+        self._cluster.edit(
+            POD,
+            pod,
+            lambda old: {**old, "spec": {**old["spec"], "nodeName": node}, "status": status},
+        )

@@ -1,0 +1,214 @@
+"""Stores in front of a store: one that records every write, one that makes writes fail.
+
+Tests say "exactly these writes" against the record, so it also holds the writes that were refused
+and those that changed nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.clock import Clock
+from simulator.kinds import Kind
+from simulator.objects import Object, changed_paths, name_of, namespace_of, version_of
+from simulator.store import (
+    ApiError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    Propagation,
+    Store,
+)
+
+_NOT_CHANGES = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write by Metacontroller; `outcome` is "ok", "no-op" or the reason of the refusal."""
+
+    time: float
+    verb: str
+    kind: str
+    namespace: str
+    name: str
+    paths: tuple[str, ...]
+    outcome: str
+    message: str = ""
+
+    def __str__(self) -> str:
+        """Describe the write in one line."""
+        paths = f" {', '.join(self.paths)}" if self.paths else ""
+        outcome = "" if self.outcome == "ok" else f" -> {self.outcome} {self.message}".rstrip()
+        return f"{self.verb} {self.kind} {self.name}{paths}{outcome}"
+
+
+class RecordingStore:
+    """Passes everything on, and records the writes."""
+
+    def __init__(self, inner: Store, clock: Clock) -> None:
+        self.writes: list[Write] = []
+        self._inner = inner
+        self._clock = clock
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return the object or raise NotFoundError."""
+        return self._inner.get(kind, namespace, name)
+
+    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
+        """Return all objects of a kind, of one namespace if given."""
+        return self._inner.list(kind, namespace)
+
+    def create(self, kind: Kind, obj: Object) -> Object:
+        """Create the object; return it as stored."""
+        try:
+            created = self._inner.create(kind, obj)
+        except ApiError as error:
+            self._record("create", kind, obj, (), error)
+            raise
+        self._record("create", kind, created, ())
+        return created
+
+    def update(self, kind: Kind, obj: Object) -> Object:
+        """Replace the object (PUT), guarded by its resourceVersion."""
+        before, paths = self._difference(kind, obj)
+        try:
+            updated = self._inner.update(kind, obj)
+        except ApiError as error:
+            self._record("update", kind, obj, paths, error)
+            raise
+        self._record("update", kind, obj, paths, changed=version_of(updated) != before)
+        return updated
+
+    def update_status(self, kind: Kind, obj: Object) -> Object:
+        """Replace only the status, guarded by the resourceVersion."""
+        before, paths = self._difference(kind, obj)
+        try:
+            updated = self._inner.update_status(kind, obj)
+        except ApiError as error:
+            self._record("status", kind, obj, paths, error)
+            raise
+        self._record("status", kind, obj, paths, changed=version_of(updated) != before)
+        return updated
+
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Delete the object, if it still has that uid."""
+        target = {"metadata": {"namespace": namespace, "name": name}}
+        try:
+            self._inner.delete(
+                kind, namespace, name, uid=uid, propagation=propagation, grace_seconds=grace_seconds
+            )
+        except ApiError as error:
+            self._record("delete", kind, target, (), error)
+            raise
+        self._record("delete", kind, target, ())
+
+    def _difference(self, kind: Kind, obj: Object) -> tuple[str, tuple[str, ...]]:
+        try:
+            live = self._inner.get(kind, namespace_of(obj), name_of(obj))
+        except NotFoundError:
+            return "", ()
+        paths = tuple(path for path in changed_paths(live, obj) if path not in _NOT_CHANGES)
+        return version_of(live), paths
+
+    def _record(
+        self,
+        verb: str,
+        kind: Kind,
+        obj: Object,
+        paths: tuple[str, ...],
+        error: ApiError | None = None,
+        *,
+        changed: bool = True,
+    ) -> None:
+        outcome = error.reason if error is not None else "ok" if changed else "no-op"
+        message = "" if error is None else str(error)
+        namespace, name = namespace_of(obj), name_of(obj)
+        self.writes.append(
+            Write(self._clock.now, verb, kind.name, namespace, name, paths, outcome, message)
+        )
+
+
+@dataclass(slots=True)
+class _Fault:
+    verb: str
+    kind: str
+    times: int
+    code: int
+
+
+class FaultyStore:
+    """Passes everything on, except for the writes that are to fail."""
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self._faults: list[_Fault] = []
+
+    def fail(self, times: int = 1, *, verb: str = "", kind: str = "", code: int = 500) -> None:
+        """Let the next writes (of a verb or kind, if given) fail with 409, 422 or 500."""
+        self._faults.append(_Fault(verb, kind, times, code))
+
+    def heal(self) -> None:
+        """Forget all faults."""
+        self._faults.clear()
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return the object or raise NotFoundError."""
+        return self._inner.get(kind, namespace, name)
+
+    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
+        """Return all objects of a kind, of one namespace if given."""
+        return self._inner.list(kind, namespace)
+
+    def create(self, kind: Kind, obj: Object) -> Object:
+        """Create the object, unless that is to fail."""
+        self._maybe_fail("create", kind)
+        return self._inner.create(kind, obj)
+
+    def update(self, kind: Kind, obj: Object) -> Object:
+        """Replace the object, unless that is to fail."""
+        self._maybe_fail("update", kind)
+        return self._inner.update(kind, obj)
+
+    def update_status(self, kind: Kind, obj: Object) -> Object:
+        """Replace the status, unless that is to fail."""
+        self._maybe_fail("status", kind)
+        return self._inner.update_status(kind, obj)
+
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Delete the object, unless that is to fail."""
+        self._maybe_fail("delete", kind)
+        self._inner.delete(
+            kind, namespace, name, uid=uid, propagation=propagation, grace_seconds=grace_seconds
+        )
+
+    def _maybe_fail(self, verb: str, kind: Kind) -> None:
+        for fault in self._faults:
+            if fault.times and fault.verb in ("", verb) and fault.kind in ("", kind.name):
+                fault.times -= 1
+                message = f"injected: {verb} {kind.name}"
+                match fault.code:
+                    case 409:
+                        raise ConflictError(message)
+                    case 422:
+                        raise InvalidError(message)
+                    case _:
+                        raise ApiError(message)

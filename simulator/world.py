@@ -1,0 +1,243 @@
+"""A whole small world: cluster, kubelets, controllers, Metacontroller and a hook.
+
+    world = World(yaml.safe_load(open("composite-controller.yaml")), WsgiHook(app))
+    world.apply(manifest)
+    world.settle()
+    assert [pod["metadata"]["name"] for pod in world.list("Pod")] == ["web-0", "web-1"]
+
+`writes` holds every API write of Metacontroller, `hook_calls` its calls of the hook.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from simulator.admission import Policy
+from simulator.apply import canonical_json
+from simulator.cache import Cache
+from simulator.clock import Clock
+from simulator.cluster import Cluster
+from simulator.composite import read
+from simulator.controllers import ClaimController, GarbageCollector, NamespaceController
+from simulator.hook_client import FaultyHook, HookClient
+from simulator.kinds import NAMESPACE, Kind, Kinds
+from simulator.kubelet import Kubelet
+from simulator.metacontroller import HookCall, Metacontroller
+from simulator.nodes import Nodes
+from simulator.objects import (
+    Json,
+    Object,
+    annotations_of,
+    finalizers_of,
+    is_terminating,
+    key_of,
+    name_of,
+    namespace_of,
+    version_of,
+    with_meta,
+)
+from simulator.recording import FaultyStore, RecordingStore, Write
+from simulator.store import Event, NotFoundError, Propagation
+
+KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class UnsettledError(AssertionError):
+    """The world did not come to rest, or not in the state that was waited for."""
+
+
+class World:
+    """Everything needed to watch a hook at work."""
+
+    def __init__(
+        self,
+        composite_controller: Object,
+        hook: HookClient,
+        *,
+        seed: int = 0,
+        nodes: int = 3,
+        policies: Iterable[Policy] = (),
+        crds: Iterable[Object] = (),
+        kinds: Iterable[Kind] = (),
+        keep_calls: int = 500,
+    ) -> None:
+        self.clock = Clock()
+        self.kinds = Kinds(kinds)
+        for crd in crds:
+            self.kinds.add_definition(crd)
+        self.cluster = Cluster(self.clock, self.kinds, random.Random(seed))  # noqa: S311
+        self.cluster.admission.policies.extend(policies)
+        self.garbage_collector = GarbageCollector(self.cluster, self.clock)
+        self.claim_controller = ClaimController(self.cluster, self.clock)
+        self.namespace_controller = NamespaceController(self.cluster, self.clock)
+        self.kubelet = Kubelet(self.cluster, self.clock, random.Random(seed + 1))  # noqa: S311
+        self.nodes = Nodes(self.cluster, self.clock, self.kubelet, 0)
+        self.cache = Cache(self.clock)
+        self.cluster.subscribe(self.cache.feed)
+        self.cluster.subscribe(self._note_change)
+        self.store = FaultyStore(self.cluster)
+        self.recorder = RecordingStore(self.store, self.clock)
+        self.hook = FaultyHook(hook)
+        self.hook_calls: deque[HookCall] = deque(maxlen=keep_calls)
+        self._last_change = 0.0
+        controller = with_meta(composite_controller, uid="00000000-0000-4000-8000-c0", generation=1)
+        self.metacontroller = Metacontroller(
+            read(controller),
+            self.recorder,
+            self.kinds,
+            self.cache,
+            self.clock,
+            self.hook,
+            self.hook_calls.append,
+        )
+        self.namespace("default")
+        for number in range(nodes):
+            self.nodes.add(f"node-{number}")
+
+    @property
+    def writes(self) -> list[Write]:
+        """Return the writes of Metacontroller so far; clear it to start a new count."""
+        return self.recorder.writes
+
+    # What a user does.
+
+    def namespace(self, name: str) -> Object:
+        """Create a namespace."""
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        return self.cluster.create(NAMESPACE, manifest)
+
+    def apply(self, manifest: Object) -> Object:
+        """Create the object, or change it as `kubectl apply` would."""
+        manifest = _copy(manifest)
+        kind = self.kinds.of(manifest)
+        if kind.namespaced and not namespace_of(manifest):
+            manifest = with_meta(manifest, namespace="default")
+        applied = canonical_json(manifest)
+        annotations = {**annotations_of(manifest), KUBECTL_APPLIED: applied}
+        wanted = with_meta(manifest, annotations=annotations)
+        try:
+            live = self.cluster.get(kind, *key_of(manifest))
+        except NotFoundError:
+            return self.cluster.create(kind, wanted)
+        last = msgspec.json.decode(annotations_of(live).get(KUBECTL_APPLIED, "{}"))
+        return self.cluster.update(kind, _three_way(live, last, wanted))
+
+    def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
+        """Change an object by a JSON merge patch."""
+        found = self.kinds.find(kind)
+        live = self.get(kind, name, namespace)
+        return self.cluster.update(found, merge_patch(live, _copy(patch)))
+
+    def delete(
+        self,
+        kind: str,
+        name: str,
+        namespace: str = "default",
+        *,
+        propagation: Propagation = "Background",
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Delete an object as `kubectl delete --wait=false` would."""
+        self.cluster.delete(
+            self.kinds.find(kind),
+            namespace,
+            name,
+            propagation=propagation,
+            grace_seconds=grace_seconds,
+        )
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Object:
+        """Return an object; raise NotFoundError if there is none."""
+        return self.cluster.get(self.kinds.find(kind), namespace, name)
+
+    def list(self, kind: str, namespace: str | None = None) -> list[Object]:
+        """Return all objects of a kind, by namespace and name."""
+        return self.cluster.list(self.kinds.find(kind), namespace)
+
+    def watch(self, listener: Callable[[Event], None]) -> None:
+        """Call the listener at every change of any object from now on."""
+        self.cluster.subscribe(listener)
+
+    # How time passes.
+
+    def step(self) -> bool:
+        """Let the next thing happen; return False if nothing is due."""
+        return self.clock.step()
+
+    def run(self, seconds: float) -> None:
+        """Let simulated time pass."""
+        end = self.clock.now + seconds
+        while self.clock.step(end):
+            pass
+        self.clock.now = end
+
+    def run_until(self, predicate: Callable[[], bool], max_seconds: float = 600.0) -> None:
+        """Run until the predicate holds; raise UnsettledError if it does not in time."""
+        end = self.clock.now + max_seconds
+        while not predicate():
+            if not self.clock.step(end):
+                message = f"not reached within {max_seconds:g} s\n{self.dump()}"
+                raise UnsettledError(message)
+
+    def settle(
+        self, *, quiet: float = 120.0, max_seconds: float = 7200.0, allow_errors: bool = False
+    ) -> None:
+        """Run until nothing changes any more: nothing is due, or nothing changed for `quiet` s."""
+        end = self.clock.now + max_seconds
+        self._last_change = self.clock.now
+        while self.clock.busy and self.clock.now - self._last_change < quiet:
+            if not self.clock.step(end):
+                message = f"still changing after {max_seconds:g} s\n{self.dump()}"
+                raise UnsettledError(message)
+        failed = {key: text for key, text in self.metacontroller.outcomes.items() if text}
+        if failed and not allow_errors:
+            message = f"syncs fail: {failed}\n{self.dump()}"
+            raise UnsettledError(message)
+
+    def _note_change(self, _event: Event) -> None:
+        self._last_change = self.clock.now
+
+    def dump(self) -> str:
+        """Describe the world in a few lines, for the message of a failed test."""
+        lines = [f"time {self.clock.now:.2f} s"]
+        for kind, obj in self.cluster.contents():
+            phase = (obj.get("status") or {}).get("phase", "")
+            marks = [phase, "terminating" if is_terminating(obj) else "", *finalizers_of(obj)]
+            name = f"{kind.name} {namespace_of(obj)}/{name_of(obj)}"
+            lines.append(f"  {name} rv={version_of(obj)} {' '.join(filter(None, marks))}")
+        lines += [f"  outcome {key}: {text}" for key, text in self.metacontroller.outcomes.items()]
+        lines += [f"  {write.time:8.2f} {write}" for write in self.writes[-20:]]
+        return "\n".join(lines)
+
+
+def _copy(value: Object) -> Object:
+    copied: Object = msgspec.json.decode(msgspec.json.encode(value))
+    return copied
+
+
+def merge_patch(target: Json, patch: Json) -> Json:
+    """Apply a JSON merge patch (RFC 7386)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def _three_way(live: Json, last: Json, wanted: Json) -> Json:
+    """Merge like kubectl does for custom resources: maps by key, lists as a whole."""
+    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
+        return wanted
+    before = last if isinstance(last, Mapping) else {}
+    merged = {key: value for key, value in live.items() if key in wanted or key not in before}
+    for key, value in wanted.items():
+        merged[key] = _three_way(merged.get(key), before.get(key), value)
+    return merged
