@@ -1,0 +1,126 @@
+"""Counts writes: the API server's audit log, read from a remembered position.
+
+"No write at all" and "exactly one PUT" are promises about the API server, so its own log is the
+witness, not anything in the service or in Metacontroller.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+SETTLE = 0.3
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write that the API server answered, refused ones included (see `code`)."""
+
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+    user: str
+    agent: str
+    time: str
+    request: Json | None
+    response: Json | None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the API server took it."""
+        return 200 <= self.code < 300
+
+    @property
+    def what(self) -> str:
+        """For example `update pods` or `patch pods/status`."""
+        tail = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.verb} {self.resource}{tail}"
+
+    @property
+    def resource_version(self) -> str | None:
+        """The object's version after the write (only where the policy keeps bodies).
+
+        Two successive writes with the same one: the second changed nothing.
+        """
+        found = ((self.response or {}).get("metadata") or {}).get("resourceVersion")
+        return str(found) if found is not None else None
+
+
+class AuditLog:
+    """The audit log of a running API server."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def mark(self) -> int:
+        """The present end of the log: pass it to `writes` later."""
+        time.sleep(SETTLE)
+        return self.file.stat().st_size if self.file.exists() else 0
+
+    def writes(
+        self,
+        since: int = 0,
+        *,
+        settle: float = SETTLE,
+        **wanted: str,
+    ) -> list[Write]:
+        """The writes after `since`, in the order in which they were answered.
+
+        `wanted` filters by the fields of Write: `resource="pods", namespace="default", user=...`.
+        `settle` gives the API server a moment: it logs a request after having answered it.
+        """
+        time.sleep(settle)
+        return [
+            write
+            for write in self._read(since)
+            if all(getattr(write, key) == value for key, value in wanted.items())
+        ]
+
+    def _read(self, since: int) -> Iterator[Write]:
+        if not self.file.exists():
+            return
+        with self.file.open("rb") as log:
+            log.seek(since)
+            for line in log:
+                if line.endswith(b"\n"):
+                    write = write_of(json.loads(line))
+                    if write is not None:
+                        yield write
+
+
+def write_of(event: Json) -> Write | None:
+    """The write that an audit event tells of; None for dry runs and for events of no object."""
+    if event["stage"] != "ResponseComplete" or "dryRun=" in event["requestURI"]:
+        return None
+    ref = event.get("objectRef")
+    if ref is None:
+        return None
+    response = event.get("responseObject")
+    name = ref.get("name") or ((response or {}).get("metadata") or {}).get("name", "")
+    return Write(
+        verb=event["verb"],
+        resource=ref.get("resource", ""),
+        subresource=ref.get("subresource", ""),
+        namespace=ref.get("namespace", ""),
+        name=name,
+        code=int((event.get("responseStatus") or {}).get("code", 0)),
+        user=event["user"].get("username", ""),
+        agent=event.get("userAgent", ""),
+        time=event["stageTimestamp"],
+        request=event.get("requestObject"),
+        response=response,
+    )
+
+
+def tally(writes: list[Write]) -> Counter[str]:
+    """How many accepted writes of each kind, for example `{"update pods": 3}`."""
+    return Counter(write.what for write in writes if write.accepted)

@@ -1,0 +1,212 @@
+"""Chooses the cluster that the tests run on, and starts and stops it.
+
+The order: an existing cluster (`E2E_KUBECONFIG`), local binaries (`KUBEBUILDER_ASSETS`, or those of
+`make e2e-binaries`), kind (`E2E_KIND=1`). The default kubeconfig is never used by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from .audit import AuditLog
+from .binaries import build
+from .controlplane import NEEDED, LocalControlPlane, apply_definitions
+from .kind import Kind, kind_answers
+from .kube import Kube, KubeError, documents
+from .process import Process
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PREFIX = "tapp-e2e-"
+
+
+class Cluster(Protocol):
+    """What the tests may rely on, whichever cluster it is."""
+
+    backend: str
+    """`local`, `existing` or `kind`."""
+    kubeconfig: Path
+    context: str | None
+    audit: AuditLog | None
+    """The API server's audit log, where it can be read."""
+    control_plane: LocalControlPlane | None
+    """The processes, where they are ours to restart."""
+    hook_in_cluster: bool
+    """Whether hook and Metacontroller run in the cluster, from the shipped manifests."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def logs(self) -> list[Path]: ...
+
+
+class LocalCluster:
+    """A control plane of our own processes; every node is a fake one."""
+
+    backend = "local"
+    context: str | None = None
+    hook_in_cluster = False
+
+    def __init__(self, binaries: Path, directory: Path, definitions: Sequence[Path]) -> None:
+        self.control_plane: LocalControlPlane | None
+        self._plane = LocalControlPlane(binaries, directory / "cluster", definitions)
+        self.control_plane = self._plane
+        self.kubeconfig = self._plane.kubeconfig
+        self.audit: AuditLog | None = self._plane.audit
+
+    def start(self) -> None:
+        """Starts the processes; about six seconds on two cores."""
+        self._plane.start()
+
+    def stop(self) -> None:
+        """Stops the processes."""
+        self._plane.stop()
+
+    def logs(self) -> list[Path]:
+        """The processes' logs."""
+        return self._plane.logs
+
+
+class ExistingCluster:
+    """Somebody's cluster: own namespaces only, and only those definitions that are missing.
+
+    A definition that was there before is left alone; one that these tests made goes again (which
+    takes with it only objects that these tests can have made).
+    """
+
+    backend = "existing"
+    control_plane: LocalControlPlane | None = None
+    audit: AuditLog | None = None
+    hook_in_cluster = False
+
+    def __init__(self, kubeconfig: Path, context: str | None, definitions: Sequence[Path]) -> None:
+        self.kubeconfig = kubeconfig
+        self.context = context
+        self._definitions = list(definitions)
+        self._made: list[str] = []
+
+    def start(self) -> None:
+        """Checks that the cluster answers and adds the definitions that are missing."""
+        kube = Kube(self.kubeconfig, context=self.context)
+        try:
+            kube.request("GET", "/version")
+            group = "apiextensions.k8s.io/v1"
+            for file in self._definitions:
+                names = [each["metadata"]["name"] for each in documents(file)]
+                here = [kube.find(group, "customresourcedefinitions", None, n) for n in names]
+                if not any(here):
+                    apply_definitions(kube, file)
+                    self._made += names
+        finally:
+            kube.close()
+
+    def stop(self) -> None:
+        """Removes the definitions that `start` made."""
+        kube = Kube(self.kubeconfig, context=self.context)
+        try:
+            for name in self._made:
+                kube.delete("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
+        finally:
+            kube.close()
+
+    def logs(self) -> list[Path]:
+        """None of ours."""
+        return []
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which cluster the environment asks for."""
+
+    backend: str
+    kubeconfig: Path | None = None
+    context: str | None = None
+    binaries: Path | None = None
+
+    def make(self, directory: Path, definitions: Sequence[Path]) -> Cluster:
+        """The cluster, not started."""
+        if self.kubeconfig is not None:
+            return ExistingCluster(self.kubeconfig, self.context, definitions)
+        if self.binaries is not None:
+            return LocalCluster(self.binaries, directory, definitions)
+        return Kind(directory, definitions, REPOSITORY)
+
+
+def choose(environment: Mapping[str, str]) -> Choice | str:
+    """The cluster to use, or one line saying why there is none and how to get one."""
+    if given := environment.get("E2E_KUBECONFIG"):
+        file = Path(given)
+        if not file.is_file():
+            return f"E2E_KUBECONFIG={given} is not a file"
+        return Choice("existing", kubeconfig=file, context=environment.get("E2E_CONTEXT"))
+    if assets := environment.get("KUBEBUILDER_ASSETS"):
+        missing = [name for name in NEEDED if not (Path(assets) / name).exists()]
+        if missing:
+            return f"KUBEBUILDER_ASSETS={assets} lacks {', '.join(missing)}"
+        return Choice("local", binaries=Path(assets))
+    built = build.bin_dir()
+    if all((built / name).exists() for name in NEEDED):
+        return Choice("local", binaries=built)
+    if environment.get("E2E_KIND") == "1":
+        problem = kind_answers()
+        return problem or Choice("kind")
+    return (
+        "no cluster: run `make e2e-binaries` (needs Go), or set KUBEBUILDER_ASSETS, "
+        "E2E_KUBECONFIG, or E2E_KIND=1 (needs Docker and kind)"
+    )
+
+
+class Workspace:
+    """A temporary directory for one run; its logs survive a failed one.
+
+    Directories of runs that were killed are removed by the next run.
+    """
+
+    def __init__(self) -> None:
+        self._sweep()
+        self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+        (self.directory / "owner").write_text(str(os.getpid()))
+
+    @staticmethod
+    def keep(logs: Sequence[Path], environment: Mapping[str, str]) -> Path:
+        """Copies logs to `E2E_LOGS` (default: build/e2e-logs) and returns where they are."""
+        root = Path(environment.get("E2E_LOGS") or REPOSITORY / "build" / "e2e-logs")
+        target = root / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        target.mkdir(parents=True, exist_ok=True)
+        for log in logs:
+            if log.exists():
+                shutil.copy(log, target / log.name)
+        return target
+
+    def remove(self) -> None:
+        """Removes the directory."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @staticmethod
+    def _sweep() -> None:
+        for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/owner"):
+            try:
+                owner = int(left.read_text())
+            except (OSError, ValueError):
+                continue
+            if not Path(f"/proc/{owner}").exists():
+                shutil.rmtree(left.parent, ignore_errors=True)
+
+
+def wait_namespace_ready(kube: Kube, namespace: str, timeout: float = 30) -> None:
+    """Waits for the `default` service account: before it, the namespace admits no pod."""
+    deadline = time.monotonic() + timeout
+    while kube.find("v1", "serviceaccounts", namespace, "default") is None:
+        if time.monotonic() > deadline:
+            raise KubeError(504, f"no default service account in {namespace}", {})
+        time.sleep(0.03)
+
+
+def all_logs(cluster: Cluster, directory: Path) -> list[Path]:
+    """The cluster's logs and those of every other process of the run."""
+    return sorted({*cluster.logs(), *directory.rglob("*.log"), *(p.log for p in Process.running)})

@@ -1,0 +1,158 @@
+"""The end-to-end fixtures, and the gate: without `E2E=1` (or `--e2e`) nothing here starts anything.
+
+A test is an e2e test when it says so or when it uses the `cluster` fixture, so that none can run in
+a plain `pytest` run by mistake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .cluster import Cluster, Workspace, all_logs, choose, wait_namespace_ready
+from .definitions import definition_files
+from .kube import Kube
+from .kubelet import FakeKubelet
+from .kubelet_levers import Levers
+from .volumes import Provisioner
+
+FAILED = pytest.StashKey[bool]()
+NOTES = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--e2e`, for runs that name this directory; `E2E=1` works always."""
+    with contextlib.suppress(ValueError):  # another conftest offers it already
+        parser.addoption("--e2e", action="store_true", help="run the end-to-end tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers what only these tests use."""
+    config.addinivalue_line("markers", "bench: a measurement, not a test (make e2e-bench)")
+    config.stash[NOTES] = []
+
+
+def wanted(config: pytest.Config) -> bool:
+    """Whether end-to-end tests were asked for."""
+    return os.environ.get("E2E") == "1" or bool(config.getoption("--e2e", default=False))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Marks the tests that need a cluster, and leaves them out unless asked for."""
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.e2e)
+    if wanted(config):
+        return
+    out = [item for item in items if item.get_closest_marker("e2e")]
+    if out:
+        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if not item.get_closest_marker("e2e")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Remembers that something failed: then the logs are kept."""
+    report = yield
+    if report.failed:  # type: ignore[attr-defined]
+        item.config.stash[FAILED] = True
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says what the tests ran on."""
+    for note in terminalreporter.config.stash[NOTES]:
+        terminalreporter.write_line(f"e2e: {note}")
+
+
+@pytest.fixture(scope="session")
+def workspace() -> Iterator[Path]:
+    """The run's temporary directory."""
+    place = Workspace()
+    yield place.directory
+    place.remove()
+
+
+@pytest.fixture(scope="session")
+def note(request: pytest.FixtureRequest) -> list[str]:
+    """Lines for the end of the report: what ran, what was measured."""
+    return request.config.stash[NOTES]
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, workspace: Path, note: list[str]) -> Iterator[Cluster]:
+    """The cluster, started for the session; skips with one line where there is none."""
+    choice = choose(os.environ)
+    if isinstance(choice, str):
+        if os.environ.get("E2E_REQUIRED") == "1":
+            pytest.fail(f"E2E_REQUIRED=1, but {choice}", pytrace=False)
+        pytest.skip(choice)
+    chosen = choice.make(workspace, definition_files(os.environ))
+    try:
+        chosen.start()
+        plane = chosen.control_plane
+        if plane is not None:
+            note.append(f"control plane up in {plane.seconds['all']:.1f} s ({plane.version})")
+        yield chosen
+    except BaseException:
+        request.config.stash[FAILED] = True
+        raise
+    finally:
+        logs = all_logs(chosen, workspace) if request.config.stash.get(FAILED, False) else []
+        chosen.stop()
+        if logs:
+            note.append(f"logs kept in {Workspace.keep(logs, os.environ)}")
+
+
+@pytest.fixture(scope="session")
+def kube(cluster: Cluster) -> Iterator[Kube]:
+    """The test's own client, as the cluster's administrator."""
+    client = Kube(cluster.kubeconfig, context=cluster.context)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def running_kubelet(cluster: Cluster) -> Iterator[FakeKubelet]:
+    """The fake nodes of the session, with volumes for claims; use `kubelet` in tests."""
+    local = cluster.backend == "local"
+    with contextlib.ExitStack() as stack:
+        if local:
+            stack.enter_context(Provisioner(cluster.kubeconfig))
+        yield stack.enter_context(
+            FakeKubelet(cluster.kubeconfig, context=cluster.context, tainted=not local)
+        )
+
+
+@pytest.fixture
+def kubelet(running_kubelet: FakeKubelet) -> Iterator[FakeKubelet]:
+    """The fake kubelet with every lever at rest before the test, and again after it."""
+    running_kubelet.levers.reset()
+    running_kubelet.failures.clear()
+    yield running_kubelet
+    for node in sorted(running_kubelet.nodes.lost):
+        running_kubelet.recover(node)
+    running_kubelet.levers.reset()
+    running_kubelet.poke()
+    assert not running_kubelet.failures, running_kubelet.failures
+
+
+@pytest.fixture
+def levers(kubelet: FakeKubelet) -> Levers:
+    """The kubelet's levers."""
+    return kubelet.levers
+
+
+@pytest.fixture
+def namespace(kube: Kube) -> Iterator[str]:
+    """A namespace of the test's own, ready for pods, deleted afterwards."""
+    name = f"tapp-e2e-{secrets.token_hex(4)}"
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    wait_namespace_ready(kube, name)
+    yield name
+    kube.delete("v1", "namespaces", None, name)

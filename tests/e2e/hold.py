@@ -1,0 +1,78 @@
+"""Keeps a cluster running by hand: `python -m tests.e2e.hold`.
+
+Prints the KUBECONFIG path, and stops everything at Ctrl-C, SIGTERM, or when it is killed itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from .cluster import Workspace, choose
+from .definitions import definition_files
+from .kubelet import FakeKubelet
+from .volumes import Provisioner
+
+
+def say(line: object) -> None:
+    """Prints one line at once."""
+    print(line, flush=True)  # noqa: T201
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.e2e.hold", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=3, help="fake nodes (default 3, 0 for none)")
+    parser.add_argument("--link", type=Path, help="also make this symbolic link to the kubeconfig")
+    return parser.parse_args()
+
+
+def wait_for_signal() -> None:
+    """Returns at Ctrl-C or SIGTERM."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+
+
+def main() -> int:
+    """Starts what the environment chooses and waits."""
+    wanted = options()
+    choice = choose(os.environ)
+    if isinstance(choice, str):
+        say(choice)
+        return 1
+    place = Workspace()
+    cluster = choice.make(place.directory, definition_files(os.environ))
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(cluster.stop)
+            cluster.start()
+            local = cluster.backend == "local"
+            if local:
+                stack.enter_context(Provisioner(cluster.kubeconfig))
+            if wanted.nodes:
+                names = [f"fake-{number}" for number in range(wanted.nodes)]
+                kubelet = FakeKubelet(
+                    cluster.kubeconfig, names, context=cluster.context, tainted=not local
+                )
+                stack.enter_context(kubelet)
+            if wanted.link is not None:
+                wanted.link.unlink(missing_ok=True)
+                wanted.link.symlink_to(cluster.kubeconfig)
+                stack.callback(wanted.link.unlink, missing_ok=True)
+            say(f"export KUBECONFIG={cluster.kubeconfig}")
+            say(f"{cluster.backend} cluster is up; Ctrl-C stops it")
+            wait_for_signal()
+    finally:
+        place.remove()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

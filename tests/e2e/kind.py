@@ -1,0 +1,120 @@
+"""kind: real kubelets and images, with hook and Metacontroller in the cluster as a user has them.
+
+Only by request (`E2E_KIND=1`) and only where Docker answers. A cluster that a killed run left
+behind carries that run's pid in its name and is deleted by the next run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from .audit import AuditLog
+from .controlplane import LocalControlPlane, apply_definitions
+from .kube import Kube
+from .process import ProcessError
+
+NAME = "tapp-e2e"
+HERE = Path(__file__).resolve().parent
+DEFAULT_METACONTROLLER = (
+    "https://github.com/metacontroller/metacontroller//manifests/production?ref=v4.17.2"
+)
+
+
+def call(*command: str, timeout: float = 600) -> str:
+    """Runs a command to its end and returns its output; raises with that output when it fails."""
+    done = subprocess.run(
+        command, text=True, capture_output=True, timeout=timeout, check=False,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    if done.returncode != 0:
+        output = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        raise ProcessError(f"{' '.join(command)}: code {done.returncode}\n{output}")
+    return done.stdout
+
+
+def kind_answers() -> str | None:
+    """None where kind can be used, else one line saying what is missing."""
+    for tool in ("docker", "kind", "kubectl"):
+        if shutil.which(tool) is None:
+            return f"E2E_KIND=1, but {tool} is not on PATH"
+    try:
+        call("docker", "info", timeout=20)
+    except (ProcessError, subprocess.TimeoutExpired):
+        return "E2E_KIND=1, but the Docker daemon does not answer"
+    return None
+
+
+class Kind:
+    """A kind cluster with the shipped manifests installed."""
+
+    backend = "kind"
+    context: str | None = None
+    control_plane: LocalControlPlane | None = None
+    hook_in_cluster = True
+
+    def __init__(self, directory: Path, definitions: Sequence[Path], repository: Path) -> None:
+        self.kubeconfig = directory / "kind.kubeconfig"
+        self.audit: AuditLog | None = AuditLog(directory / "audit" / "audit.log")
+        self._name = f"{NAME}-{os.getpid()}"
+        self._directory = directory
+        self._definitions = list(definitions)
+        self._repository = repository
+
+    def start(self) -> None:
+        """Creates the cluster, loads the image built from this checkout, installs everything."""
+        delete_leftovers()
+        audit = self._directory / "audit"
+        audit.mkdir()
+        shutil.copy(HERE / "audit-policy.yaml", audit / "policy.yaml")
+        config = self._directory / "kind.yaml"
+        text = (HERE / "kind.yaml").read_text().replace("@DIRECTORY@", str(self._directory))
+        config.write_text(text)
+        image = "tapp-hook:e2e"
+        call("docker", "build", "--tag", image, str(self._repository))
+        call(
+            "kind", "create", "cluster", "--name", self._name, "--config", str(config),
+            "--kubeconfig", str(self.kubeconfig), "--wait", "180s",
+        )  # fmt: skip
+        call("kind", "load", "docker-image", image, "--name", self._name)
+        kube = Kube(self.kubeconfig)
+        try:
+            for file in self._definitions:
+                apply_definitions(kube, file)
+        finally:
+            kube.close()
+        metacontroller = os.environ.get("METACONTROLLER_MANIFESTS") or DEFAULT_METACONTROLLER
+        self._kubectl("apply", "--server-side", "-k", metacontroller)
+        overlay = self._repository / "metacontroller" / "overlays" / "kind"
+        self._kubectl("apply", "--server-side", "--force-conflicts", "-k", str(overlay))
+        self._kubectl(
+            "wait", "--for=condition=Ready", "pods", "--all", "--all-namespaces", "--timeout=180s"
+        )
+
+    def stop(self) -> None:
+        """Deletes the cluster."""
+        call("kind", "delete", "cluster", "--name", self._name)
+
+    def logs(self) -> list[Path]:
+        """The logs of every node and container, exported now."""
+        target = self._directory / "kind-logs"
+        try:
+            call("kind", "export", "logs", str(target), "--name", self._name)
+        except ProcessError as error:
+            (self._directory / "kind-export.log").write_text(str(error))
+        return [*target.rglob("*.log"), *self._directory.glob("*.log")]
+
+    def _kubectl(self, *arguments: str) -> str:
+        return call("kubectl", "--kubeconfig", str(self.kubeconfig), *arguments)
+
+
+def delete_leftovers() -> None:
+    """Deletes kind clusters of runs whose process is gone."""
+    for name in call("kind", "get", "clusters").split():
+        owner = re.fullmatch(rf"{NAME}-(\d+)", name)
+        if owner and not Path(f"/proc/{owner.group(1)}").exists():
+            call("kind", "delete", "cluster", "--name", name)

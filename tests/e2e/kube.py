@@ -1,0 +1,215 @@
+"""A thin typed layer over the official `kubernetes` client: JSON in, JSON out.
+
+The client's models are left out on purpose: tests want to see exactly what the API server said,
+unknown fields included, and 500 pods a second must not be turned into Python models.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+from kubernetes import client
+from kubernetes.config import kube_config
+
+Json = dict[str, Any]
+FIELD_MANAGER = "tapp-e2e"
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+TIMEOUT = 30.0
+
+
+class KubeError(Exception):
+    """An answer of the API server other than 2xx."""
+
+    def __init__(self, status: int, message: str, body: Json) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+        self.body = body
+
+
+class Kube:
+    """One kubeconfig's view of a cluster. Safe to use from several threads."""
+
+    def __init__(
+        self, kubeconfig: Path, *, context: str | None = None, user_agent: str = "tapp-e2e"
+    ) -> None:
+        self.kubeconfig = kubeconfig
+        self.context = context
+        settings = client.Configuration()
+        load: Any = kube_config.load_kube_config
+        load(str(kubeconfig), context, client_configuration=settings, persist_config=False)
+        settings.connection_pool_maxsize = 24
+        settings.retries = False
+        self.server = str(settings.host)
+        self._client = client.ApiClient(settings)
+        self._client.user_agent = user_agent
+        self._plurals: dict[tuple[str, str], tuple[str, bool]] = {}
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self._client.rest_client.pool_manager.clear()
+
+    # Requests
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Json | Sequence[Any] | None = None,
+        query: dict[str, str] | None = None,
+    ) -> Json:
+        """One request; raises KubeError unless the answer is 2xx.
+
+        A PATCH is server-side apply where the query names a field manager, else a JSON patch for a
+        list and a merge patch for an object.
+        """
+        response = self._send(method, path, body, query or {}, TIMEOUT)
+        raw: bytes = response.data
+        try:
+            answer = json.loads(raw) if raw else {}
+        except ValueError:
+            answer = {"message": raw.decode(errors="replace")}
+        if not isinstance(answer, dict):
+            answer = {"message": str(answer)}
+        if not 200 <= response.status < 300:
+            raise KubeError(response.status, str(answer.get("message", "")), answer)
+        return answer
+
+    def stream(self, path: str, query: dict[str, str], seconds: float) -> urllib3.BaseHTTPResponse:
+        """An open response to a GET, for watches; the caller closes it."""
+        return self._send("GET", path, None, query, (5, seconds))
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Json | Sequence[Any] | None,
+        query: dict[str, str],
+        timeout: float | tuple[float, float],
+    ) -> urllib3.BaseHTTPResponse:
+        content = "application/json"
+        if method == "PATCH":
+            patch = MERGE_PATCH if isinstance(body, dict) else JSON_PATCH
+            content = APPLY_PATCH if "fieldManager" in query else patch
+        _, url, headers, _, _ = self._client.param_serialize(
+            method,
+            path,
+            query_params=list(query.items()),
+            header_params={"Accept": "application/json", "Content-Type": content},
+            auth_settings=["BearerToken"],
+        )
+        # The body goes past param_serialize, which would walk and copy all of it.
+        send: Any = self._client.rest_client.request
+        answer = send(method, url, headers=headers, body=body, _request_timeout=timeout)
+        response: urllib3.BaseHTTPResponse = answer.response
+        return response
+
+    # Paths
+
+    def path(
+        self,
+        api_version: str,
+        plural: str,
+        namespace: str | None = None,
+        name: str | None = None,
+        subresource: str | None = None,
+    ) -> str:
+        """The URL path of a collection, an object or its subresource."""
+        root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        tail = "".join(f"/{part}" for part in (name, subresource) if part)
+        return f"{root}{scope}/{plural}{tail}"
+
+    def resource_of(self, api_version: str, kind: str) -> tuple[str, bool]:
+        """The plural of a kind and whether it is namespaced, by discovery (remembered)."""
+        key = (api_version, kind)
+        with self._lock:
+            if key in self._plurals:
+                return self._plurals[key]
+        root = f"/api/{api_version}" if "/" not in api_version else f"/apis/{api_version}"
+        for each in self.request("GET", root)["resources"]:
+            if each["kind"] == kind and "/" not in each["name"]:
+                found = (str(each["name"]), bool(each["namespaced"]))
+                with self._lock:
+                    self._plurals[key] = found
+                return found
+        raise KubeError(404, f"no resource for {kind} in {api_version}", {})
+
+    def path_of(self, obj: Json, subresource: str | None = None, *, named: bool = True) -> str:
+        """The path of this object, or of its collection."""
+        plural, namespaced = self.resource_of(obj["apiVersion"], obj["kind"])
+        namespace = obj["metadata"].get("namespace", "default") if namespaced else None
+        name = obj["metadata"]["name"] if named else None
+        return self.path(obj["apiVersion"], plural, namespace, name, subresource)
+
+    # Objects
+
+    def get(self, api_version: str, plural: str, namespace: str | None, name: str) -> Json:
+        """One object."""
+        return self.request("GET", self.path(api_version, plural, namespace, name))
+
+    def find(self, api_version: str, plural: str, namespace: str | None, name: str) -> Json | None:
+        """One object, or None where there is none."""
+        try:
+            return self.get(api_version, plural, namespace, name)
+        except KubeError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list_all(
+        self, api_version: str, plural: str, namespace: str | None = None, **query: str
+    ) -> list[Json]:
+        """All objects of a collection, with apiVersion and kind filled in."""
+        answer = self.request("GET", self.path(api_version, plural, namespace), None, query)
+        kind = str(answer["kind"]).removesuffix("List")
+        return [{"apiVersion": api_version, "kind": kind} | item for item in answer["items"]]
+
+    def create(self, obj: Json) -> Json:
+        """Creates the object."""
+        return self.request("POST", self.path_of(obj, named=False), obj)
+
+    def apply(self, obj: Json, *, subresource: str | None = None, force: bool = True) -> Json:
+        """Server-side apply, as `kubectl apply --server-side` does it."""
+        query = {"fieldManager": FIELD_MANAGER, "force": str(force).lower()}
+        path = self.path_of(obj, subresource)
+        return self.request("PATCH", path, obj, query)
+
+    def apply_file(self, file: Path) -> list[Json]:
+        """Applies every document of a YAML file."""
+        return [self.apply(document) for document in documents(file)]
+
+    def replace(self, obj: Json, subresource: str | None = None) -> Json:
+        """PUT of the whole object."""
+        return self.request("PUT", self.path_of(obj, subresource), obj)
+
+    def patch(self, path: str, patch: Json | Sequence[Any]) -> Json:
+        """A merge patch (an object) or a JSON patch (a list of operations) of what is at `path`."""
+        return self.request("PATCH", path, patch)
+
+    def delete(
+        self, api_version: str, plural: str, namespace: str | None, name: str, **options: Any
+    ) -> bool:
+        """Deletes; False where there was nothing. Options: gracePeriodSeconds, preconditions..."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+        try:
+            self.request("DELETE", self.path(api_version, plural, namespace, name), body)
+        except KubeError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
+
+
+def documents(file: Path) -> list[Json]:
+    """The objects in a YAML file, empty documents left out."""
+    return [each for each in yaml.safe_load_all(file.read_text()) if each]

@@ -1,0 +1,121 @@
+"""Fake nodes: made, kept alive by leases, lost and recovered."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from urllib3.exceptions import HTTPError
+
+from .kube import Json, Kube, KubeError
+from .kubelet_container import timestamp
+
+HEARTBEAT = 1.0
+LABEL = "e2e.fake/node"
+CAPACITY = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "4Ti"}
+
+
+class Nodes:
+    """Nodes with a heartbeat thread of their own: busy pods never look like a lost node."""
+
+    def __init__(self, kube: Kube, names: Sequence[str], *, tainted: bool) -> None:
+        self.names = frozenset(names)
+        self.lost: set[str] = set()
+        self._kube = kube
+        self._tainted = tainted
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Makes nodes and leases and reports every node ready."""
+        for name in sorted(self.names):
+            self._kube.apply(self._node(name))
+            self._report(name)
+            self._renew(name)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops the heartbeats; on a cluster with real nodes the fake ones are removed."""
+        self._ending.set()
+        self._thread.join(10)
+        if self._tainted:
+            for name in self.names:
+                self._kube.delete("v1", "nodes", None, name)
+        self._kube.close()
+
+    def lose(self, name: str) -> None:
+        """No word from this node from now on."""
+        if name not in self.names:
+            raise LookupError(f"no fake node {name}")
+        self.lost.add(name)
+
+    def recover(self, name: str) -> None:
+        """The node reports ready again."""
+        self.lost.discard(name)
+        self._renew(name)
+        self._report(name)
+
+    def _beat(self) -> None:
+        while not self._ending.wait(HEARTBEAT):
+            for name in sorted(self.names - self.lost):
+                # While the API server is away, a node keeps trying.
+                with contextlib.suppress(KubeError, OSError, HTTPError):
+                    self._renew(name)
+
+    def _node(self, name: str) -> Json:
+        taints = [{"key": LABEL, "value": "true", "effect": "NoSchedule"}] if self._tainted else []
+        labels = {
+            LABEL: "true",
+            "kubernetes.io/hostname": name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+        }
+        node: Json = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": taints} if taints else {},
+        }
+        return node
+
+    def _report(self, name: str) -> None:
+        now = timestamp()
+        good = {
+            "Ready": ("True", "KubeletReady"),
+            "MemoryPressure": ("False", "KubeletHasSufficientMemory"),
+            "DiskPressure": ("False", "KubeletHasNoDiskPressure"),
+            "PIDPressure": ("False", "KubeletHasSufficientPID"),
+        }
+        conditions: list[Any] = [
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason,
+                "message": reason,
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": now,
+            }
+            for kind, (status, reason) in good.items()
+        ]
+        status = {
+            "capacity": CAPACITY,
+            "allocatable": CAPACITY,
+            "conditions": conditions,
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        }
+        path = self._kube.path("v1", "nodes", None, name, "status")
+        self._kube.patch(path, {"status": status})
+
+    def _renew(self, name: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        self._kube.apply(
+            {
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"name": name, "namespace": "kube-node-lease"},
+                "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": now},
+            }
+        )
