@@ -10,6 +10,8 @@ from typing import Any, Final
 
 Rule = dict[str, Any]
 
+KEY: Final = "x-kubernetes-validations"
+
 
 def rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
     """One entry of `x-kubernetes-validations`.

@@ -41,7 +41,7 @@ def _budget(description: str) -> Schema:
         "x-kubernetes-int-or-string": True,
         "description": description,
         "maxLength": 16,
-        "x-kubernetes-validations": rules.BUDGET,
+        rules.KEY: rules.BUDGET,
     }
 
 
@@ -114,7 +114,7 @@ def _spec() -> Schema:
                 "'default'. Instances not listed run the default template.",
                 {"type": "string", "maxLength": MAX_NAME},
                 maxProperties=MAX_REPLICAS,
-                **{"x-kubernetes-validations": rules.INSTANCE_IDS},
+                **{rules.KEY: rules.INSTANCE_IDS},
             ),
             "defaultTemplateName": _text(
                 "Name of the template that instances not listed in templates run: a key of "
@@ -130,7 +130,7 @@ def _spec() -> Schema:
                 "claims stay. Removing the entry starts it again. Other values change nothing.",
                 {"type": "string", "maxLength": MAX_NAME},
                 maxProperties=MAX_REPLICAS,
-                **{"x-kubernetes-validations": rules.INSTANCE_IDS},
+                **{rules.KEY: rules.INSTANCE_IDS},
             ),
             "updateStrategy": _update_strategy(),
             "forceDeletePod": _flag(
@@ -149,12 +149,12 @@ def _spec() -> Schema:
                 "items": _claim_template(),
                 "maxItems": MAX_CLAIMS,
                 "x-kubernetes-list-type": "atomic",
-                "x-kubernetes-validations": rules.CLAIM_NAMES,
+                rules.KEY: rules.CLAIM_NAMES,
             },
             "serviceName": _text(
                 "Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME.",
                 maxLength=MAX_NAME,
-                **{"x-kubernetes-validations": rules.SERVICE_NAME},
+                **{rules.KEY: rules.SERVICE_NAME},
             ),
             "minReadySeconds": _count(
                 "How long a pod must have been Ready before it counts as available. Unset: 0."
@@ -167,7 +167,7 @@ def _spec() -> Schema:
                 },
             ),
         },
-        **{"x-kubernetes-validations": rules.TEMPLATES},
+        **{rules.KEY: rules.TEMPLATES},
     )
 
 
@@ -263,7 +263,7 @@ def custom_resource_definition() -> dict[str, Any]:
             "status": _status(),
         },
         required=["spec"],
-        **{"x-kubernetes-validations": rules.POD_HOSTNAMES},
+        **{rules.KEY: rules.POD_HOSTNAMES},
     )
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

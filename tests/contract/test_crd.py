@@ -1,0 +1,602 @@
+"""The CRD file: what the API server demands of it, what old TApps need, what the model expects.
+
+The CEL rules run only in an API server; here their shape is checked. What they say about whole
+objects is tested where there is one.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema  # type: ignore[import-untyped] # no stubs among our requirements
+import kubernetes_validate
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from crds import generate, rules, schema
+from crds.kubernetes_schema import KUBERNETES, summary
+from hooks.app import create_app
+from hooks.settings import Settings
+from tapp import model
+
+Node = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+CRD: Node = yaml.safe_load(generate.PATH.read_text(encoding="utf-8"))
+VERSION: Node = CRD["spec"]["versions"][0]
+OPENAPI: Node = VERSION["schema"]["openAPIV3Schema"]
+SPEC: Node = OPENAPI["properties"]["spec"]
+STATUS: Node = OPENAPI["properties"]["status"]
+
+CLIENT_SIDE_APPLY_LIMIT = 256 * 1024
+"""Bytes that all annotations of an object may have; `kubectl apply` puts the object into one."""
+
+
+def nodes(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
+    """Every schema node below and including this one, with its path."""
+    yield path, node
+    for name, child in node.get("properties", {}).items():
+        yield from nodes(child, f"{path}.{name}")
+    if "additionalProperties" in node:
+        yield from nodes(node["additionalProperties"], f"{path}.*")
+    if "items" in node:
+        yield from nodes(node["items"], f"{path}[]")
+
+
+ALL_NODES = list(nodes(OPENAPI))
+
+
+# --- the file -------------------------------------------------------------------------------------
+
+
+def test_committed_file_is_what_the_generator_writes() -> None:
+    """The CRD in the repository was not edited by hand and not forgotten."""
+    assert generate.PATH.read_text(encoding="utf-8") == generate.render()
+    assert generate.main(["--check"]) == 0
+
+
+def test_check_fails_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An outdated file fails the check, and the message names the command."""
+    stale = tmp_path / "tapp.yaml"
+    monkeypatch.setattr(generate, "PATH", stale)
+    assert generate.main(["--check"]) == 1
+    stale.write_text("old", encoding="utf-8")
+    assert generate.main(["--check"]) == 1
+    assert "python -m crds.generate" in capsys.readouterr().err
+    assert generate.main([]) == 0
+    assert generate.main(["--check"]) == 0
+
+
+def test_is_a_valid_custom_resource_definition() -> None:
+    """Kubernetes' own schema of a CustomResourceDefinition accepts it, unknown keys refused."""
+    assert kubernetes_validate.validate(CRD, KUBERNETES, strict=True) == KUBERNETES
+
+
+def test_fits_a_client_side_apply() -> None:
+    """`kubectl apply` without --server-side works: the file fits its annotation."""
+    assert len(json.dumps(CRD, separators=(",", ":"))) < CLIENT_SIDE_APPLY_LIMIT * 0.9
+
+
+def test_switches_off_what_the_old_definition_left_on() -> None:
+    """A definition from v1beta1 times keeps `true` unless an apply names the field."""
+    assert CRD["spec"]["preserveUnknownFields"] is False
+
+
+# --- how people reach it --------------------------------------------------------------------------
+
+
+def test_names() -> None:
+    """The old names, a short name, and `kubectl get all`."""
+    assert CRD["metadata"]["name"] == "tapps.apps.tkestack.io"
+    assert CRD["spec"]["group"] == "apps.tkestack.io"
+    assert CRD["spec"]["scope"] == "Namespaced"
+    assert CRD["spec"]["names"] == {
+        "kind": "TApp",
+        "listKind": "TAppList",
+        "plural": "tapps",
+        "singular": "tapp",
+        "shortNames": ["ta"],
+        "categories": ["all"],
+    }
+
+
+def test_subresources() -> None:
+    """Status for Metacontroller, scale for `kubectl scale` and autoscalers."""
+    assert VERSION["subresources"] == {
+        "status": {},
+        "scale": {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.scaleLabelSelector",
+        },
+    }
+
+
+def test_printer_columns_show_fields_that_exist() -> None:
+    """Desired, Ready, Updated, Status and Age; Available with -o wide."""
+    columns = VERSION["additionalPrinterColumns"]
+    shown = [column["name"] for column in columns if not column.get("priority")]
+    assert shown == ["Desired", "Ready", "Updated", "Status", "Age"]
+    assert [column["name"] for column in columns if column.get("priority")] == ["Available"]
+    for column in columns:
+        root, field = column["jsonPath"].lstrip(".").split(".")
+        if root != "metadata":
+            assert field in OPENAPI["properties"][root]["properties"]
+
+
+# --- structural schema ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        "$ref",
+        "$defs",
+        "definitions",
+        "nullable",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "not",
+        "patternProperties",
+        "uniqueItems",
+        "x-kubernetes-embedded-resource",
+    ],
+)
+def test_keyword_is_not_used(keyword: str) -> None:
+    """Nothing that a structural schema forbids, or that would keep a null alive."""
+    assert [path for path, node in ALL_NODES if keyword in node] == []
+
+
+def test_every_node_says_what_it_is() -> None:
+    """Each node has a type, or is int-or-string, or takes anything."""
+    vague = [
+        path
+        for path, node in ALL_NODES
+        if "type" not in node
+        and not node.get("x-kubernetes-int-or-string")
+        and not node.get("x-kubernetes-preserve-unknown-fields")
+    ]
+    assert vague == []
+
+
+def test_types_are_single_and_complete() -> None:
+    """One type each; arrays say what is in them; an object has properties or a value type."""
+    for path, node in ALL_NODES:
+        kind = node.get("type", "object")
+        assert kind in {"object", "array", "string", "integer", "number", "boolean"}, path
+        assert ("items" in node) == (node.get("type") == "array"), path
+        assert not ("properties" in node and "additionalProperties" in node), path
+        assert set(node.get("required", ())) <= set(node.get("properties", ())), path
+
+
+def test_only_replicas_has_a_default() -> None:
+    """A default would write into templates (and restart pods) or pin today's meaning."""
+    assert [path for path, node in ALL_NODES if "default" in node] == [".spec.replicas"]
+    assert SPEC["properties"]["replicas"]["default"] == 1
+
+
+def test_merge_keys_are_required_in_their_items() -> None:
+    """The API server refuses a list of type `map` whose keys may be missing."""
+    for path, node in ALL_NODES:
+        if node.get("x-kubernetes-list-type") == "map":
+            keys = node["x-kubernetes-list-map-keys"]
+            assert set(keys) <= set(node["items"]["required"]), path
+
+
+def test_lists_that_may_repeat_a_key_stay_plain() -> None:
+    """Ports may repeat a number, env a name: a keyed list would refuse what pods accept."""
+    keyed = {
+        path.rsplit(".", maxsplit=1)[-1]
+        for path, node in ALL_NODES
+        if node.get("x-kubernetes-list-type") in {"map", "set"}
+    }
+    assert keyed == {"containers", "initContainers", "volumes", "conditions"}
+
+
+def test_status_and_spec_prune_what_they_do_not_know() -> None:
+    """Only templates, selector and metadata keep unknown fields: a typo elsewhere is an error."""
+    open_paths = {
+        path for path, node in ALL_NODES if node.get("x-kubernetes-preserve-unknown-fields")
+    }
+    roots = (".spec.template", ".spec.templatePool.*", ".spec.volumeClaimTemplates[]")
+    allowed = (*roots, ".spec.selector")
+    assert [path for path in open_paths if not path.startswith(allowed)] == []
+    assert ".spec.templates" not in open_paths
+    for root in roots:
+        below = [path for path, node in ALL_NODES if path.startswith(root) and "properties" in node]
+        assert set(below) <= open_paths
+
+
+@pytest.mark.parametrize("template", ["template", "templatePool"])
+def test_template_metadata_is_kept(template: str) -> None:
+    """Labels and annotations of a template have a schema; without one they would be pruned."""
+    node = SPEC["properties"][template]
+    metadata = node.get("additionalProperties", node)["properties"]["metadata"]
+    assert metadata["x-kubernetes-preserve-unknown-fields"] is True
+    assert {"labels", "annotations"} <= set(metadata["properties"])
+
+
+def test_the_pool_has_no_texts_and_the_template_has() -> None:
+    """`kubectl explain tapp.spec.template...` works; the pool's copy would only cost space."""
+    template, pool = SPEC["properties"]["template"], SPEC["properties"]["templatePool"]
+    assert not any("description" in node for _, node in nodes(pool["additionalProperties"]))
+    container = template["properties"]["spec"]["properties"]["containers"]["items"]
+    assert container["properties"]["image"]["description"] == "Container image name."
+    for path, node in ALL_NODES:
+        if not path.startswith(".spec.templatePool.*") and path.startswith(".spec."):
+            assert path.endswith(("[]", ".*")) or "metadata" in path or "description" in node, path
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("One. Two.", "One."),
+        ("No end", "No end"),
+        ("Use e.g. This one. Two.", "Use e.g. This one."),
+        ("Lines\nrun on.\n\nMore.", "Lines run on."),
+    ],
+)
+def test_summary_is_the_first_sentence(text: str, first: str) -> None:
+    """Texts are cut after a sentence, not after an abbreviation."""
+    assert summary(text) == first
+
+
+# --- what old TApps hold --------------------------------------------------------------------------
+
+
+def as_json_schema(node: Node) -> Node:
+    """The schema for a JSON schema validator, as far as it has words for it."""
+    if node.get("x-kubernetes-int-or-string"):
+        return {"type": ["integer", "string"]}
+    plain = {
+        key: value
+        for key, value in node.items()
+        if key in {"type", "enum", "pattern", "minimum", "maximum", "required", "maxLength"}
+    }
+    if "properties" in node:
+        plain["properties"] = {
+            name: as_json_schema(child) for name, child in node["properties"].items()
+        }
+        if not node.get("x-kubernetes-preserve-unknown-fields") and node is not OPENAPI:
+            plain["additionalProperties"] = False
+    for key in ("items", "additionalProperties"):
+        if key in node:
+            plain[key] = as_json_schema(node[key])
+    return plain
+
+
+def without_nulls(value: Any) -> Any:
+    """The value as the API server validates it: null fields of objects are pruned before."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+VALIDATOR = jsonschema.Draft202012Validator(as_json_schema(OPENAPI))
+
+
+def problems(spec: Node) -> list[str]:
+    """Where the schema refuses a TApp with this spec."""
+    document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "spec": without_nulls(spec)}
+    return [error.json_path for error in VALIDATOR.iter_errors(document)]
+
+
+def with_container(**fields: Any) -> Node:
+    """A spec whose one container has these fields."""
+    return {"template": {"spec": {"containers": [{"name": "main", **fields}]}}}
+
+
+ACCEPTED = {
+    "a number as a quantity": with_container(resources={"limits": {"cpu": 0.5, "memory": "1Gi"}}),
+    "one port on TCP and UDP": with_container(
+        ports=[
+            {"containerPort": 53, "protocol": "TCP"},
+            {"containerPort": 53, "protocol": "UDP"},
+        ]
+    ),
+    "a named port in a probe": with_container(livenessProbe={"httpGet": {"port": "http"}}),
+    "a header without a value": with_container(
+        livenessProbe={"httpGet": {"port": 80, "httpHeaders": [{"name": "X"}]}}
+    ),
+    "a field newer than the schema": with_container(fieldOfTheFuture={"a": [1]}),
+    "what the old controller wrote for an empty template": {
+        "template": {
+            "metadata": {"creationTimestamp": None, "labels": {"a": "b"}},
+            "spec": {"containers": None},
+        }
+    },
+    "what the old controller wrote for defaults": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "a"}},
+        "defaultTemplateName": "default",
+        "updateStrategy": {
+            "template": "default",
+            "maxUnavailable": 1,
+            "forceUpdate": {"maxUnavailable": "100%"},
+        },
+    },
+    "a claim template as the old controller wrote it": {
+        "volumeClaimTemplates": [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "data", "creationTimestamp": None},
+                "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+                "status": {"phase": "Pending"},
+            }
+        ]
+    },
+    "both spellings of the default template's name": {
+        "defaultTemplateName": "a",
+        "DefaultTemplateName": "b",
+    },
+    "a wanted status that means nothing": {"statuses": {"0": "Resting"}},
+    "a template forgotten by its indentation": {"templatePool": {"a": None, "metadata": {}}},
+}
+
+REFUSED = {
+    "a word as a port": (
+        with_container(ports=[{"containerPort": "eighty"}]),
+        "$.spec.template.spec.containers[0].ports[0].containerPort",
+    ),
+    "a mistyped unit": (
+        with_container(resources={"limits": {"memory": "1GB"}}),
+        "$.spec.template.spec.containers[0].resources.limits.memory",
+    ),
+    "a number as an environment value": (
+        with_container(env=[{"name": "A", "value": 1}]),
+        "$.spec.template.spec.containers[0].env[0].value",
+    ),
+    "a label that is a number": (
+        {"template": {"metadata": {"labels": {"a": 1}}}},
+        "$.spec.template.metadata.labels.a",
+    ),
+    "a wrong type in the pool": (
+        {"templatePool": {"a": {"spec": {"containers": {}}}}},
+        "$.spec.templatePool.a.spec.containers",
+    ),
+    "a negative number of replicas": ({"replicas": -1}, "$.spec.replicas"),
+    "negative minReadySeconds": ({"minReadySeconds": -1}, "$.spec.minReadySeconds"),
+    "an unknown retention": (
+        {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Keep"}},
+        "$.spec.persistentVolumeClaimRetentionPolicy.whenScaled",
+    ),
+    "an unknown field": ({"replica": 1}, "$.spec"),
+}
+
+
+@pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_schema_accepts(spec: Node) -> None:
+    """What ran under the old controller, or runs as a pod, is not refused."""
+    assert problems(spec) == []
+
+
+@pytest.mark.parametrize(("spec", "path"), REFUSED.values(), ids=REFUSED.keys())
+def test_schema_refuses(spec: Node, path: str) -> None:
+    """A mistake is refused at the field that holds it."""
+    assert problems(spec) == [path]
+
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=[file.stem for file in EXAMPLES])
+def test_examples_fit_the_schema(file: Path) -> None:
+    """Every TApp among the examples passes, without a field that would be pruned."""
+    for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+        if document and document.get("kind") == "TApp":
+            assert problems(document["spec"]) == []
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+RULES = [(path, rule) for path, node in ALL_NODES for rule in node.get(rules.KEY, ())]
+
+
+def test_rules_are_where_they_belong() -> None:
+    """A rule about one field sits on it: then it is skipped while the field stays as it is."""
+    assert [path for path, _ in RULES] == [
+        "",
+        *[".spec"] * 4,
+        ".spec.templates",
+        ".spec.statuses",
+        ".spec.updateStrategy.maxUnavailable",
+        ".spec.updateStrategy.forceUpdate.maxUnavailable",
+        *[".spec.volumeClaimTemplates"] * 2,
+        ".spec.serviceName",
+    ]
+
+
+def test_rules_over_several_fields_never_lock_a_running_tapp_in() -> None:
+    """They compare with the old object, and hold on creation all the same."""
+    for path, rule in RULES:
+        if path in {"", ".spec", ".spec.templates", ".spec.statuses"}:
+            assert "oldSelf.hasValue()" in rule["rule"]
+        assert rule.get("optionalOldSelf", False) == ("oldSelf" in rule["rule"])
+        # In these the API server does not offer `oldSelf`.
+        assert "oldSelf" not in rule.get("messageExpression", "")
+
+
+def test_rules_speak_to_people() -> None:
+    """Each rule has a message, and one about several fields names the field to look at."""
+    for path, rule in RULES:
+        assert len(rule["message"]) > 30
+        assert "\n" not in rule["message"]
+        assert ("fieldPath" in rule) == (path in {"", ".spec"})
+
+
+def test_blamed_fields_exist() -> None:
+    """`fieldPath` leads to a field of the schema."""
+    paths = {path for path, _ in ALL_NODES}
+    assert {path + rule["fieldPath"] for path, rule in RULES if "fieldPath" in rule} <= paths
+
+
+# --- the model and the status ---------------------------------------------------------------------
+
+MODELS: list[tuple[type[BaseModel], Node]] = [
+    (model.TAppSpec, SPEC),
+    (model.UpdateStrategy, SPEC["properties"]["updateStrategy"]),
+    (model.ForceUpdate, SPEC["properties"]["updateStrategy"]["properties"]["forceUpdate"]),
+    (model.RetentionPolicy, SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
+def test_model_and_schema_have_the_same_fields(kind: type[BaseModel], node: Node) -> None:
+    """Each field of the CRD is read, and each field that is read can be set."""
+    assert {field.alias for field in kind.model_fields.values()} == set(node["properties"])
+
+
+@pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
+def test_model_and_schema_have_the_same_types(kind: type[BaseModel], node: Node) -> None:
+    """A type that the API server lets through is one that the model takes."""
+    described = kind.model_json_schema(by_alias=True)
+    for name, field in node["properties"].items():
+        here = described["properties"][name]
+        accepted = {here.get("type")} | {each.get("type") for each in here.get("anyOf", ())}
+        if "$ref" in here:
+            accepted = {"object"}
+        if field.get("x-kubernetes-int-or-string"):
+            assert accepted >= {"integer", "string"}, name
+        else:
+            assert field["type"] in accepted, name
+
+
+def test_model_and_schema_have_the_same_limits_and_defaults() -> None:
+    """Numbers, enums and the one default agree."""
+    assert schema.MAX_REPLICAS == model.MAX_REPLICAS
+    described = model.TAppSpec.model_json_schema(by_alias=True)["properties"]
+    for name in ("replicas", "minReadySeconds"):
+        for limit in ("minimum", "maximum"):
+            assert described[name].get(limit) == SPEC["properties"][name].get(limit), (name, limit)
+    assert SPEC["properties"]["replicas"]["default"] == described["replicas"]["default"]
+    policy = SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]["properties"]
+    for field in policy.values():
+        assert tuple(field["enum"]) == get_args(model.Retention)
+
+
+def test_unset_values_are_documented_as_the_model_has_them() -> None:
+    """`kubectl explain` tells the defaults that only the hook knows."""
+    strategy = SPEC["properties"]["updateStrategy"]["properties"]
+    assert (
+        f"Unset: {model.UpdateStrategy().max_unavailable}."
+        in (strategy["maxUnavailable"]["description"])
+    )
+    assert (
+        f"Unset: {model.ForceUpdate().max_unavailable}."
+        in (strategy["forceUpdate"]["properties"]["maxUnavailable"]["description"])
+    )
+    policy = SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]["properties"]
+    unset = model.RetentionPolicy()
+    assert f"Unset: {unset.when_deleted}." in policy["whenDeleted"]["description"]
+    assert f"Unset: {unset.when_scaled}." in policy["whenScaled"]["description"]
+
+
+def test_what_is_read_back_from_the_status_is_in_the_schema() -> None:
+    """The memory of finished instances and condition times would be lost if they were pruned."""
+    conditions = STATUS["properties"]["conditions"]["items"]["properties"]
+    read = {field.alias for field in model.ObservedStatus.model_fields.values()}
+    assert read <= set(STATUS["properties"])
+    assert {f.alias for f in model.ObservedCondition.model_fields.values()} <= set(conditions)
+
+
+def test_status_has_every_field_of_the_design() -> None:
+    """Nothing that the design promises is missing, and nothing else is there."""
+    assert set(STATUS["properties"]) == {
+        "observedGeneration",
+        "replicas",
+        "readyReplicas",
+        "updatedReplicas",
+        "availableReplicas",
+        "scaleLabelSelector",
+        "appStatus",
+        "statuses",
+        "templates",
+        "conditions",
+    }
+    template = STATUS["properties"]["templates"]["additionalProperties"]
+    assert set(template["properties"]) == {"replicas", "readyReplicas", "updatedReplicas"}
+    conditions = STATUS["properties"]["conditions"]
+    assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+
+
+def test_conditions_can_hold_what_kubernetes_condition_holds() -> None:
+    """Tools that read metav1.Condition find all of its fields."""
+    conditions = STATUS["properties"]["conditions"]["items"]["properties"]
+    assert set(conditions) == {
+        "type",
+        "status",
+        "reason",
+        "message",
+        "lastTransitionTime",
+        "observedGeneration",
+    }
+    assert conditions["status"]["enum"] == ["True", "False", "Unknown"]
+
+
+SYNCED = {
+    "healthy": {"replicas": 2, "template": with_container(image="a")["template"]},
+    "a dangling name and an unused template": {
+        "replicas": 2,
+        "template": with_container(image="a")["template"],
+        "templates": {"1": "gone"},
+        "templatePool": {"idle": with_container(image="b")["template"]},
+        "autoDeleteUnusedTemplate": True,
+        "forceDeletePod": True,
+        "statuses": {"0": "Killed"},
+    },
+    "a budget that is none": {
+        "replicas": 1,
+        "template": with_container(image="a")["template"],
+        "updateStrategy": {"maxUnavailable": "many"},
+    },
+}
+
+
+@pytest.mark.parametrize("spec", SYNCED.values(), ids=SYNCED.keys())
+def test_status_as_written_survives_the_schema(spec: Node) -> None:
+    """A pruned or refused field would mean a status write at every sync."""
+    metadata = {"name": "t", "namespace": "n", "uid": "u", "generation": 1}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "t-1",
+            "namespace": "n",
+            "labels": {"tapp_instance_key": "1", "controller-uid": "u"},
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"containers": [{"name": "main", "image": "a"}]},
+        "status": {"phase": "Running"},
+    }
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "uid": "nu"}}
+    parent = {
+        "apiVersion": "apps.tkestack.io/v1",
+        "kind": "TApp",
+        "metadata": {**metadata, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": spec,
+    }
+    answer = (
+        create_app(Settings())
+        .test_client()
+        .post(
+            "/sync",
+            json={
+                "controller": {},
+                "parent": parent,
+                "children": {"Pod.v1": {"n/t-1": pod}, "PersistentVolumeClaim.v1": {}},
+                "related": {"Namespace.v1": {"n": namespace}},
+                "finalizing": False,
+            },
+        )
+    )
+    assert answer.status_code == 200, answer.text
+    status = answer.get_json()["status"] | {"observedGeneration": 1}
+    errors = jsonschema.Draft202012Validator(as_json_schema(STATUS)).iter_errors(status)
+    assert [error.message for error in errors] == []
+    assert status["conditions"]
