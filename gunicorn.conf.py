@@ -1,7 +1,7 @@
 """How the service is served. Every value has its reason beside it; HOST and PORT choose the door.
 
-Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep probes answered while
-a worker decides, parallelism comes from workers.
+Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep probes answered
+while a worker decides, parallelism comes from workers.
 """
 
 import gc
@@ -10,6 +10,8 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from prometheus_client import multiprocess
 
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8080')}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 2)
@@ -42,8 +44,6 @@ def post_worker_init(worker: Any) -> None:
 
 def child_exit(server: Any, worker: Any) -> None:
     """Lets the metrics of a dead worker's gauges go; its counters stay in the sums."""
-    from prometheus_client import multiprocess
-
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from hooks.wire import Request
-from tapp.render import kept_claim, kept_pod
+from tapp.children import KeptPods
+from tapp.render import kept_claim
 from tapp.teardown import RECHECK, Teardown, tear_down
 
 
@@ -19,11 +20,12 @@ def finalize(request: Request) -> tuple[dict[str, Any], Teardown]:
         [request.pods[name] for name in sorted(request.pods)],
         [request.claims[name] for name in sorted(request.claims)],
     )
+    kept = KeptPods()
     answer: dict[str, Any] = {
         "status": request.status,
         "children": [
             *(kept_claim(claim) for claim in decided.claims),
-            *(kept_pod(pod, None) for pod in decided.pods),
+            *(kept.answer(pod, None) for pod in decided.pods),
         ],
         "finalized": decided.finalized,
     }

@@ -1,6 +1,7 @@
 """The image's health check: exits 0 if the service on this machine answers."""
 
 import os
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -10,8 +11,6 @@ def main() -> int:
     """Asks /healthz once; behind TLS (whose client certificate it has not) an open port will do."""
     port = os.environ.get("PORT", "8080")
     if os.environ.get("TAPP_TLS_CERT_FILE"):
-        import socket
-
         with socket.create_connection(("127.0.0.1", int(port)), timeout=2):
             return 0
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:

@@ -12,9 +12,10 @@ from msgspec import Raw
 from pydantic import BaseModel, ValidationError
 
 from tapp.claims import instance_number
+from tapp.lookalike import Looks
 from tapp.model import ClaimPolicy, Parent, TApp
 from tapp.objects import ClaimObject, PodMeta, PodObject, PodStatus
-from tapp.observe import Pod, observe_pod
+from tapp.observe import Pod
 from tapp.plan import World
 
 T = TypeVar("T")
@@ -39,14 +40,14 @@ class WireError(ValueError):
         self.message = message
 
 
-class _TypedChildren(msgspec.Struct, frozen=True):
+class _TypedChildren(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pods: dict[str, PodObject] = msgspec.field(name=PODS, default_factory=dict)
     claims: dict[str, ClaimObject] = msgspec.field(name=CLAIMS, default_factory=dict)
 
 
 class _RawChildren(msgspec.Struct, frozen=True):
-    pods: dict[str, Raw] = msgspec.field(name=PODS, default_factory=dict)
-    claims: dict[str, Raw] = msgspec.field(name=CLAIMS, default_factory=dict)
+    pods: dict[str, Raw] | None = msgspec.field(name=PODS, default=None)
+    claims: dict[str, Raw] | None = msgspec.field(name=CLAIMS, default=None)
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -60,6 +61,12 @@ class _Named(msgspec.Struct, frozen=True):
 
 class _Request(msgspec.Struct, frozen=True):
     parent: dict[str, Any]
+    children: _TypedChildren
+    related: dict[str, dict[str, Raw]] | None = None
+
+
+class _OddRequest(msgspec.Struct, frozen=True):
+    parent: dict[str, Any]
     children: Raw
     related: dict[str, dict[str, Raw]] | None = None
 
@@ -70,8 +77,8 @@ class _CustomizeRequest(msgspec.Struct, frozen=True):
 
 _decode_request = msgspec.json.Decoder(_Request).decode
 _decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
+_decode_odd_request = msgspec.json.Decoder(_OddRequest).decode
 _decode_kinds = msgspec.json.Decoder(dict[str, Raw]).decode
-_decode_children = msgspec.json.Decoder(_TypedChildren).decode
 _decode_raw_children = msgspec.json.Decoder(_RawChildren).decode
 _decode_pod = msgspec.json.Decoder(PodObject).decode
 _decode_claim = msgspec.json.Decoder(ClaimObject).decode
@@ -95,24 +102,29 @@ class Request:
         Raises:
             WireError: it is not one, with the path of what is wrong.
         """
-        request = _decoded(_decode_request, body, "")
+        odd: dict[str, str] = {}
+        try:
+            request = _decode_request(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            request, odd = _piece_by_piece(body)
         self.document = request.parent
         self.parent = _validated(Parent, request.parent)
-        pods, claims, odd = _children(request.children)
         namespace = self.parent.metadata.namespace
+        looks = Looks(self.parent.metadata.name)
         self.pods: dict[str, Pod] = {}
-        for key, pod in pods.items():
+        for key, pod in request.children.pods.items():
             name = pod.metadata.name
             path = f"children[{PODS!r}][{key!r}]"
             _check_child(path, name, pod.metadata.namespace, namespace, self.pods)
             try:
-                observed = observe_pod(pod)
+                observed = looks.observe(pod)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
                 raise WireError(path, f"is not readable JSON: {error}") from None
-            observed.odd = odd.get(key, "")
+            if key in odd:
+                observed.odd = odd[key]
             self.pods[name] = observed
         self.claims: dict[str, ClaimObject] = {}
-        for key, claim in claims.items():
+        for key, claim in request.children.claims.items():
             name = claim.metadata.name
             path = f"children[{CLAIMS!r}][{key!r}]"
             _check_child(path, name, claim.metadata.namespace, namespace, self.claims)
@@ -177,43 +189,32 @@ def encode(answer: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def _children(
-    raw: Raw,
-) -> tuple[dict[str, PodObject], dict[str, ClaimObject], dict[str, str]]:
-    """All pods and claims by key, and what is odd about a pod that could be read only in part."""
-    for kind, objects in _decoded(_decode_kinds, raw, "children").items():
+def _piece_by_piece(body: bytes) -> tuple[_Request, dict[str, str]]:
+    """The slow way: one odd pod must not fail its siblings, unless it has no name.
+
+    Returns the request, and for each odd pod's key what is odd about it.
+    """
+    request = _decoded(_decode_odd_request, body, "")
+    for kind, objects in _decoded(_decode_kinds, request.children, "children").items():
         if kind not in (PODS, CLAIMS) and bytes(objects).strip() not in (b"{}", b"null"):
             raise WireError(
                 f"children[{kind!r}]",
                 "this hook manages only pods and claims, and would delete these; "
                 "remove the kind from the CompositeController's childResources",
             )
-    try:
-        children = _decode_children(raw)
-    except msgspec.ValidationError:
-        return _children_one_by_one(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError("children", f"is not readable JSON: {error}") from None
-    return children.pods, children.claims, {}
-
-
-def _children_one_by_one(
-    raw: Raw,
-) -> tuple[dict[str, PodObject], dict[str, ClaimObject], dict[str, str]]:
-    """The slow way: one odd pod must not fail its siblings, unless it has no name."""
-    children = _decoded(_decode_raw_children, raw, "children")
+    children = _decoded(_decode_raw_children, request.children, "children")
     pods, odd = {}, {}
-    for key, item in children.pods.items():
+    for key, item in (children.pods or {}).items():
         try:
             pods[key] = _decode_pod(item)
-        except msgspec.ValidationError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             pods[key] = _salvaged(item, f"children[{PODS!r}][{key!r}]")
             odd[key] = str(error)
     claims = {
         key: _decoded(_decode_claim, item, f"children[{CLAIMS!r}][{key!r}]")
-        for key, item in children.claims.items()
+        for key, item in (children.claims or {}).items()
     }
-    return pods, claims, odd
+    return _Request(request.parent, _TypedChildren(pods, claims), request.related), odd
 
 
 class _Skeleton(msgspec.Struct, frozen=True):

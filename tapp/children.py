@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import msgspec
+from msgspec import Raw
+
 from tapp.judge import Action, Instance, Verdict
+from tapp.lookalike import Pattern
+from tapp.observe import Pod
 from tapp.plan import Options, Plan
 from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod
 from tapp.templates import Template
 
-Document = dict[str, Any]
+Child = dict[str, Any] | Raw
 
 
 class NamespaceMissingError(Exception):
@@ -17,14 +22,14 @@ class NamespaceMissingError(Exception):
     """
 
 
-def desired_children(plan: Plan, options: Options) -> list[Document]:
+def desired_children(plan: Plan, options: Options) -> list[Child]:
     """The children of an answer. What is left out, Metacontroller deletes.
 
     Raises:
         NamespaceMissingError: a claim would be created unprotected.
     """
     tapp, claims = plan.world.tapp, plan.claims
-    children = [kept_claim(claim) for claim in claims.keep]
+    children: list[Child] = [kept_claim(claim) for claim in claims.keep]
     if claims.create:
         uid = plan.world.namespace_uid
         if not uid:
@@ -33,17 +38,44 @@ def desired_children(plan: Plan, options: Options) -> list[Document]:
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
+    kept = KeptPods()
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        pod = _pod(plan, instance, verdict, options)
-        if pod is not None:
-            children.append(pod)
-    children += [kept_pod(pod, None) for pod in plan.world.foreign]
+        child = _pod(plan, instance, verdict, options, kept)
+        if child is not None:
+            children.append(child)
+    children += [kept.answer(pod, None) for pod in plan.world.foreign]
     return children
 
 
-def _pod(plan: Plan, instance: Instance, verdict: Verdict, options: Options) -> Document | None:
+class KeptPods:
+    """Answers for pods that stay as they are: made once for all pods that look alike."""
+
+    def __init__(self) -> None:
+        """Starts without any answer."""
+        self._patterns: dict[tuple[int, bool], Pattern] = {}
+
+    def answer(self, pod: Pod, template: Template | None) -> Child:
+        """The answer for one pod; `template` as in `kept_pod`."""
+        look = pod.look
+        if look.shared_by is None:
+            return kept_pod(look, template)
+        key = (id(look), template is None)
+        pattern = self._patterns.get(key)
+        if pattern is None:
+            text = msgspec.json.encode(kept_pod(look, template))
+            pattern = self._patterns[key] = Pattern(text, look.shared_by)
+        return Raw(pattern.fill(pod.values))
+
+
+def _pod(
+    plan: Plan, instance: Instance, verdict: Verdict, options: Options, kept: KeptPods
+) -> Child | None:
     pod, template = instance.pod, instance.template
     match verdict.action:
+        case Action.KEEP:
+            assert pod is not None  # noqa: S101 - there is nothing else to keep
+            known = template if isinstance(template, Template) and instance.updated else None
+            return kept.answer(pod, known)
         case Action.ABSENT | Action.DELETE | Action.RECREATE:
             return None
         case Action.CREATE:
@@ -53,7 +85,3 @@ def _pod(plan: Plan, instance: Instance, verdict: Verdict, options: Options) -> 
             assert isinstance(template, Template)  # noqa: S101
             assert pod is not None  # noqa: S101
             return overlaid_pod(pod, instance.id, template, verdict)
-        case Action.KEEP:
-            assert pod is not None  # noqa: S101
-            known = template if isinstance(template, Template) and instance.updated else None
-            return kept_pod(pod, known)

@@ -120,7 +120,7 @@ def instance_status(
             return InstanceStatus(remembered)
         return InstanceStatus.KILLING
     if phase == "Running":
-        if pod.look.record is not None and pod.updating:
+        if pod.updating:
             return InstanceStatus.UPDATING
         return InstanceStatus.PENDING if pod.ready is False else _RUNNING
     if phase == "Unknown":

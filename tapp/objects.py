@@ -115,4 +115,5 @@ class InPlaceRecord(msgspec.Struct, frozen=True):
 
 
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
+decode_images = msgspec.json.Decoder(dict[str, str]).decode
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode

@@ -4,9 +4,10 @@ A pod is split in two. Its `Appearance` is what it was told to be (labels, annot
 rest is how it does (phase, readiness, containers). This module is the only reader of pod JSON.
 """
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,17 +22,55 @@ from tapp.vocabulary import (
     UNIQ_HASH,
 )
 
+T = TypeVar("T")
+
 COMPLETED = ("Succeeded", "Failed")
 
 
-class Appearance:
-    """What a pod was told to be."""
+class Values(NamedTuple):
+    """The texts in a pod's appearance that are its own, as they stand in the request's JSON.
 
-    def __init__(self, labels: Any, annotations: Any, spec: Any) -> None:
-        """Takes the three decoded parts as they came; a part of a wrong type reads as empty."""
-        self.labels: dict[str, Any] = labels if isinstance(labels, dict) else {}
-        self.annotations: dict[str, Any] = annotations if isinstance(annotations, dict) else {}
-        self.spec: dict[str, Any] = spec if isinstance(spec, dict) else {}
+    Attributes:
+        name: its name, also in its host name and in the names of its claims.
+        number: its instance's number, in two labels.
+        node: the node that it is bound to.
+        token: the name of its token volume.
+        record: the record of its last in-place update, as it is escaped in its annotation.
+        record_applied: the same, escaped once more, in the last-applied annotation.
+    """
+
+    name: bytes
+    number: bytes
+    node: bytes
+    token: bytes
+    record: bytes
+    record_applied: bytes
+
+
+NO_VALUES = Values(b"", b"", b"", b"", b"", b"")
+
+
+class Appearance:
+    """What a pod was told to be.
+
+    Pods that look alike share the appearance of the first of them (`lookalike.py`): what is read
+    here for a decision must be the same for all of them, apart from their own names in it.
+    """
+
+    def __init__(self, pod: PodObject) -> None:
+        """Decodes the three parts; one of a wrong type reads as empty.
+
+        Raises:
+            msgspec.DecodeError: a part is no JSON.
+        """
+        meta = pod.metadata
+        self.name = meta.name
+        self.namespace = meta.namespace
+        self.labels = _decoded_map(meta.labels)
+        self.annotations = _decoded_map(meta.annotations)
+        self.spec = _decoded_map(pod.spec)
+        self.shared_by: Values | None = None
+        """The first pod's own values, if other pods may share this appearance."""
 
     @cached_property
     def template_hash(self) -> str | None:
@@ -46,34 +85,13 @@ class Appearance:
     @cached_property
     def applied(self) -> dict[str, Any] | None:
         """What Metacontroller applied last; None where it left no (readable) annotation."""
-        text = self.annotations.get(LAST_APPLIED)
-        if not text:
-            return None
-        try:
-            applied = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            return None
+        applied = _read(msgspec.json.decode, self.annotations.get(LAST_APPLIED))
         return applied if isinstance(applied, dict) else None
-
-    @cached_property
-    def record(self) -> InPlaceRecord | None:
-        """The last in-place update; None if there was none (or somebody broke the annotation)."""
-        text = self.annotations.get(IN_PLACE_UPDATE)
-        if not text:
-            return None
-        try:
-            return objects.decode_record(text)
-        except (msgspec.DecodeError, RecursionError):
-            return None
 
     @cached_property
     def template_images(self) -> dict[str, str]:
         """Container name -> image as the template had it when it was last applied."""
-        text = self.annotations.get(TEMPLATE_IMAGES)
-        try:
-            return msgspec.json.decode(text or "{}", type=dict[str, str])
-        except (msgspec.DecodeError, RecursionError):
-            return {}
+        return _read(objects.decode_images, self.annotations.get(TEMPLATE_IMAGES)) or {}
 
     @cached_property
     def images(self) -> dict[str, str]:
@@ -108,44 +126,95 @@ class Appearance:
             return []
         return duplicate_merge_keys({"spec": self.applied.get("spec")})
 
-    def projected(self, whole: dict[str, Any]) -> dict[str, Any] | None:
+    @property
+    def document(self) -> dict[str, Any]:
+        """The pod as far as projection looks at it: identity, labels, annotations, spec."""
+        metadata: dict[str, Any] = {"name": self.name}
+        if self.namespace is not None:
+            metadata["namespace"] = self.namespace
+        metadata["labels"] = self.labels
+        metadata["annotations"] = self.annotations
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec}
+
+    @property
+    def projected(self) -> dict[str, Any] | None:
         """The answer that changes nothing, if Metacontroller has applied this pod before."""
         if self.applied is None:
             return None
-        result: dict[str, Any] = project(whole, self.applied)
+        result: dict[str, Any] = project(self.document, self.applied)
         return result
+
+
+def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
+    value = msgspec.json.decode(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _read(decode: Callable[[str], T], text: Any) -> T | None:
+    """The JSON in an annotation; None where there is none, or somebody broke it."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
 
 
 class Pod:
     """One observed pod."""
 
     __slots__ = (
-        *("_containers", "_object", "look", "name", "odd", "ready", "ready_since", "terminating"),
+        *("_containers", "_object", "_record", "look", "name", "odd"),
+        *("phase", "ready", "ready_since", "terminating", "values"),
     )
 
-    def __init__(self, pod: PodObject, look: Appearance, odd: str = "") -> None:
-        """Reads readiness at once, the rest on demand; `odd` says what could not be read."""
-        self.odd = odd
+    def __init__(self, pod: PodObject, look: Appearance, values: Values = NO_VALUES) -> None:
+        """Reads phase and readiness at once, the rest on demand.
+
+        Args:
+            pod: the pod.
+            look: its appearance, which it may share.
+            values: its own values in that appearance; its record's text is one of them.
+        """
         self._object = pod
         self._containers: list[ContainerStatus] | None = None
+        self._record: InPlaceRecord | None = None
+        self.odd = ""
+        """What could not be read; such a pod is left alone."""
         self.name = pod.metadata.name
         self.look = look
+        self.values = values
         self.terminating = pod.metadata.deletion_timestamp is not None
+        self.phase = "Pending"  # a pod without a phase has not been looked at by a kubelet yet
         self.ready: bool | None = None
         self.ready_since = ""
         status = pod.status
-        if status is not None and status.conditions is not None:
-            for condition in status.conditions:
+        if status is not None:
+            self.phase = status.phase or "Pending"
+            for condition in status.conditions or ():
                 if condition.type == "Ready":
                     self.ready = condition.status == "True"
                     self.ready_since = condition.last_transition_time or ""
                     break
 
+    def alone(self) -> "Pod":
+        """The same pod with an appearance of its own, every value in it."""
+        pod = Pod(self._object, Appearance(self._object))
+        pod.odd = self.odd
+        return pod
+
     @property
-    def phase(self) -> str:
-        """`status.phase`; a pod without one has not been looked at by a kubelet yet."""
-        status = self._object.status
-        return (status.phase if status is not None else None) or "Pending"
+    def record(self) -> InPlaceRecord | None:
+        """The last in-place update; None if there was none (or somebody broke the annotation)."""
+        if self._record is None and IN_PLACE_UPDATE in self.look.annotations:
+            own = self.values.record
+            text = (
+                msgspec.json.decode(b'"' + own + b'"')
+                if own
+                else self.look.annotations[IN_PLACE_UPDATE]
+            )
+            self._record = _read(objects.decode_record, text)
+        return self._record
 
     @property
     def completed(self) -> bool:
@@ -219,7 +288,7 @@ class Pod:
     @property
     def unfinished_update(self) -> dict[str, RanImage]:
         """Containers of an in-place update that have not been restarted yet."""
-        record = self.look.record
+        record = self.record
         if record is None:
             return {}
         return {
@@ -232,7 +301,7 @@ class Pod:
     @property
     def updating(self) -> bool:
         """Whether an in-place update of images is under way (design section 3.4)."""
-        record = self.look.record
+        record = self.record
         if record is None or not record.containers or self.phase != "Running":
             return False
         return self.ready is not True or bool(self.unfinished_update)
@@ -246,29 +315,3 @@ class Pod:
         except ValueError:
             return 0.0
         return max(0.0, now - since)
-
-    def as_document(self) -> dict[str, Any]:
-        """The pod as far as projection looks at it: identity, labels, annotations, spec."""
-        metadata = self._object.metadata
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": self.name,
-                **({"namespace": metadata.namespace} if metadata.namespace else {}),
-                "labels": self.look.labels,
-                "annotations": self.look.annotations,
-            },
-            "spec": self.look.spec,
-        }
-
-
-def observe_pod(pod: PodObject) -> Pod:
-    """A pod with its appearance decoded.
-
-    Raises:
-        msgspec.DecodeError: a part of it is no JSON.
-    """
-    meta = pod.metadata
-    decode = msgspec.json.decode
-    return Pod(pod, Appearance(decode(meta.labels), decode(meta.annotations), decode(pod.spec)))

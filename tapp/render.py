@@ -14,7 +14,7 @@ from tapp.claims import NewClaim, claim_templates, claims_of
 from tapp.judge import Action, Verdict, changed_images
 from tapp.model import TApp
 from tapp.objects import ClaimObject, RanImage
-from tapp.observe import Pod
+from tapp.observe import Appearance, Pod
 from tapp.revision import own_annotations, own_labels
 from tapp.templates import Template
 from tapp.vocabulary import (
@@ -118,20 +118,19 @@ def _without_repeated_env(container: Document) -> Document:
     return {**container, "env": [item for item in env if last[item.get("name")] is item]}
 
 
-def kept_pod(pod: Pod, template: Template | None) -> Document:
+def kept_pod(look: Appearance, template: Template | None) -> Document:
     """The answer that leaves an observed pod alone.
 
     Args:
-        pod: the pod.
+        look: the pod's appearance.
         template: its template if the pod carries its revision, so that its labels and annotations
             are known to be ours; else None.
     """
-    document = pod.as_document()
-    projected = pod.look.projected(document)
+    projected = look.projected
     if projected is not None:
         return projected
     # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
-    labels, annotations = pod.look.labels, pod.look.annotations
+    document, labels, annotations = look.document, look.labels, look.annotations
     owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH}
     noted = {IN_PLACE_UPDATE, TEMPLATE_IMAGES}
     if template is not None:
@@ -154,7 +153,8 @@ def overlaid_pod(pod: Pod, instance: int, template: Template, verdict: Verdict) 
     The labels and annotations that Metacontroller applied before and that left the template are
     left out, so that they leave the pod.
     """
-    kept = kept_pod(pod, None)
+    pod = pod.alone()
+    kept = kept_pod(pod.look, None)
     metadata = dict(kept.get("metadata") or {})
     uid = {key: value for key, value in _map(metadata, "labels").items() if key == CONTROLLER_UID}
     record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
