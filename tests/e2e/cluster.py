@@ -20,7 +20,7 @@ from .binaries import build
 from .controlplane import NEEDED, LocalControlPlane, apply_definitions
 from .kind import Kind, kind_answers
 from .kube import Kube, KubeError, documents
-from .process import Process
+from .process import Process, ProcessError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PREFIX = "tapp-e2e-"
@@ -99,6 +99,8 @@ class ExistingCluster:
             for file in self._definitions:
                 names = [each["metadata"]["name"] for each in documents(file)]
                 here = [kube.find(group, "customresourcedefinitions", None, n) for n in names]
+                if any(here) and "compositecontrollers.metacontroller.k8s.io" in names:
+                    raise ProcessError("this cluster has a Metacontroller, which would interfere")
                 if not any(here):
                     apply_definitions(kube, file)
                     self._made += names

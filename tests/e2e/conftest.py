@@ -9,16 +9,20 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .cluster import Cluster, Workspace, all_logs, choose, wait_namespace_ready
+from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
 from .definitions import definition_files
-from .kube import Kube
+from .hook import HookService
+from .kube import Kube, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
+from .metacontroller import Controller, choose_controller
+from .proxy import HookProxy
 from .volumes import Provisioner
 
 FAILED = pytest.StashKey[bool]()
@@ -127,6 +131,48 @@ def running_kubelet(cluster: Cluster) -> Iterator[FakeKubelet]:
         yield stack.enter_context(
             FakeKubelet(cluster.kubeconfig, context=cluster.context, tainted=not local)
         )
+
+
+@pytest.fixture(scope="session")
+def controller(
+    cluster: Cluster, kube: Kube, workspace: Path, note: list[str]
+) -> Iterator[Controller]:
+    """Metacontroller, the real one if possible; runs CompositeControllers that are registered."""
+    chosen = choose_controller(cluster, kube, workspace, os.environ)
+    note.append(f"ran {chosen.description}")
+    begun = time.monotonic()
+    chosen.start()
+    note.append(f"Metacontroller ready in {time.monotonic() - begun:.1f} s")
+    yield chosen
+    chosen.stop()
+
+
+@pytest.fixture(scope="session")
+def hook(workspace: Path, cluster: Cluster) -> Iterator[HookService]:
+    """The service under gunicorn, as a process of this host; one replica unless a test scales it."""
+    service = HookService(workspace)
+    if not cluster.hook_in_cluster:
+        service.start()
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="session")
+def hook_proxy(hook: HookService) -> Iterator[HookProxy]:
+    """What Metacontroller talks to: passes calls on to the hook, records and breaks them."""
+    proxy = HookProxy(hook.url).start()
+    yield proxy
+    proxy.stop()
+
+
+@pytest.fixture(scope="session")
+def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]:
+    """TApp at work: the shipped CompositeController, registered, its hooks behind the proxy."""
+    shipped = REPOSITORY / "metacontroller" / "base" / "composite-controller.yaml"
+    (manifest,) = documents(shipped)
+    controller.register(manifest, hook_proxy.url)
+    yield controller
+    controller.unregister(manifest["metadata"]["name"])
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class Kind:
         config = self._directory / "kind.yaml"
         text = (HERE / "kind.yaml").read_text().replace("@DIRECTORY@", str(self._directory))
         config.write_text(text)
-        image = "tapp-hook:e2e"
+        image = "tapp-hooks:dev"  # as metacontroller/overlays/kind names it
         call("docker", "build", "--tag", image, str(self._repository))
         call(
             "kind", "create", "cluster", "--name", self._name, "--config", str(config),

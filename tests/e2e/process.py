@@ -9,6 +9,7 @@ and exec in this process would not be safe beside threads. Start processes from 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import socket
@@ -91,12 +92,14 @@ class Process:
         if child is None:
             return
         if child.poll() is None:
-            child.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-            try:
-                child.wait(grace)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+            if not kill:
+                child.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(grace)
+            # The program leads a process group of its own: what it forked goes with it.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
         Process.running.remove(self)
 
     def tail(self, lines: int = TAIL_LINES) -> str:

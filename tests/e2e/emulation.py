@@ -1,0 +1,127 @@
+"""The simulator's Metacontroller against the real API server.
+
+The same code that the simulator runs in memory: here its cache is fed by real watches, its clock is
+the wall clock, and its store is the API server. One thread owns all of it, as in the simulator, so
+one parent is synced after the other (the real one has several workers).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from simulator.cache import Cache, Entry
+from simulator.clock import Clock
+from simulator.composite import read
+from simulator.hook_client import HttpHook
+from simulator.kinds import NAMESPACE, Kind
+from simulator.metacontroller import HookCall, Metacontroller
+from simulator.objects import key_of
+from simulator.store import Event
+
+from .informer import Informer
+from .kube import Json, Kube
+from .store import ApiKinds, ApiStore
+
+TICK = 0.005
+SYNC_DELAY = 0.005
+
+
+class LiveCache(Cache):
+    """A cache that starts to watch a kind when it is first asked for."""
+
+    def __init__(self, clock: Clock, watch: Callable[[Kind], None]) -> None:
+        super().__init__(clock)
+        self._watch = watch
+
+    def get(self, kind: Kind, key: tuple[str, str]) -> Entry | None:
+        """Return the cached object."""
+        self._watch(kind)
+        return super().get(kind, key)
+
+    def entries(self, kind: Kind, namespace: str = "") -> list[Entry]:
+        """Return the cached objects of a kind, of one namespace if given, by name."""
+        self._watch(kind)
+        return super().entries(kind, namespace)
+
+
+class Emulation:
+    """One CompositeController, kept in sync by the simulator's Metacontroller."""
+
+    def __init__(self, kube: Kube, manifest: Json) -> None:
+        self.calls: deque[HookCall] = deque(maxlen=2000)
+        self.failures: list[str] = []
+        self._kube = kube
+        self._manifest = manifest
+        self._inbox: queue.SimpleQueue[tuple[Kind, str, Json]] = queue.SimpleQueue()
+        self._informers: dict[Kind, Informer] = {}
+        self._clock = Clock()
+        self._cache = LiveCache(self._clock, self._watch)
+        self._began = time.monotonic()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="emulation", daemon=True)
+
+    def start(self) -> None:
+        """Fills the caches, children before parents, and begins to sync."""
+        composite, kinds = read(self._manifest), ApiKinds(self._kube)
+        controller = Metacontroller(
+            composite, ApiStore(self._kube), kinds, self._cache, self._clock, HttpHook(),
+            self.calls.append,
+        )  # fmt: skip
+        controller.settings.sync_delay = SYNC_DELAY
+        self._watch(NAMESPACE)
+        for child in composite.children:
+            self._watch(kinds.by_plural(child.api_version, child.plural))
+        self._watch(kinds.by_plural(composite.parent_api_version, composite.parent_plural))
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops after the sync that is under way."""
+        self._ending.set()
+        self._thread.join(60)
+        for informer in self._informers.values():
+            informer.stop()
+
+    def _watch(self, kind: Kind) -> None:
+        if kind in self._informers:
+            return
+        path = self._kube.path(kind.api_version, kind.plural)
+        informer = Informer(self._kube, path, lambda how, obj: self._inbox.put((kind, how, obj)))
+        self._informers[kind] = informer
+        informer.start()
+        self._cache.replace(kind, informer.objects().values())
+
+    def _run(self) -> None:
+        wait = 0.0
+        while not self._ending.is_set():
+            try:
+                self._take_events(wait)
+                now = max(self._clock.now, time.monotonic() - self._began)
+                wait = 0.0 if self._clock.step(now) else TICK
+                self._clock.now = now
+            except Exception as error:  # noqa: BLE001 - a bug is reported, and others go on
+                self.failures.append(f"{type(error).__name__}: {error}")
+
+    def _take_events(self, wait: float) -> None:
+        while True:
+            try:
+                kind, how, obj = self._inbox.get(timeout=wait) if wait else self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            wait = 0.0
+            if how == "DELETED":
+                self._cache.feed(Event(kind, obj, None, 0))
+            elif self._newer(kind, obj):
+                self._cache.feed(Event(kind, None, obj, 0))
+
+    def _newer(self, kind: Kind, obj: Json) -> bool:
+        """Whether the cache has not seen this form yet (it may have come with the first list)."""
+        known = self._cache.get(kind, key_of(obj))
+        if known is None or known.obj["metadata"]["uid"] != obj["metadata"]["uid"]:
+            return True
+        return int(known.obj["metadata"]["resourceVersion"]) < int(
+            obj["metadata"]["resourceVersion"]
+        )

@@ -1,0 +1,91 @@
+"""The service itself: gunicorn on this checkout, as many replicas as a test wants.
+
+Replicas are gunicorn masters of their own on one port (SO_REUSEPORT), as pods behind a Service are:
+each can be stopped, killed and restarted alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .controlplane import EVICTION_GRACE
+from .process import Process, free_ports
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class HookService:
+    """The hook on a loopback port that stays the same while replicas come and go."""
+
+    def __init__(
+        self, directory: Path, *, workers: int = 2, settings: dict[str, str] | None = None
+    ) -> None:
+        (self.port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._directory = directory
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TAPP_", "GUNICORN"))}
+        self._environment = inherited | {
+            "HOST": "127.0.0.1",
+            "PORT": str(self.port),
+            "WEB_CONCURRENCY": str(workers),
+            "TAPP_TOLERATION_SECONDS": str(EVICTION_GRACE),
+            "PYTHONPATH": str(REPOSITORY),
+        }
+        self._environment |= settings or {}
+        self.replicas: list[Process] = []
+
+    def start(self, replicas: int = 1) -> HookService:
+        """Starts replicas and waits until each serves."""
+        self.scale(replicas)
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Stops every replica: from then on connections are refused."""
+        while self.replicas:
+            self.replicas.pop().stop(kill=kill)
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stops and starts every replica, one after the other."""
+        for process in self.replicas:
+            process.stop(kill=kill)
+            self._launch(process)
+
+    def scale(self, replicas: int) -> None:
+        """Adds or stops replicas until there are that many."""
+        while len(self.replicas) > replicas:
+            self.replicas.pop().stop()
+        while len(self.replicas) < replicas:
+            process = self._process(len(self.replicas))
+            self.replicas.append(process)
+            self._launch(process)
+
+    @property
+    def log(self) -> str:
+        """What all replicas have logged so far."""
+        logs = sorted(self._directory.glob("hook-*.log"))
+        return "".join(each.read_text(errors="replace") for each in logs)
+
+    def _process(self, number: int) -> Process:
+        command = [
+            sys.executable, "-m", "gunicorn", "--config", REPOSITORY / "gunicorn.conf.py",
+            "--reuse-port", "hooks.app:create_app()",
+        ]  # fmt: skip
+        log = self._directory / f"hook-{number}.log"
+        return Process(
+            f"hook-{number}", command, log, environment=self._environment, directory=REPOSITORY
+        )
+
+    def _launch(self, process: Process) -> None:
+        seen = process.log.stat().st_size if process.log.exists() else 0
+        process.start()
+
+        def booted() -> bool:
+            # Another replica may answer on the port, so look for this one's own word first.
+            with process.log.open("rb") as log:
+                log.seek(seen)
+                return b"Booting worker" in log.read()
+
+        process.wait_until(booted, "worker")
+        process.wait_http(f"{self.url}/healthz")

@@ -1,0 +1,240 @@
+"""Runs Metacontroller: the real binary where there is one, else the simulator's, on the same API.
+
+Either acts as Metacontroller's own service account, by a token that the API server issued for it,
+under the RBAC of its own manifests (`METACONTROLLER_MANIFESTS`) or, without them, ours.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+import yaml
+
+from .cluster import Cluster
+from .definitions import metacontroller_manifests
+from .emulation import Emulation
+from .kube import Json, Kube, documents
+from .process import Process, ProcessError, free_ports
+
+ACCOUNT = "metacontroller"
+USER = f"system:serviceaccount:{ACCOUNT}:{ACCOUNT}"
+OUR_RBAC = Path(__file__).resolve().parent / "metacontroller-rbac.yaml"
+
+
+class Controller(Protocol):
+    """What runs the CompositeControllers."""
+
+    real: bool
+    description: str
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def restart(self, *, kill: bool = False) -> None: ...
+    def register(self, manifest: Json, hook: str) -> None: ...
+    def unregister(self, name: str) -> None: ...
+
+
+def with_hook(manifest: Json, hook: str) -> Json:
+    """The CompositeController with its webhooks at `hook`, everything else as shipped."""
+    pointed = copy.deepcopy(manifest)
+    for name, each in (pointed["spec"].get("hooks") or {}).items():
+        each["webhook"]["url"] = f"{hook}/{name}"
+        each["webhook"].pop("service", None)
+        each["webhook"].pop("path", None)
+    return pointed
+
+
+def install_account(kube: Kube, environment: Mapping[str, str]) -> None:
+    """Applies namespace, service account and roles; of its own manifests nothing that would run."""
+    own = metacontroller_manifests(environment)
+    names = ("metacontroller-namespace.yaml", "metacontroller-rbac.yaml")
+    for file in [own / name for name in names] if own else [OUR_RBAC]:
+        for document in documents(file):
+            kube.apply(document)
+
+
+def account_kubeconfig(cluster: Cluster, kube: Kube, target: Path) -> None:
+    """Writes a kubeconfig with which one *is* Metacontroller's service account."""
+    path = kube.path("v1", "serviceaccounts", ACCOUNT, ACCOUNT, "token")
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 24 * 3600},
+    }
+    token = kube.request("POST", path, request)["status"]["token"]
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    current = cluster.context or config["current-context"]
+    context = next(each for each in config["contexts"] if each["name"] == current)
+    context["context"]["user"] = ACCOUNT
+    config["users"] = [{"name": ACCOUNT, "user": {"token": token}}]
+    config |= {"contexts": [context], "current-context": current}
+    target.touch(mode=0o600)
+    target.write_text(yaml.safe_dump(config))
+
+
+class RealMetacontroller:
+    """The real binary as a host process."""
+
+    real = True
+
+    def __init__(self, binary: Path, kubeconfig: Path, kube: Kube, directory: Path) -> None:
+        self.description = f"the real Metacontroller ({version_of(binary)})"
+        self._kube = kube
+        (self._port,) = free_ports(1)
+        self.process = Process(
+            "metacontroller",
+            [
+                binary,
+                f"--kubeconfig={kubeconfig}",
+                "--metrics-address=0",
+                f"--health-probe-bind-address=127.0.0.1:{self._port}",
+                "--discovery-interval=1s",
+                "--client-go-qps=200",
+                "--client-go-burst=400",
+                "--workers=10",
+                "--zap-log-level=4",
+            ],
+            directory / "metacontroller.log",
+            directory=directory,
+        )
+
+    def start(self) -> None:
+        """Starts it and waits until it says that it is ready."""
+        self.process.start()
+        self.process.wait_http(f"http://127.0.0.1:{self._port}/readyz", timeout=90)
+
+    def stop(self) -> None:
+        """Stops it."""
+        self.process.stop()
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Ends it and starts it again with empty caches."""
+        self.process.stop(kill=kill)
+        self.start()
+
+    def register(self, manifest: Json, hook: str) -> None:
+        """Applies a CompositeController, its hooks at `hook`."""
+        self._kube.apply(with_hook(manifest, hook))
+
+    def unregister(self, name: str) -> None:
+        """Removes a CompositeController."""
+        self._kube.delete("metacontroller.k8s.io/v1alpha1", "compositecontrollers", None, name)
+
+
+class EmulatedMetacontroller:
+    """The simulator's Metacontroller, one per CompositeController, on the real API server."""
+
+    real = False
+    description = "the simulator's Metacontroller (no METACONTROLLER_BIN) on the real API server"
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kube = Kube(kubeconfig, user_agent="tapp-e2e-emulation")
+        self._manifests: dict[str, Json] = {}
+        self.running: dict[str, Emulation] = {}
+
+    def start(self) -> None:
+        """Runs what is registered."""
+        for name, manifest in self._manifests.items():
+            self.running[name] = Emulation(self._kube, manifest)
+            self.running[name].start()
+
+    def stop(self) -> None:
+        """Stops; what is registered stays so. Raises if the emulation itself went wrong."""
+        for each in self.running.values():
+            each.stop()
+        failures = [line for each in self.running.values() for line in each.failures]
+        self.running.clear()
+        if failures:
+            raise ProcessError(f"the emulation failed: {failures[:5]}")
+
+    def restart(self, *, kill: bool = False) -> None:  # noqa: ARG002 - it cannot be killed
+        """Ends it and starts it again with empty caches."""
+        self.stop()
+        self.start()
+
+    def register(self, manifest: Json, hook: str) -> None:
+        """Takes up a CompositeController, its hooks at `hook`."""
+        name = manifest["metadata"]["name"]
+        self._manifests[name] = with_hook(manifest, hook)
+        self.running[name] = Emulation(self._kube, self._manifests[name])
+        self.running[name].start()
+
+    def unregister(self, name: str) -> None:
+        """Drops a CompositeController."""
+        self._manifests.pop(name, None)
+        running = self.running.pop(name, None)
+        if running is not None:
+            running.stop()
+
+
+class InClusterMetacontroller:
+    """Metacontroller and hook run in the cluster, from the shipped manifests."""
+
+    real = True
+    description = "the real Metacontroller, in the cluster"
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    def start(self) -> None:
+        """It runs already."""
+
+    def stop(self) -> None:
+        """It goes with the cluster."""
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Deletes its pod; the next one starts with empty caches."""
+        options = {"gracePeriodSeconds": 0} if kill else {}
+        self._kube.delete("v1", "pods", ACCOUNT, "metacontroller-0", **options)
+
+    def register(self, manifest: Json, hook: str) -> None:  # noqa: ARG002 - a service, not a URL
+        """Applies a CompositeController as it is: its hooks are services of the cluster."""
+        self._kube.apply(manifest)
+
+    def unregister(self, name: str) -> None:
+        """Leaves it: the shipped manifests hold it."""
+
+
+def binary_from(environment: Mapping[str, str]) -> Path | None:
+    """The real Metacontroller, where there is one."""
+    given = environment.get("METACONTROLLER_BIN")
+    if given:
+        if not Path(given).is_file():
+            raise ProcessError(f"METACONTROLLER_BIN={given} is not a file")
+        return Path(given)
+    found = shutil.which("metacontroller")
+    return Path(found) if found else None
+
+
+def version_of(binary: Path) -> str:
+    """The module version that Go wrote into the binary, or just its path."""
+    go = shutil.which("go")
+    if go is not None:
+        done = subprocess.run(
+            [go, "version", "-m", binary], text=True, capture_output=True, check=False
+        )
+        for line in done.stdout.splitlines():
+            words = line.split()
+            if words[:1] == ["mod"] and len(words) > 2 and words[2] != "(devel)":
+                return words[2]
+    return str(binary)
+
+
+def choose_controller(
+    cluster: Cluster, kube: Kube, directory: Path, environment: Mapping[str, str]
+) -> Controller:
+    """The Metacontroller for this run, not started."""
+    if cluster.hook_in_cluster:
+        return InClusterMetacontroller(kube)
+    install_account(kube, environment)
+    kubeconfig = directory / "metacontroller.kubeconfig"
+    account_kubeconfig(cluster, kube, kubeconfig)
+    binary = binary_from(environment)
+    if binary is None:
+        return EmulatedMetacontroller(kubeconfig)
+    return RealMetacontroller(binary, kubeconfig, kube, directory)

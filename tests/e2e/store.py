@@ -1,0 +1,149 @@
+"""The real API server behind the simulator's `Store`: what its Metacontroller reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from urllib3.exceptions import HTTPError
+
+from simulator.kinds import BUILT_IN, Kind, Kinds
+from simulator.objects import Object, key_of
+from simulator.store import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    Propagation,
+)
+
+from .kube import Json, Kube, KubeError
+
+ERRORS: dict[str, type[ApiError]] = {
+    each.reason: each
+    for each in (
+        AlreadyExistsError,
+        ConflictError,
+        ForbiddenError,
+        InvalidError,
+        NotFoundError,
+    )
+}
+
+
+def refused(error: KubeError) -> ApiError:
+    """The simulator's error for an answer of the API server."""
+    reason = str(error.body.get("reason", "InternalError"))
+    known = ERRORS.get(reason)
+    if known is not None:
+        return known(error.message)
+    other = ApiError(error.message)
+    other.code, other.reason = error.status, reason
+    return other
+
+
+class ApiStore:
+    """Implements `simulator.store.Store` by requests to an API server."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return the object or raise NotFoundError."""
+        return self._ask(lambda: self._kube.request("GET", self._path(kind, namespace, name)))
+
+    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
+        """Return all objects of a kind, of one namespace if given."""
+        try:
+            return self._kube.list_all(kind.api_version, kind.plural, namespace)
+        except KubeError as error:
+            raise refused(error) from error
+
+    def create(self, kind: Kind, obj: Object) -> Object:
+        """Create the object; return it as stored."""
+        path = self._path(kind, key_of(obj)[0])
+        return self._ask(lambda: self._kube.request("POST", path, obj))
+
+    def update(self, kind: Kind, obj: Object) -> Object:
+        """Replace the object (PUT), guarded by its resourceVersion."""
+        path = self._path(kind, *key_of(obj))
+        return self._ask(lambda: self._kube.request("PUT", path, obj))
+
+    def update_status(self, kind: Kind, obj: Object) -> Object:
+        """Replace only the status, guarded by the resourceVersion."""
+        path = f"{self._path(kind, *key_of(obj))}/status"
+        return self._ask(lambda: self._kube.request("PUT", path, obj))
+
+    def delete(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        propagation: Propagation | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Delete the object, if it still has that uid."""
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        path = self._path(kind, namespace, name)
+        self._ask(lambda: self._kube.request("DELETE", path, options))
+
+    def _path(self, kind: Kind, namespace: str, name: str | None = None) -> str:
+        home = namespace if kind.namespaced else None
+        return self._kube.path(kind.api_version, kind.plural, home, name)
+
+    def _ask(self, call: Callable[[], Json]) -> Object:
+        try:
+            return call()
+        except KubeError as error:
+            raise refused(error) from error
+        except (OSError, HTTPError) as error:
+            raise ApiError(f"the API server is away: {error}") from error
+
+
+class ApiKinds(Kinds):
+    """The kinds that the API server has, learnt from its discovery as they are asked for."""
+
+    def __init__(self, kube: Kube) -> None:
+        super().__init__()
+        self._kube = kube
+
+    def by_plural(self, api_version: str, plural: str) -> Kind:
+        """Return the kind served as this resource."""
+        for known in BUILT_IN:
+            if (known.api_version, known.plural) == (api_version, plural):
+                return known
+        try:
+            return super().by_plural(api_version, plural)
+        except LookupError:
+            found = self._discover(api_version, plural)
+            if found is None:
+                raise
+            return self.add(found)
+
+    def _discover(self, api_version: str, plural: str) -> Kind | None:
+        root = "/api" if "/" not in api_version else "/apis"
+        try:
+            served = self._kube.request("GET", f"{root}/{api_version}")["resources"]
+        except KubeError:
+            return None
+        names = {each["name"]: each for each in served}
+        each = names.get(plural)
+        if each is None:
+            return None
+        return Kind(
+            api_version,
+            each["kind"],
+            plural,
+            namespaced=each["namespaced"],
+            has_status=f"{plural}/status" in names,
+            custom="/" in api_version,
+        )
