@@ -1,0 +1,550 @@
+"""The install manifests: kustomize builds them, Kubernetes takes them, and their names agree."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from crds.kubernetes_schema import KUBERNETES
+from hooks.app import create_app
+from hooks.settings import Settings
+from tapp import vocabulary
+
+Document = dict[str, Any]
+
+INSTALL = Path(__file__).parents[2] / "metacontroller"
+OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
+"""What can be built without a network."""
+POLICIES = "components/admission-policies"
+METACONTROLLER = INSTALL / "overlays" / "metacontroller"
+CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io"}
+HOOKS = ("sync", "finalize", "customize")
+
+FILES = sorted(INSTALL.rglob("*.yaml"))
+
+
+def kustomize() -> list[str] | None:
+    """The command that builds a kustomization, or None where this machine has none."""
+    if found := shutil.which("kubectl"):
+        return [found, "kustomize"]
+    if found := shutil.which("kustomize"):
+        return [found, "build"]
+    return None
+
+
+@cache
+def build(directory: Path) -> list[Document]:
+    """The objects that a kustomization makes; skips where no kustomize is at hand."""
+    command = kustomize()
+    if command is None:
+        pytest.skip("neither kubectl nor kustomize on PATH")
+    done = subprocess.run(
+        [*command, str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"KUBECONFIG": os.devnull},
+    )
+    assert done.returncode == 0, done.stderr
+    return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+
+def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
+    """The one object of this kind (and name)."""
+    found = [
+        document
+        for document in documents
+        if document["kind"] == kind and name in {None, document["metadata"]["name"]}
+    ]
+    assert len(found) == 1, (kind, name, len(found))
+    return found[0]
+
+
+def built_in(document: Document) -> bool:
+    """Whether Kubernetes itself defines the object's kind."""
+    return document["apiVersion"].split("/")[0] not in CUSTOM_GROUPS | {vocabulary.GROUP}
+
+
+def pod_spec(documents: list[Document]) -> Document:
+    """The pod spec of the hooks' Deployment."""
+    spec: Document = only(documents, "Deployment")["spec"]["template"]["spec"]
+    return spec
+
+
+def environment(documents: list[Document]) -> dict[str, str]:
+    """The environment of the hooks' container."""
+    (container,) = pod_spec(documents)["containers"]
+    return {variable["name"]: variable["value"] for variable in container["env"]}
+
+
+def webhooks(documents: list[Document]) -> dict[str, Document]:
+    """Hook name -> how Metacontroller calls it."""
+    hooks = only(documents, "CompositeController")["spec"]["hooks"]
+    return {name: hook["webhook"] for name, hook in hooks.items()}
+
+
+@pytest.fixture(params=OVERLAYS)
+def installed(request: pytest.FixtureRequest) -> list[Document]:
+    """The objects of each overlay in turn."""
+    return build(INSTALL / request.param)
+
+
+# --- every file -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(INSTALL)) for file in FILES])
+def test_file_is_what_its_kind_demands(file: Path) -> None:
+    """Whole objects validate, strictly; patches are lists of operations or name their target."""
+    for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+        if isinstance(document, list):
+            assert all({"op", "path"} <= set(operation) for operation in document)
+        elif document["apiVersion"].startswith("kustomize.config.k8s.io/"):
+            assert document["kind"] in {"Kustomization", "Component"}
+        else:
+            assert document["metadata"]["name"]
+            if built_in(document) and file not in PATCH_FILES:
+                kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def kustomizations() -> Iterator[tuple[Path, Document]]:
+    """Each kustomization file with its content."""
+    for file in sorted(INSTALL.rglob("kustomization.yaml")):
+        yield file, yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+PATCH_FILES = {
+    file.parent / patch["path"]
+    for file, content in kustomizations()
+    for patch in content.get("patches", ())
+    if "path" in patch
+}
+
+
+def test_every_file_is_used_and_every_reference_leads_somewhere() -> None:
+    """No manifest lies about unused, and none is missing."""
+    used = {file for file, _ in kustomizations()} | PATCH_FILES
+    for file, content in kustomizations():
+        for entry in [*content.get("resources", ()), *content.get("components", ())]:
+            if "://" in entry:
+                continue
+            target = (file.parent / entry).resolve()
+            assert target.exists(), f"{file}: {entry}"
+            used.add(target)
+    assert set(FILES) - used == set()
+
+
+# --- what the builds contain ----------------------------------------------------------------------
+
+
+def test_objects_validate(installed: list[Document]) -> None:
+    """Kubernetes' schemas accept each object of its own kinds, unknown fields refused."""
+    for document in installed:
+        if built_in(document):
+            kubernetes_validate.validate(document, KUBERNETES, strict=True)
+
+
+def test_base_is_complete() -> None:
+    """One apply installs the definition, the service and its registration."""
+    kinds = sorted(document["kind"] for document in build(INSTALL / "base"))
+    assert kinds == [
+        "ClusterRole",
+        "ClusterRole",
+        "CompositeController",
+        "CustomResourceDefinition",
+        "Deployment",
+        "Namespace",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+    ]
+
+
+def test_hooks_have_no_credentials(installed: list[Document]) -> None:
+    """P10: no service account of their own, no token, no role binding."""
+    assert pod_spec(installed)["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in pod_spec(installed)
+    kinds = {document["kind"] for document in installed}
+    assert not kinds & {"ServiceAccount", "RoleBinding", "ClusterRoleBinding"}
+
+
+def test_namespaced_objects_share_the_namespace(installed: list[Document]) -> None:
+    """Everything that has a namespace lives in the one that is made here."""
+    name = only(installed, "Namespace")["metadata"]["name"]
+    used = {document["metadata"].get("namespace", name) for document in installed}
+    assert used == {name} == {"tapp-system"}
+
+
+def test_selectors_match_labels(installed: list[Document]) -> None:
+    """Service, budget, network policy and spreading all mean the Deployment's pods."""
+    deployment = only(installed, "Deployment")["spec"]
+    labels = deployment["template"]["metadata"]["labels"]
+    selectors = [
+        deployment["selector"]["matchLabels"],
+        only(installed, "Service")["spec"]["selector"],
+        only(installed, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+        only(installed, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+        *[
+            constraint["labelSelector"]["matchLabels"]
+            for constraint in deployment["template"]["spec"]["topologySpreadConstraints"]
+        ],
+    ]
+    for selector in selectors:
+        assert selector
+        assert selector.items() <= labels.items()
+
+
+# --- the registration -----------------------------------------------------------------------------
+
+
+def test_hook_urls_reach_the_service(installed: list[Document]) -> None:
+    """Host, port and scheme lead through the Service to the port that the hooks listen on."""
+    service = only(installed, "Service")
+    (port,) = service["spec"]["ports"]
+    (container,) = pod_spec(installed)["containers"]
+    (listening,) = container["ports"]
+    variables = environment(installed)
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}"
+    scheme = "https" if "TAPP_TLS_CERT_FILE" in variables else "http"
+    assert port["targetPort"] == listening["name"]
+    assert variables["PORT"] == str(listening["containerPort"])
+    assert variables["HOST"] == "0.0.0.0"
+    for name, webhook in webhooks(installed).items():
+        url = urlsplit(webhook["url"])
+        assert (url.scheme, url.hostname, url.port) == (scheme, host, port["port"])
+        assert url.path == f"/{name}"
+
+
+def test_hook_paths_are_routes_of_the_service() -> None:
+    """Metacontroller and the kubelet ask for paths that the service has."""
+    routes = {rule.rule for rule in create_app(Settings()).url_map.iter_rules()}
+    base = build(INSTALL / "base")
+    assert {urlsplit(webhook["url"]).path for webhook in webhooks(base).values()} <= routes
+    (container,) = pod_spec(base)["containers"]
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    assert {container[probe]["httpGet"]["path"] for probe in probes} <= routes
+
+
+def test_registration(installed: list[Document]) -> None:
+    """What the hooks rely on: selectors, strategies, protocol version, timeouts, no ETag."""
+    controller = only(installed, "CompositeController")
+    spec = controller["spec"]
+    assert controller["metadata"]["name"] == "tapp-controller"
+    assert spec["generateSelector"] is True
+    assert spec["parentResource"] == {
+        "apiVersion": vocabulary.API_VERSION,
+        "resource": "tapps",
+        "ignoreStatusChanges": True,
+    }
+    assert {
+        child["resource"]: child["updateStrategy"]["method"] for child in spec["childResources"]
+    } == {"pods": "InPlace", "persistentvolumeclaims": "OnDelete"}
+    assert spec["resyncPeriodSeconds"] == 300
+    assert tuple(sorted(spec["hooks"])) == tuple(sorted(HOOKS))
+    for hook in spec["hooks"].values():
+        assert hook["version"] == "v2"
+        assert hook["webhook"]["timeout"].endswith("s")
+        assert "etag" not in hook["webhook"]
+
+
+def test_registered_resource_is_the_defined_one(installed: list[Document]) -> None:
+    """The CompositeController watches what the CRD serves."""
+    parent = only(installed, "CompositeController")["spec"]["parentResource"]
+    crd = only(installed, "CustomResourceDefinition")["spec"]
+    served = [f"{crd['group']}/{each['name']}" for each in crd["versions"] if each["served"]]
+    assert parent["resource"] == crd["names"]["plural"]
+    assert parent["apiVersion"] in served
+
+
+# --- Pod Security "restricted" --------------------------------------------------------------------
+
+
+def test_namespace_demands_restricted_pods(installed: list[Document]) -> None:
+    """The cluster enforces what the tests below check."""
+    labels = only(installed, "Namespace")["metadata"]["labels"]
+    for mode in ("enforce", "audit", "warn"):
+        assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
+
+
+def containers(spec: Document) -> list[Document]:
+    """Every container of a pod spec."""
+    return [*spec.get("initContainers", ()), *spec["containers"]]
+
+
+class TestPodSecurityRestricted:
+    def test_host_namespaces(self, installed: list[Document]) -> None:
+        spec = pod_spec(installed)
+        assert not any(spec.get(field) for field in ("hostNetwork", "hostPID", "hostIPC"))
+
+    def test_privileged_containers(self, installed: list[Document]) -> None:
+        for container in containers(pod_spec(installed)):
+            assert not container["securityContext"].get("privileged")
+
+    def test_capabilities(self, installed: list[Document]) -> None:
+        for container in containers(pod_spec(installed)):
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+    def test_volume_types(self, installed: list[Document]) -> None:
+        allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral"}
+        allowed |= {"persistentVolumeClaim", "projected", "secret"}
+        for volume in pod_spec(installed).get("volumes", ()):
+            assert set(volume) - {"name"} <= allowed
+
+    def test_host_ports(self, installed: list[Document]) -> None:
+        for container in containers(pod_spec(installed)):
+            assert not any(port.get("hostPort") for port in container.get("ports", ()))
+
+    def test_host_probes_and_lifecycle_hooks(self, installed: list[Document]) -> None:
+        for container in containers(pod_spec(installed)):
+            handlers = [container.get(f"{name}Probe", {}) for name in ("startup", "liveness")]
+            handlers += [container.get("readinessProbe", {})]
+            handlers += container.get("lifecycle", {}).values()
+            for handler in handlers:
+                for kind in ("httpGet", "tcpSocket"):
+                    assert "host" not in handler.get(kind, {})
+
+    def test_apparmor_selinux_proc_mount_and_sysctls_are_left_alone(
+        self, installed: list[Document]
+    ) -> None:
+        spec = pod_spec(installed)
+        contexts = [spec["securityContext"], *(c["securityContext"] for c in containers(spec))]
+        for context in contexts:
+            assert not {"appArmorProfile", "seLinuxOptions", "procMount", "sysctls"} & set(context)
+
+    def test_privilege_escalation(self, installed: list[Document]) -> None:
+        for container in containers(pod_spec(installed)):
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+
+    def test_running_as_non_root(self, installed: list[Document]) -> None:
+        assert pod_spec(installed)["securityContext"]["runAsNonRoot"] is True
+
+    def test_running_as_non_root_user(self, installed: list[Document]) -> None:
+        """A number, because the kubelet cannot tell whether a name is root."""
+        assert pod_spec(installed)["securityContext"]["runAsUser"] == 65532
+        for container in containers(pod_spec(installed)):
+            assert not {"runAsUser", "runAsNonRoot"} & set(container["securityContext"])
+
+    def test_seccomp(self, installed: list[Document]) -> None:
+        assert pod_spec(installed)["securityContext"]["seccompProfile"] == {
+            "type": "RuntimeDefault"
+        }
+
+    def test_read_only_root_filesystem(self, installed: list[Document]) -> None:
+        """Not demanded by the standard, promised by us; /tmp stays writable for gunicorn."""
+        for container in containers(pod_spec(installed)):
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+# --- the Deployment -------------------------------------------------------------------------------
+
+
+def test_rollouts_and_drains_leave_someone_to_answer() -> None:
+    """Two replicas, none missing in a rollout, one at most in a drain; time to finish calls."""
+    base = build(INSTALL / "base")
+    deployment = only(base, "Deployment")["spec"]
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert only(base, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    (container,) = pod_spec(base)["containers"]
+    source = (INSTALL.parent / "gunicorn.conf.py").read_text(encoding="utf-8")
+    (graceful,) = re.findall(r"^graceful_timeout = (\d+)", source, re.MULTILINE)
+    grace = pod_spec(base)["terminationGracePeriodSeconds"]
+    assert grace > container["lifecycle"]["preStop"]["sleep"]["seconds"] + int(graceful)
+    assert container["resources"]["requests"]
+    assert container["resources"]["limits"]["memory"]
+    assert "cpu" not in container["resources"]["limits"]
+
+
+def test_settings_are_known(installed: list[Document], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each TAPP_ variable is a setting of the service or of gunicorn, with a legal value."""
+    gunicorn = {"TAPP_TLS_CERT_FILE", "TAPP_TLS_KEY_FILE", "TAPP_TLS_CLIENT_CA_FILE"}
+    known = {f"TAPP_{name.upper()}" for name in Settings.model_fields} | gunicorn
+    variables = environment(installed)
+    assert {name for name in variables if name.startswith("TAPP_")} <= known
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert Settings().log_level == "INFO"
+
+
+def test_network_policy() -> None:
+    """In: Metacontroller's namespace and labelled collectors. Out: nothing."""
+    base = build(INSTALL / "base")
+    policy = only(base, "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["egress"] == []
+    (rule,) = policy["ingress"]
+    assert rule["ports"] == [{"port": "hooks", "protocol": "TCP"}]
+    assert rule["from"] == [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "metacontroller"}}},
+        {
+            "namespaceSelector": {},
+            "podSelector": {"matchLabels": {"apps.tkestack.io/scrapes-tapp-hooks": "true"}},
+        },
+    ]
+
+
+# --- the overlays' own promises -------------------------------------------------------------------
+
+
+def secret_files(documents: list[Document], volume: str) -> tuple[str, set[str]]:
+    """The Secret behind a volume, and the paths at which the container finds its keys."""
+    (container,) = pod_spec(documents)["containers"]
+    (source,) = [
+        each["secret"] for each in pod_spec(documents)["volumes"] if each["name"] == volume
+    ]
+    (mount,) = [each for each in container["volumeMounts"] if each["name"] == volume]
+    keys = [item["path"] for item in source.get("items", ())] or ["tls.crt", "tls.key"]
+    return source["secretName"], {f"{mount['mountPath']}/{key}" for key in keys}
+
+
+def test_bearer_token_is_sent_and_demanded() -> None:
+    """Both sides take the token from the same Secret."""
+    documents = build(INSTALL / "overlays/bearer-token")
+    secret, files = secret_files(documents, "token")
+    assert environment(documents)["TAPP_AUTH_TOKEN_FILE"] in files
+    for webhook in webhooks(documents).values():
+        assert webhook["authorization"] == {
+            "type": "Bearer",
+            "secretRef": {"name": secret, "namespace": "tapp-system", "key": "token"},
+        }
+
+
+def test_tls_certificate_fits_the_url_and_the_trust() -> None:
+    """The certificate names the URL's host, the hooks load it, Metacontroller trusts its CA."""
+    documents = build(INSTALL / "overlays/tls")
+    secret, files = secret_files(documents, "tls")
+    certificate = only(documents, "Certificate", "tapp-hooks")["spec"]
+    variables = environment(documents)
+    assert certificate["secretName"] == secret
+    assert {variables["TAPP_TLS_CERT_FILE"], variables["TAPP_TLS_KEY_FILE"]} <= files
+    for webhook in webhooks(documents).values():
+        assert urlsplit(webhook["url"]).hostname in certificate["dnsNames"]
+        assert webhook["caBundle"] == {
+            "secretRef": {"name": secret, "namespace": "tapp-system", "key": "ca.crt"}
+        }
+    (container,) = pod_spec(documents)["containers"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+    issuers = {each["metadata"]["name"] for each in documents if each["kind"] == "Issuer"}
+    asked = {e["spec"]["issuerRef"]["name"] for e in documents if e["kind"] == "Certificate"}
+    assert asked == issuers
+
+
+def test_kind_overlay_runs_a_local_image() -> None:
+    """One replica of an image that no registry has."""
+    documents = build(INSTALL / "overlays/kind")
+    (container,) = pod_spec(documents)["containers"]
+    assert container["image"] == "tapp-hooks:dev"
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert only(documents, "Deployment")["spec"]["replicas"] == 1
+
+
+def test_components_combine(tmp_path: Path) -> None:
+    """Token, TLS, autoscaling and policies together are one valid install."""
+    for part in ("crds", "metacontroller"):
+        shutil.copytree(INSTALL.parent / part, tmp_path / part)
+    overlay = tmp_path / "metacontroller" / "overlays" / "everything"
+    overlay.mkdir()
+    names = sorted(each.name for each in (INSTALL / "components").iterdir())
+    (overlay / "kustomization.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "kustomize.config.k8s.io/v1beta1",
+                "kind": "Kustomization",
+                "resources": ["../../base"],
+                "components": [f"../../components/{name}" for name in names],
+            }
+        ),
+        encoding="utf-8",
+    )
+    documents = build(overlay)
+    for document in documents:
+        if built_in(document):
+            kubernetes_validate.validate(document, KUBERNETES, strict=True)
+    for webhook in webhooks(documents).values():
+        assert {"authorization", "caBundle"} <= set(webhook)
+    assert "replicas" not in only(documents, "Deployment")["spec"]
+    target = only(documents, "HorizontalPodAutoscaler")["spec"]["scaleTargetRef"]
+    assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "tapp-hooks"}
+
+
+class TestMetacontrollerOverlay:
+    """Its base is remote, so it is tested by its shape."""
+
+    KUSTOMIZATION: Document = yaml.safe_load((METACONTROLLER / "kustomization.yaml").read_text())
+    PATCH: Document = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text())
+
+    def test_pins_the_version(self) -> None:
+        assert self.KUSTOMIZATION["resources"] == [
+            "https://github.com/metacontroller/metacontroller//manifests/production?ref=v4.17.2"
+        ]
+        assert self.KUSTOMIZATION["patches"] == [{"path": "arguments.yaml"}]
+
+    def test_patches_only_the_arguments(self) -> None:
+        assert self.PATCH["kind"] == "StatefulSet"
+        assert self.PATCH["metadata"] == {"name": "metacontroller", "namespace": "metacontroller"}
+        (container,) = self.PATCH["spec"]["template"]["spec"]["containers"]
+        assert set(container) == {"name", "args"}
+        flags = dict(argument.removeprefix("--").split("=") for argument in container["args"])
+        assert int(flags["client-go-qps"]) >= 100
+        assert int(flags["client-go-burst"]) >= int(flags["client-go-qps"])
+        assert int(flags["workers"]) >= 5
+
+    def test_its_namespace_may_call_the_hooks(self) -> None:
+        policy = only(build(INSTALL / "base"), "NetworkPolicy")["spec"]
+        allowed = policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]
+        assert self.PATCH["metadata"]["namespace"] in allowed.values()
+
+
+# --- admission policies ---------------------------------------------------------------------------
+
+
+class TestAdmissionPolicies:
+    def test_each_has_its_binding(self) -> None:
+        """A policy without a binding does nothing."""
+        documents = build(INSTALL / POLICIES)
+        policies = {
+            each["metadata"]["name"]
+            for each in documents
+            if each["kind"] == "MutatingAdmissionPolicy"
+        }
+        bound = {
+            each["spec"]["policyName"]
+            for each in documents
+            if each["kind"] == "MutatingAdmissionPolicyBinding"
+        }
+        assert policies == bound
+        assert len(policies) == 2
+
+    def test_they_validate_and_never_block(self) -> None:
+        """Both are conveniences: their failure must not keep anyone from working."""
+        for document in build(INSTALL / POLICIES):
+            kubernetes_validate.validate(document, KUBERNETES, strict=True)
+            assert document["apiVersion"] == "admissionregistration.k8s.io/v1"
+            if document["kind"] == "MutatingAdmissionPolicy":
+                assert document["spec"]["failurePolicy"] == "Ignore"
+
+    def test_the_pod_policy_uses_our_names(self) -> None:
+        """The label that it looks for and the annotation that it removes are the shared ones."""
+        policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-slim-pods")
+        (selected,) = policy["spec"]["matchConstraints"]["objectSelector"]["matchExpressions"]
+        assert selected == {"key": vocabulary.INSTANCE, "operator": "Exists"}
+        owned = policy["spec"]["matchConditions"][1]["expression"]
+        assert f"owner.kind == '{vocabulary.KIND}'" in owned
+        assert f"startsWith('{vocabulary.GROUP}/')" in owned
+        (mutation,) = policy["spec"]["mutations"]
+        removal = mutation["jsonPatch"]["expression"]
+        assert f"jsonpatch.escapeKey('{vocabulary.LAST_APPLIED}')" in removal
+        (operations,) = [
+            rule["operations"] for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        ]
+        assert operations == ["CREATE"]
