@@ -1,0 +1,290 @@
+"""Documents as a real cluster would hold them: TApps, pods, claims, Metacontroller's requests.
+
+A pod is made the whole way: the hook's child, Metacontroller's labels and annotation, the API
+server's defaults and admission (`simulator.admission`). Nothing here mutates its arguments.
+"""
+
+import itertools
+import random
+import uuid
+from copy import deepcopy
+from datetime import UTC, datetime
+from typing import Any
+
+from simulator.admission import Admission, Policy
+from simulator.apply import LAST_APPLIED, apply_update, with_last_applied
+from simulator.objects import controller_ref, same, with_meta
+
+Document = dict[str, Any]
+
+NAMESPACE = "shop"
+NAMESPACE_UID = "5f0c1b1e-0000-4000-8000-00000000aaaa"
+NAME = "web"
+UID = "0b6e3c1c-0000-4000-8000-00000000bbbb"
+CREATED = "2026-01-05T10:00:00Z"
+READY_SINCE = "2026-01-05T10:01:00Z"
+NOW = datetime(2026, 1, 5, 11, 0, tzinfo=UTC).timestamp()
+"""The injected clock: an hour after everything was created."""
+
+_UIDS = itertools.count(1)
+
+
+def template(
+    image: str = "nginx:1.25",
+    *,
+    labels: Document | None = None,
+    annotations: Document | None = None,
+    container: Document | None = None,
+    sidecars: list[Document] | None = None,
+    **spec: Any,
+) -> Document:
+    """A pod template with one container `app`, and what else the case needs in its spec."""
+    metadata: Document = {"labels": {"app": "web"} if labels is None else labels}
+    if annotations is not None:
+        metadata["annotations"] = annotations
+    app = {"name": "app", "image": image, **(container or {})}
+    return {"metadata": metadata, "spec": {"containers": [app, *(sidecars or [])], **spec}}
+
+
+def claim_template(name: str = "data", storage: str = "1Gi") -> Document:
+    """A claim template."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": storage}},
+        },
+    }
+
+
+def tapp(*, status: Document | None = None, generation: int = 1, **spec: Any) -> Document:
+    """A TApp as the API server returns it; `template()` unless the spec says otherwise."""
+    body: Document = {"replicas": 1, "template": template(), **spec}
+    document: Document = {
+        "apiVersion": "apps.tkestack.io/v1",
+        "kind": "TApp",
+        "metadata": {
+            "name": NAME,
+            "namespace": NAMESPACE,
+            "uid": UID,
+            "generation": generation,
+            "resourceVersion": "1001",
+            "creationTimestamp": CREATED,
+            "finalizers": ["metacontroller.io/compositecontroller-tapp-controller"],
+            "managedFields": _managed_fields("kubectl-client-side-apply"),
+        },
+        "spec": {key: value for key, value in body.items() if value is not None},
+    }
+    if status is not None:
+        document["status"] = {"observedGeneration": generation, **status}
+    return document
+
+
+def _managed_fields(manager: str) -> list[Document]:
+    return [
+        {
+            "manager": manager,
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": CREATED,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": {".": {}}}, "f:spec": {}},
+        }
+    ]
+
+
+def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = ()) -> Document:
+    """A child just created: what Metacontroller adds, then what the API server makes of it."""
+    desired = labelled(desired, parent)
+    name = desired["metadata"]["name"]
+    child = with_last_applied(desired, desired)
+    owners = [*(child["metadata"].get("ownerReferences") or []), controller_ref(parent)]
+    child = with_meta(
+        child,
+        ownerReferences=owners,
+        uid=f"{next(_UIDS):08x}-0000-4000-8000-00000000cccc",
+        resourceVersion="2001",
+        generation=1 if child["kind"] == "Pod" else None,
+        creationTimestamp=CREATED,
+        managedFields=_managed_fields("metacontroller"),
+    )
+    admission = Admission(random.Random(name), policies)
+    is_pod = child["kind"] == "Pod"
+    return admission.pod_create(child) if is_pod else admission.claim_create(child)
+
+
+def labelled(desired: Document, parent: Document) -> Document:
+    """A child as Metacontroller reads it from the answer (`generateSelector: true`)."""
+    labels = {**(desired["metadata"].get("labels") or {}), "controller-uid": _uid(parent)}
+    return with_meta(desired, labels=labels)
+
+
+def _uid(parent: Document) -> str:
+    return str(parent["metadata"]["uid"])
+
+
+def updated(
+    observed: Document, desired: Document, parent: Document, policies: tuple[Policy, ...] = ()
+) -> Document:
+    """A pod after Metacontroller's update, the same object if nothing is to be written."""
+    merged = apply_update(observed, labelled(desired, parent))
+    if same(merged, observed) or observed["metadata"].get("deletionTimestamp"):
+        return observed
+    admission = Admission(random.Random(0), policies)
+    merged = {**admission.pod_update(merged), "status": observed["status"]}
+    generation = observed["metadata"]["generation"]
+    changed = not same(merged["spec"], observed["spec"])
+    version = str(int(observed["metadata"]["resourceVersion"]) + 1)
+    return with_meta(merged, resourceVersion=version, generation=generation + changed)
+
+
+def without_last_applied(pod: Document) -> Document:
+    """The pod as the admission policy, or another controller, would have left it."""
+    annotations = dict(pod["metadata"].get("annotations") or {})
+    annotations.pop(LAST_APPLIED, None)
+    return with_meta(pod, annotations=annotations or None)
+
+
+# --- what the kubelet reports ---------------------------------------------------------------------
+
+
+def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> Document:
+    """The pod on a node, every container running what its spec says (restarted if it changed)."""
+    spec = {**pod["spec"], "nodeName": "node-1"}
+    before = {
+        item["name"]: item
+        for section in ("containerStatuses", "initContainerStatuses")
+        for item in pod["status"].get(section) or []
+    }
+    status: Document = {
+        "phase": "Running",
+        "qosClass": pod["status"].get("qosClass", "BestEffort"),
+        "observedGeneration": pod["metadata"]["generation"],
+        "hostIP": "10.0.0.1",
+        "podIP": "10.1.0.7",
+        "startTime": CREATED,
+        "conditions": _conditions(ready, since),
+        "containerStatuses": [
+            _running(pod, item, before.get(item["name"])) for item in spec["containers"]
+        ],
+    }
+    if "initContainers" in spec:
+        status["initContainerStatuses"] = [
+            _running(pod, item, before.get(item["name"]))
+            if item.get("restartPolicy") == "Always"
+            else terminated(_running(pod, item, before.get(item["name"])), 0)
+            for item in spec["initContainers"]
+        ]
+    return {**pod, "spec": spec, "status": status}
+
+
+def _conditions(ready: bool, since: str) -> list[Document]:
+    truths = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
+    return [
+        {
+            "type": kind,
+            "status": "True" if truth else "False",
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        for kind, truth in truths.items()
+    ]
+
+
+def _running(pod: Document, container: Document, before: Document | None) -> Document:
+    restarts = 0
+    if before is not None and before.get("containerID"):
+        if before["image"] == container["image"] and "running" in before["state"]:
+            return before
+        restarts = before["restartCount"] + 1
+    key = f"{pod['metadata']['uid']}/{container['name']}/{restarts}"
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "sha256:" + uuid.uuid5(uuid.NAMESPACE_URL, container["image"]).hex,
+        "containerID": "containerd://" + uuid.uuid5(uuid.NAMESPACE_URL, key).hex,
+        "restartCount": restarts,
+        "ready": True,
+        "started": True,
+        "lastState": {},
+        "state": {"running": {"startedAt": CREATED}},
+    }
+
+
+def terminated(container_status: Document, exit_code: int) -> Document:
+    """A container that has ended."""
+    state = {"terminated": {"exitCode": exit_code, "reason": "Completed", "finishedAt": CREATED}}
+    return {**container_status, "ready": False, "started": False, "state": state}
+
+
+def completed(pod: Document, phase: str) -> Document:
+    """The pod ended for good, its containers having run."""
+    pod = running(pod, ready=False)
+    code = 0 if phase == "Succeeded" else 1
+    statuses = [terminated(item, code) for item in pod["status"]["containerStatuses"]]
+    return {**pod, "status": {**pod["status"], "phase": phase, "containerStatuses": statuses}}
+
+
+def refused(pod: Document, *, bound: bool = True) -> Document:
+    """The pod failed before any container was started, as the kubelet refuses it (`OutOfcpu`)."""
+    spec = {**pod["spec"], "nodeName": "node-1"} if bound else pod["spec"]
+    status = {"phase": "Failed", "reason": "OutOfcpu", "message": "Node didn't have enough cpu"}
+    return {**pod, "spec": spec, "status": status}
+
+
+def crashing(pod: Document, reason: str = "CrashLoopBackOff") -> Document:
+    """The pod runs, but its containers wait for the next attempt."""
+    pod = running(pod, ready=False)
+    statuses = [
+        {**item, "ready": False, "state": {"waiting": {"reason": reason}}}
+        for item in pod["status"]["containerStatuses"]
+    ]
+    return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+
+def in_phase(pod: Document, phase: str) -> Document:
+    """The pod with another phase and nothing else known."""
+    return {**pod, "status": {"phase": phase}}
+
+
+def terminating(child: Document) -> Document:
+    """The child on its way out."""
+    return with_meta(child, deletionTimestamp="2026-01-05T10:59:50Z", deletionGracePeriodSeconds=30)
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def request(  # noqa: PLR0913 - each one is a part of the request
+    parent: Document,
+    pods: list[Document] | None = None,
+    claims: list[Document] | None = None,
+    *,
+    version: int = 2,
+    namespace: bool = True,
+    finalizing: bool = False,
+) -> Document:
+    """What Metacontroller posts, in hook protocol v1 or v2."""
+
+    def keyed(objects: list[Document] | None) -> Document:
+        prefix = f"{parent['metadata']['namespace']}/" if version > 1 else ""
+        return {prefix + item["metadata"]["name"]: deepcopy(item) for item in objects or []}
+
+    name = parent["metadata"]["namespace"]
+    body: Document = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "uid": NAMESPACE_UID},
+    }
+    return {
+        "controller": {
+            "apiVersion": "metacontroller.k8s.io/v1alpha1",
+            "kind": "CompositeController",
+            "metadata": {"name": "tapp-controller", "uid": "c0ffee00-0000-4000-8000-000000000000"},
+            "spec": {"generateSelector": True},
+        },
+        "parent": deepcopy(parent),
+        "children": {"Pod.v1": keyed(pods), "PersistentVolumeClaim.v1": keyed(claims)},
+        "related": {"Namespace.v1": {name: body}} if namespace else {},
+        "finalizing": finalizing,
+    }

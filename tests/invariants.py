@@ -1,0 +1,271 @@
+"""What must hold for every answer, whatever made it: the safety properties of the design as code.
+
+Functions of JSON documents (a request of Metacontroller, the hook's answer, sometimes the answer of
+`/plan`). They share nothing with the implementation; only the merge is `simulator.apply`. Used by
+unit, property, scenario and real-cluster tests alike.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from simulator.apply import LAST_APPLIED
+from tests.reading import (
+    applied,
+    available,
+    bare,
+    desired,
+    doubled,
+    images,
+    leaves,
+    number,
+    observed,
+    resolved,
+    rolling_name,
+    should_run,
+    template,
+    template_name,
+)
+
+Document = dict[str, Any]
+
+GONE = {"Delete", "Recreate"}
+TOUCHED = {"UpdateInPlace", "Adopt"}
+SYSTEM = {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
+
+
+class ViolationError(AssertionError):
+    """A safety property does not hold."""
+
+
+def check(request: Document, answer: Document, plan: Document | None = None) -> None:
+    """Checks all properties of one sync; `plan` is the answer of `/plan` to the same request."""
+    well_formed(request, answer)
+    p2_budget_is_respected(request, answer)
+    p5_every_update_is_legal(request, answer)
+    p6_no_claim_is_omitted_unless_policy(request, answer)
+    p6_no_pod_is_omitted_without_reason(request, answer, plan)
+    p8_the_same_answer_again_changes_nothing(request, answer)
+    if plan is not None:
+        p4_a_pod_is_touched_only_for_a_reason(request, answer, plan)
+
+
+def writes(request: Document, answer: Document) -> list[str]:
+    """What Metacontroller would do with the answer: `create Pod/a`, `delete Pod/b`."""
+    result = []
+    for kind in ("Pod", "PersistentVolumeClaim"):
+        have, want = observed(request, kind), desired(answer, kind)
+        result += [f"create {kind}/{name}" for name in sorted(want.keys() - have.keys())]
+        for name in sorted(have):
+            if have[name]["metadata"].get("deletionTimestamp"):
+                continue
+            if name not in want:
+                result.append(f"delete {kind}/{name}")
+            elif kind == "Pod" and applied(request, have[name], want[name]) != have[name]:
+                result.append(f"update {kind}/{name}")
+    return result
+
+
+# --- the properties ------------------------------------------------------------------------------
+
+
+def well_formed(request: Document, answer: Document) -> None:
+    """Metacontroller would take the answer: known keys, whole children, each of them once."""
+    _hold(answer.keys() <= {"status", "children", "resyncAfterSeconds", "finalized"}, answer.keys())
+    _hold(isinstance(answer["status"], dict), "status is no object")
+    _hold(isinstance(answer["children"], list), "children is no list")
+    _hold("finalized" not in answer or request["finalizing"], "finalized on a sync")
+    _hold(answer.get("resyncAfterSeconds", 1) > 0, "resyncAfterSeconds must be positive")
+    names = Counter((child["kind"], child["metadata"]["name"]) for child in answer["children"])
+    _hold(max(names.values(), default=1) == 1, f"children twice: {names}")
+    for child in answer["children"]:
+        meta = child["metadata"]
+        _hold(child["apiVersion"] == "v1", child)
+        _hold(child["kind"] in ("Pod", "PersistentVolumeClaim"), child["kind"])
+        _hold(meta["namespace"] == request["parent"]["metadata"]["namespace"], meta)
+        _hold(not SYSTEM & meta.keys(), f"system fields in {meta}")
+        _hold("status" not in child, f"status in {meta['name']}")
+        _hold(LAST_APPLIED not in (meta.get("annotations") or {}), "last-applied is echoed")
+    for path, value in leaves(answer["status"], "status"):
+        _hold(value is not None and not isinstance(value, float), f"{path} is {value!r}")
+
+
+def p1_permuted_children_give_the_same_bytes(
+    request: Document, post: Callable[[Document], bytes], seed: int = 0
+) -> None:
+    """P1: no dependence on the order of children, nor on earlier calls."""
+    first = post(request)
+    _hold(post(request) == first, "the same call again is answered differently")
+    shuffled = {}
+    for kind, children in request["children"].items():
+        items = list(children.items())
+        random.Random(seed).shuffle(items)
+        shuffled[kind] = dict(items)
+    kinds = dict(reversed(shuffled.items()))
+    _hold(post({**request, "children": kinds}) == first, "the order of children matters")
+
+
+def p2_budget_is_respected(request: Document, answer: Document) -> None:
+    """P2: updates leave as many instances available as both budgets demand."""
+    spec = request["parent"]["spec"]
+    running, serving = should_run(request), available(request)
+    pods, want = observed(request, "Pod"), desired(answer, "Pod")
+    taken: dict[bool, set[int]] = {True: set(), False: set()}
+    for name, pod in pods.items():
+        id = number(request, name)
+        if id is None or id not in serving:
+            continue
+        if name not in want or images(applied(request, pod, want[name])) != images(pod):
+            taken[template_name(spec, id) == rolling_name(spec)].add(id)
+    strategy = spec.get("updateStrategy") or {}
+    limits = {
+        True: strategy.get("maxUnavailable", 1),
+        False: (strategy.get("forceUpdate") or {}).get("maxUnavailable", "100%"),
+    }
+    left = len(serving)
+    for rolling in (False, True):
+        if taken[rolling]:
+            left -= len(taken[rolling])
+            budget = resolved(limits[rolling], len(running))
+            _hold(budget is not None, f"{taken[rolling]} updated on budget {limits[rolling]!r}")
+            least = len(running) - (budget or 0)
+            _hold(left >= least, f"{taken[rolling]} updated: {left} < {least} stay available")
+            _hold(not strategy.get("paused"), f"{taken[rolling]} updated while paused")
+
+
+def p4_a_pod_is_touched_only_for_a_reason(
+    request: Document, answer: Document, plan: Document
+) -> None:
+    """P4: what changes a pod is a decision with a reason and a message, and `Keep` changes none."""
+    want = desired(answer, "Pod")
+    decisions = {item["id"]: item for item in plan["instances"]}
+    for item in plan["instances"]:
+        _hold(bool(item["reason"] and item["message"]), f"no reason: {item}")
+    for name, pod in observed(request, "Pod").items():
+        if name not in want or pod["metadata"].get("deletionTimestamp") or doubled(pod):
+            continue
+        if bare(applied(request, pod, want[name])) != bare(pod):
+            id = number(request, name)
+            _hold(id in decisions, f"{name} changes though it is no instance's")
+            action = decisions[id if id is not None else -1]["action"]
+            _hold(action in TOUCHED, f"{name} changes on {action}")
+
+
+def p5_every_update_is_legal(request: Document, answer: Document) -> None:
+    """P5: the API server takes every update (pods whose lists Metacontroller garbles are named)."""
+    want = desired(answer, "Pod")
+    conditions = {item["type"] for item in answer["status"].get("conditions") or []}
+    for name, pod in observed(request, "Pod").items():
+        if name not in want or pod["metadata"].get("deletionTimestamp"):
+            continue
+        after = applied(request, pod, want[name])
+        problems = illegal_changes(pod, after)
+        if problems and doubled(pod):
+            named = request["finalizing"] or "DuplicateMergeKeys" in conditions
+            _hold(named or number(request, name) is None, f"{name}: duplicate keys, no condition")
+        else:
+            _hold(not problems, f"{name}: {problems}")
+
+
+def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) -> None:
+    """P6: a claim goes only where its policy says `Delete`, and after its pod."""
+    spec = request["parent"].get("spec") or {}
+    policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+    pods = observed(request, "Pod")
+    for name in observed(request, "PersistentVolumeClaim").keys() - desired(
+        answer, "PersistentVolumeClaim"
+    ):
+        if request["finalizing"]:
+            _hold(policy.get("whenDeleted") == "Delete", f"claim {name} is deleted")
+            _hold(not pods, f"claim {name} is deleted before the pods are gone")
+            continue
+        _hold(policy.get("whenScaled") == "Delete", f"claim {name} is deleted")
+        id = int(name.rpartition("-")[2])
+        _hold(id >= spec.get("replicas", 1), f"claim {name} of a wanted instance is deleted")
+        pod = f"{request['parent']['metadata']['name']}-{id}"
+        _hold(pod not in pods, f"claim {name} is deleted before its pod is gone")
+
+
+def p6_no_pod_is_omitted_without_reason(
+    request: Document, answer: Document, plan: Document | None = None
+) -> None:
+    """P6: a pod goes when it is not wanted, has completed, or has a template that resolves."""
+    if request["finalizing"]:
+        return
+    spec, pods = request["parent"]["spec"], observed(request, "Pod")
+    decisions = {item["id"]: item["action"] for item in (plan or {}).get("instances", [])}
+    for name in pods.keys() - desired(answer, "Pod").keys():
+        id = number(request, name)
+        _hold(id is not None, f"{name} is no instance's, and is deleted")
+        assert id is not None
+        unwanted = id >= spec.get("replicas", 1)
+        unwanted |= (spec.get("statuses") or {}).get(str(id)) == "Killed"
+        ended = (pods[name].get("status") or {}).get("phase") in ("Succeeded", "Failed")
+        finished = ended and not should_run(request) & {id}
+        known = template(spec, template_name(spec, id)) is not None
+        _hold(unwanted or finished or known, f"{name} is deleted, its template cannot be found")
+        _hold(
+            plan is None or decisions.get(id) in GONE, f"{name} goes, decided: {decisions.get(id)}"
+        )
+
+
+def p8_the_same_answer_again_changes_nothing(request: Document, answer: Document) -> None:
+    """P8: applying one answer twice is applying it once."""
+    want = desired(answer, "Pod")
+    for name, pod in observed(request, "Pod").items():
+        if name in want and not doubled(pod):
+            once = applied(request, pod, want[name])
+            _hold(applied(request, once, want[name]) == once, f"{name}: a second write")
+
+
+# --- the API server's rules on pod updates (Kubernetes 1.36, ValidatePodUpdate) -------------------
+
+
+def illegal_changes(old: Document, new: Document) -> list[str]:
+    """Paths of the changes that a plain update of a pod may not make."""
+    problems = [
+        f"metadata.{field}"
+        for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
+        if old["metadata"].get(field) != new["metadata"].get(field)
+    ]
+    for field in ("labels", "annotations"):
+        for key, value in (new["metadata"].get(field) or {}).items():
+            if not isinstance(value, str):
+                problems.append(f"metadata.{field}.{key}")
+    before, after = dict(old["spec"]), dict(new["spec"])
+    for section in ("containers", "initContainers"):
+        was, now = before.pop(section, None) or [], after.pop(section, None) or []
+        if [_but_image(item) for item in was] != [_but_image(item) for item in now]:
+            problems.append(f"spec.{section}")
+        for item in now:
+            image = item.get("image")
+            if not isinstance(image, str) or not image or image != image.strip():
+                problems.append(f"spec.{section}.{item.get('name')}.image")
+    was, now = before.pop("tolerations", None) or [], after.pop("tolerations", None) or []
+    kept = [_but_seconds(item) for item in now]
+    problems += ["spec.tolerations" for item in was if _but_seconds(item) not in kept]
+    deadline = before.pop("activeDeadlineSeconds", None), after.pop("activeDeadlineSeconds", None)
+    if deadline[0] is not None and (deadline[1] is None or deadline[1] > deadline[0]):
+        problems.append("spec.activeDeadlineSeconds")
+    gates = before.pop("schedulingGates", None) or [], after.pop("schedulingGates", None) or []
+    problems += ["spec.schedulingGates" for gate in gates[1] if gate not in gates[0]]
+    problems += [
+        f"spec.{field}"
+        for field in sorted(before.keys() | after.keys())
+        if field not in before or field not in after or before[field] != after[field]
+    ]
+    return problems
+
+
+def _but_image(container: Document) -> Document:
+    return {key: value for key, value in container.items() if key != "image"}
+
+
+def _but_seconds(toleration: Document) -> Document:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+
+def _hold(truth: object, what: object) -> None:
+    if not truth:
+        raise ViolationError(str(what))

@@ -1,0 +1,182 @@
+"""An independent reading of requests and answers, for `tests.invariants`: JSON documents only."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from simulator.apply import LAST_APPLIED, MERGE_KEYS, apply_update
+
+Document = dict[str, Any]
+
+RECORD = "apps.tkestack.io/in-place-update"
+
+
+def observed(request: Document, kind: str) -> dict[str, Document]:
+    """Name -> child, as observed."""
+    children = request["children"].get(f"{kind}.v1") or {}
+    return {item["metadata"]["name"]: item for item in children.values()}
+
+
+def desired(answer: Document, kind: str) -> dict[str, Document]:
+    """Name -> child, as answered."""
+    return {item["metadata"]["name"]: item for item in answer["children"] if item["kind"] == kind}
+
+
+def number(request: Document, name: str) -> int | None:
+    """The instance that a pod's name stands for."""
+    found = re.fullmatch(re.escape(request["parent"]["metadata"]["name"]) + r"-(\d+)", name)
+    return int(found[1]) if found and str(int(found[1])) == found[1] else None
+
+
+def applied(request: Document, child: Document, want: Document) -> Document:
+    """The child after Metacontroller's merge."""
+    uid = request["parent"]["metadata"]["uid"]
+    labels = {**(want["metadata"].get("labels") or {}), "controller-uid": uid}
+    result: Document = apply_update(
+        child, {**want, "metadata": {**want["metadata"], "labels": labels}}
+    )
+    return result
+
+
+def bare(child: Document) -> Document:
+    """The child without Metacontroller's own annotation."""
+    annotations = dict(child["metadata"].get("annotations") or {})
+    annotations.pop(LAST_APPLIED, None)
+    metadata = {k: v for k, v in child["metadata"].items() if k != "annotations"}
+    return {
+        **child,
+        "metadata": {**metadata, **({"annotations": annotations} if annotations else {})},
+    }
+
+
+# --- what the author asked for and what there is --------------------------------------------------
+
+
+def template_name(spec: Document, id: int) -> str:
+    return (spec.get("templates") or {}).get(str(id)) or default_name(spec)
+
+
+def default_name(spec: Document) -> str:
+    return spec.get("defaultTemplateName") or spec.get("DefaultTemplateName") or "default"
+
+
+def rolling_name(spec: Document) -> str:
+    return (spec.get("updateStrategy") or {}).get("template") or default_name(spec)
+
+
+def template(spec: Document, name: str) -> Document | None:
+    default = spec.get("template") if name == "default" else None
+    return default or (spec.get("templatePool") or {}).get(name)
+
+
+def should_run(request: Document) -> set[int]:
+    spec = request["parent"]["spec"]
+    killed = {id for id, what in (spec.get("statuses") or {}).items() if what == "Killed"}
+    remembered = (request["parent"].get("status") or {}).get("statuses") or {}
+    pods = observed(request, "Pod")
+    result = set()
+    for id in range(spec.get("replicas", 1)):
+        pod = pods.get(f"{request['parent']['metadata']['name']}-{id}")
+        memory = remembered.get(str(id)) in ("Succ", "Failed")
+        if pod is None:
+            over = memory
+        elif pod["metadata"].get("deletionTimestamp"):
+            over = memory and phase(pod) in ("Succeeded", "Failed")
+        else:
+            over = phase(pod) in ("Succeeded", "Failed") and not replaced(pod, spec)
+        if not over and str(id) not in killed:
+            result.add(id)
+    return result
+
+
+def replaced(pod: Document, spec: Document) -> bool:
+    policy = pod["spec"].get("restartPolicy") or "Always"
+    statuses = pod["status"].get("containerStatuses") or []
+    started = any(
+        item.get("containerID") or (item.get("state") or {}).keys() & {"running", "terminated"}
+        for item in statuses
+    )
+    refused = pod["spec"].get("nodeName") and not started
+    again = policy == "Always" or (policy == "OnFailure" and phase(pod) == "Failed")
+    return bool(not spec.get("neverMigrate") and (refused or again))
+
+
+def available(request: Document) -> set[int]:
+    """Instances that serve; `minReadySeconds` is left to tests that know the time."""
+    running, result = should_run(request), set()
+    for name, pod in observed(request, "Pod").items():
+        id = number(request, name)
+        if id is None or id not in running or pod["metadata"].get("deletionTimestamp"):
+            continue
+        if phase(pod) == "Running" and ready(pod) and not updating(pod):
+            result.add(id)
+    return result
+
+
+def phase(pod: Document) -> str:
+    return str((pod.get("status") or {}).get("phase") or "Pending")
+
+
+def ready(pod: Document) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def updating(pod: Document) -> bool:
+    """Whether a container that an update recorded still runs what it ran before."""
+    text = (pod["metadata"].get("annotations") or {}).get(RECORD)
+    try:
+        recorded = json.loads(text or "{}").get("containers") or {}
+    except (ValueError, AttributeError):
+        return False
+    status, now = pod.get("status") or {}, images(pod)
+    lists = ("containerStatuses", "initContainerStatuses")
+    ids = {item["name"]: item.get("containerID") for key in lists for item in status.get(key) or []}
+    return any(
+        ids.get(name) == was.get("id") and now.get(name) != was.get("image")
+        for name, was in recorded.items()
+        if name in now
+    )
+
+
+def images(pod: Document) -> dict[str, str]:
+    sections = ("containers", "initContainers")
+    return {item["name"]: item["image"] for key in sections for item in pod["spec"].get(key) or []}
+
+
+def resolved(value: object, should_run: int) -> int | None:
+    if isinstance(value, int):
+        return value if value >= 1 else None
+    found = re.fullmatch(r"([0-9]+)%", str(value))
+    if found is None or not 1 <= int(found[1]) <= 100:
+        return None
+    return math.ceil(should_run * int(found[1]) / 100)
+
+
+def doubled(value: Any) -> bool:
+    """Whether some list of the pod's spec has two items of one merge key."""
+    if isinstance(value, dict):
+        return any(
+            doubled(item) for key, item in value.items() if key not in ("metadata", "status")
+        )
+    if not isinstance(value, list):
+        return False
+    if value and all(isinstance(item, dict) for item in value):
+        common = set.intersection(*(set(item) for item in value))
+        key = next((key for key in MERGE_KEYS if key in common), None)
+        if key is not None and len({str(item[key]) for item in value}) < len(value):
+            return True
+    return any(doubled(item) for item in value)
+
+
+def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, f"{path}[{index}]")
+    else:
+        yield path, value

@@ -1,0 +1,182 @@
+"""A hook to call, and a small world around it: one TApp, its pods, its claims.
+
+`World.sync` posts to the real application and applies the answer as Metacontroller and the API
+server would, after checking every invariant. `World.kubelet` then lets pods run, restart and go.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from simulator.admission import Policy
+from tests import builders
+from tests.builders import NOW, Document
+from tests.invariants import check, desired, writes
+
+MOST_ROUNDS = 40
+
+
+class Hook:
+    """The application, called in process with documents instead of bytes."""
+
+    def __init__(self, now: float = NOW, **settings: Any) -> None:
+        self.now = now
+        settings = {"log_level": "ERROR", **settings}
+        self.client = create_app(Settings(**settings), clock=lambda: self.now).test_client()
+
+    def post(self, path: str, document: Any) -> Any:
+        """The raw response."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return self.client.post(path, data=body, content_type="application/json")
+
+    def answer(self, path: str, document: Document) -> Document:
+        """The answer to a call that must succeed."""
+        response = self.post(path, document)
+        assert response.status_code == 200, response.data
+        result: Document = json.loads(response.data)
+        return result
+
+    def sync(self, request: Document) -> Document:
+        """The answer to a sync, which keeps every invariant."""
+        answer = self.answer("/sync", request)
+        check(request, answer, self.answer("/plan", request))
+        return answer
+
+    def finalize(self, request: Document) -> Document:
+        """The answer to a finalize, which keeps every invariant."""
+        answer = self.answer("/finalize", request)
+        check(request, answer)
+        return answer
+
+    def decisions(self, request: Document) -> dict[int, str]:
+        """Instance -> `Action/Reason`."""
+        self.sync(request)
+        plan = self.answer("/plan", request)
+        return {item["id"]: f"{item['action']}/{item['reason']}" for item in plan["instances"]}
+
+
+class World:
+    """One TApp and its children."""
+
+    def __init__(
+        self,
+        parent: Document,
+        *,
+        hook: Hook | None = None,
+        policies: tuple[Policy, ...] = (),
+        strip: bool = False,
+    ) -> None:
+        """`strip`: an admission policy removes the last-applied annotation at creation."""
+        self.hook = hook or Hook()
+        self.parent = parent
+        self.pods: dict[str, Document] = {}
+        self.claims: dict[str, Document] = {}
+        self.policies = policies
+        self.strip = strip
+        self.writes: list[str] = []
+
+    def request(self, **options: Any) -> Document:
+        """What Metacontroller would post now."""
+        return builders.request(
+            self.parent, list(self.pods.values()), list(self.claims.values()), **options
+        )
+
+    def decisions(self) -> dict[int, str]:
+        """Instance -> `Action/Reason`."""
+        return self.hook.decisions(self.request())
+
+    def sync(self) -> Document:
+        """One sync, applied; `writes` tells what was written."""
+        request = self.request()
+        answer = self.hook.sync(request)
+        self.writes = writes(request, answer)
+        self._apply(answer)
+        generation = self.parent["metadata"]["generation"]
+        status = {**answer["status"], "observedGeneration": generation}
+        self.parent = {**self.parent, "status": status}
+        return answer
+
+    def _apply(self, answer: Document) -> None:
+        want = desired(answer, "Pod")
+        for name, pod in list(self.pods.items()):
+            if name not in want:
+                self.pods[name] = builders.terminating(pod)
+            else:
+                self.pods[name] = builders.updated(pod, want[name], self.parent, self.policies)
+        for name, child in want.items():
+            if name not in self.pods:
+                pod = builders.stored(child, self.parent, self.policies)
+                self.pods[name] = builders.without_last_applied(pod) if self.strip else pod
+        claims = desired(answer, "PersistentVolumeClaim")
+        self.claims = {name: item for name, item in self.claims.items() if name in claims}
+        for name, child in claims.items():
+            self.claims.setdefault(name, builders.stored(child, self.parent))
+
+    def kubelet(self, *, ready: bool = True) -> None:
+        """Terminating pods go; all others that have not ended run what their spec says."""
+        self.pods = {
+            name: pod
+            if pod["status"]["phase"] in ("Succeeded", "Failed")
+            else builders.running(pod, ready=ready)
+            for name, pod in self.pods.items()
+            if "deletionTimestamp" not in pod["metadata"]
+        }
+
+    def settle(self) -> "World":
+        """Syncs and a healthy kubelet, until nothing is written any more (P3)."""
+        for _ in range(MOST_ROUNDS):
+            before = self.parent.get("status")
+            self.sync()
+            if not self.writes and self.parent["status"] == before:
+                return self
+            self.kubelet()
+        raise AssertionError(f"still busy after {MOST_ROUNDS} rounds: {self.writes}")
+
+    def change(self, **spec: Any) -> "World":
+        """The author edits the spec; None removes a field."""
+        self.parent = with_spec(self.parent, **spec)
+        return self
+
+    def modify(self, id: int, change: Callable[[Document], Document]) -> "World":
+        """Something happens to one instance's pod."""
+        name = f"{builders.NAME}-{id}"
+        self.pods[name] = change(self.pods[name])
+        return self
+
+    def pod(self, id: int) -> Document:
+        """The pod of an instance."""
+        return self.pods[f"{builders.NAME}-{id}"]
+
+    def container(self, id: int, name: str = "app") -> Document:
+        """A container in the spec of an instance's pod."""
+        spec = self.pod(id)["spec"]
+        both = [*spec["containers"], *spec.get("initContainers", [])]
+        return next(item for item in both if item["name"] == name)
+
+    def uids(self) -> dict[str, str]:
+        """Which pods these are: another uid is another pod."""
+        return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
+
+
+def with_spec(parent: Document, **spec: Any) -> Document:
+    """The TApp after an edit, its generation one higher."""
+    body = {**parent["spec"], **spec}
+    meta = parent["metadata"]
+    return {
+        **parent,
+        "metadata": {**meta, "generation": meta["generation"] + 1},
+        "spec": {key: value for key, value in body.items() if value is not None},
+    }
+
+
+def settled(**spec: Any) -> World:
+    """A world in which the TApp's pods run and nothing is left to do."""
+    return World(builders.tapp(**spec)).settle()
+
+
+def condition(answer: Document, type: str) -> Document | None:
+    """A condition of a status."""
+    status = answer.get("status", answer)
+    return next((item for item in status["conditions"] if item["type"] == type), None)
