@@ -1,0 +1,222 @@
+"""`python -m migration`: prints what moving over would change; `--apply` does it.
+
+Exit codes: 0 done, or nothing to do; 1 something failed or is in the way; 2 refused to start.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from migration.guards import active_composite, old_controller, old_webhook
+from migration.kubectl import Json, Kubectl, KubectlError, Runner, run
+from migration.moves import CLAIMS, PODS, Change, Move, plan_move, unprotected
+
+Say = Callable[[str], None]
+
+TAPPS = "tapps.apps.tkestack.io"
+_TRIES = 3
+
+
+class RefusedError(Exception):
+    """Nothing was written, and the message says why and what to do."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m migration",
+        description="Moves TApps of the old tapp-controller over to Metacontroller: their pods and "
+        "claims get the label by which Metacontroller finds them. No pod restarts.",
+        epilog="Without --apply nothing is written. The whole procedure: docs/migration.md",
+    )
+    parser.add_argument("tapps", nargs="*", metavar="TAPP", help="only these (default: all)")
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument("-n", "--namespace", default="", help="default: kubectl's current one")
+    scope.add_argument("-A", "--all-namespaces", action="store_true")
+    parser.add_argument("--kubeconfig", default="", metavar="FILE")
+    parser.add_argument("--context", default="", metavar="NAME")
+    parser.add_argument("--apply", action="store_true", help="write; default: only print")
+    parser.add_argument(
+        "--keep-claims",
+        action="store_true",
+        help="also give claims their Namespace as a second owner, so that they outlive their TApp",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="go on although a check speaks against it"
+    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None, runner: Runner = run, say: Say = print) -> int:
+    """The command; returns its exit code."""
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.tapps and asked.all_namespaces:
+        parser.error("name TApps, or ask for all namespaces, not both")
+    kubectl = Kubectl(asked.kubeconfig, asked.context, runner)
+    try:
+        return _move(kubectl, asked, say)
+    except (RefusedError, KubectlError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say) -> int:
+    tapps = _wanted(kubectl, asked)
+    if not tapps:
+        say("There is no TApp here. (Another namespace? -n NAMESPACE, or -A for all.)")
+        return 0
+    moves, exposed, unread = _plan(kubectl, tapps, asked.keep_claims, say)
+    for move in moves:
+        _print_move(move, changes=not asked.apply, say=say)
+    changes = [change for move in moves for change in move.changes]
+    in_the_way = sum(len(move.in_the_way) for move in moves)
+    _check(kubectl, asked, moves, say)
+    if exposed and not asked.keep_claims:
+        say(
+            f"note: {exposed} claims have their TApp as their only owner and are deleted together "
+            "with it; --keep-claims changes that"
+        )
+    failed = _apply(kubectl, changes, say) if asked.apply else 0
+    say("")
+    if asked.apply:
+        say(f"{len(changes) - failed} of {len(changes)} changes made.")
+    else:
+        say(f"Dry run: {len(changes)} changes to make; --apply makes them.")
+    if in_the_way:
+        say(f"{in_the_way} in the way: settle them before you install the CompositeController.")
+    if failed or unread:
+        say(f"{failed + unread} failures: run it again; what is done is not done twice.")
+    return 1 if failed or unread or in_the_way else 0
+
+
+def _wanted(kubectl: Kubectl, asked: argparse.Namespace) -> list[Json]:
+    try:
+        tapps = kubectl.list(TAPPS, None if asked.all_namespaces else asked.namespace)
+    except KubectlError as error:
+        if error.reason == "NoSuchKind":
+            raise RefusedError(
+                "this cluster knows no TApps; is it the right --context? If the old definition is "
+                "gone, so are the TApps"
+            ) from None
+        raise
+    names = {tapp["metadata"]["name"] for tapp in tapps}
+    missing = [name for name in asked.tapps if name not in names]
+    if missing:
+        raise RefusedError(
+            f"no TApp {', '.join(missing)} in {asked.namespace or 'the current namespace'}; "
+            "kubectl get tapps -A lists all"
+        )
+    return [tapp for tapp in tapps if not asked.tapps or tapp["metadata"]["name"] in asked.tapps]
+
+
+def _plan(
+    kubectl: Kubectl, tapps: Sequence[Json], keep_claims: bool, say: Say
+) -> tuple[list[Move], int, int]:
+    """All moves, how many claims die with their TApp, how many namespaces could not be read."""
+    moves: list[Move] = []
+    exposed = unread = 0
+    for namespace in sorted({tapp["metadata"]["namespace"] for tapp in tapps}):
+        here = [tapp for tapp in tapps if tapp["metadata"]["namespace"] == namespace]
+        try:
+            pods = kubectl.list(PODS, namespace)
+            claims = kubectl.list(CLAIMS, namespace)
+            uid = _namespace_uid(kubectl, namespace) if keep_claims else None
+        except KubectlError as error:
+            say(f"FAILED namespace {namespace}: left out: {error}")
+            unread += 1
+            continue
+        for tapp in here:
+            move = plan_move(tapp, pods, claims, uid)
+            moves.append(move)
+            exposed += unprotected(move, claims)
+    return moves, exposed, unread
+
+
+def _namespace_uid(kubectl: Kubectl, name: str) -> str:
+    found = kubectl.find("namespaces", "", name)
+    if found is None:
+        raise KubectlError(f"kubectl get namespaces {name}", "it does not exist")
+    return str(found["metadata"]["uid"])
+
+
+def _check(kubectl: Kubectl, asked: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
+    """Says what speaks against writing, and refuses to write then (unless forced)."""
+    problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
+    if any(move.changes or move.in_the_way for move in moves):
+        more_problems, more_warnings = active_composite(kubectl)
+        problems += more_problems
+        warnings += more_warnings
+    for warning in warnings + old_webhook(kubectl):
+        say(f"warning: {warning}")
+    if not problems:
+        return
+    if asked.apply and not asked.force:
+        raise RefusedError(
+            "nothing was written: "
+            + "; ".join(problems)
+            + ". (--force goes on nevertheless; better do not)"
+        )
+    for problem in problems:
+        say(f"warning: {problem}")
+
+
+def _print_move(move: Move, changes: bool, say: Say) -> None:
+    to_do = f"{len(move.changes)} to change, {move.done} done"
+    say(f"TApp {move.namespace}/{move.name} (uid {move.uid}): {to_do}")
+    for change in move.changes if changes else ():
+        say(f"  {change.child}: {change.what}")
+    for sentence in move.in_the_way:
+        say(f"  IN THE WAY: {sentence}")
+    for sentence in move.warnings:
+        say(f"  warning: {sentence}")
+
+
+def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
+    """Writes; returns how many changes failed."""
+    failed = 0
+    for number, change in enumerate(changes, 1):
+        try:
+            outcome = _write(kubectl, change)
+        except KubectlError as error:
+            failed += 1
+            outcome = f"FAILED: {error}"
+        say(f"[{number}/{len(changes)}] {change.child}: {outcome}")
+    return failed
+
+
+def _write(kubectl: Kubectl, change: Change) -> str:
+    """One patch; one that was guarded by a version that is old by now is tried on the new one."""
+    child, body = change.child, change.patch
+    for tries in range(1, _TRIES + 1):
+        try:
+            kubectl.patch(child.resource, child.namespace, child.name, body)
+        except KubectlError as error:
+            if error.reason == "NotFound":
+                return "is gone by now"
+            if error.reason != "Conflict" or not change.guarded or tries == _TRIES:
+                raise
+            newer = kubectl.find(child.resource, child.namespace, child.name)
+            if newer is None:
+                return "is gone by now"
+            body = _rebased(body, newer)
+        else:
+            return "done"
+    raise AssertionError("the last try returns or raises")
+
+
+def _rebased(body: Json, newer: Json) -> Json:
+    """A guarded patch on top of a newer object: its owners, and the one that we add."""
+    added = body["metadata"]["ownerReferences"][-1]
+    owners = newer["metadata"].get("ownerReferences") or []
+    others = [owner for owner in owners if owner.get("uid") != added["uid"]]
+    return {
+        "metadata": {
+            **body["metadata"],
+            "resourceVersion": newer["metadata"]["resourceVersion"],
+            "ownerReferences": [*others, added],
+        }
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

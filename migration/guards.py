@@ -1,0 +1,90 @@
+"""What must be true of the cluster before anything is written, and what to do where it is not."""
+
+from collections.abc import Iterable
+
+from migration.kubectl import Kubectl, KubectlError
+
+OLD_CONTROLLER = "tapp-controller"
+OLD_NAMESPACE = "kube-system"
+"""Where the old controller's own manifest puts it."""
+OLD_WEBHOOK = "tapp-admission"
+COMPOSITE = "tapp-controller"
+
+
+def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Looks for the old controller.
+
+    Args:
+        kubectl: the cluster.
+        namespaces: where to look if it may not be looked for everywhere.
+
+    Returns:
+        Why not to go on (empty if it does not run), and warnings.
+    """
+    only = f"--field-selector=metadata.name={OLD_CONTROLLER}"
+    warnings = []
+    try:
+        found = kubectl.list("deployments.apps", None, only)
+    except KubectlError as everywhere:
+        if everywhere.reason != "Forbidden":
+            raise
+        found, hidden = [], []
+        for namespace in sorted({OLD_NAMESPACE, *namespaces}):
+            try:
+                found += kubectl.list("deployments.apps", namespace, only)
+            except KubectlError as error:
+                if error.reason != "Forbidden":
+                    raise
+                hidden.append(namespace)
+        where = f" (and not at all in {', '.join(hidden)})" if hidden else ""
+        warnings.append(
+            f"you may not list Deployments in all namespaces{where}: make sure yourself that the "
+            "old tapp-controller does not run"
+        )
+    problems = []
+    for deployment in found:
+        ready = (deployment.get("status") or {}).get("readyReplicas") or 0
+        if ready:
+            namespace = deployment["metadata"]["namespace"]
+            problems.append(
+                f"the old controller seems to run: Deployment {namespace}/{OLD_CONTROLLER} has "
+                f"{ready} ready replicas. Two controllers would fight over the pods. Stop it: "
+                f"kubectl scale deployment {OLD_CONTROLLER} -n {namespace} --replicas=0"
+            )
+    return problems, warnings
+
+
+def old_webhook(kubectl: Kubectl) -> list[str]:
+    """A warning where the old controller's admission webhook refuses every write to a TApp."""
+    resource = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+    try:
+        found = kubectl.find(resource, "", OLD_WEBHOOK)
+    except KubectlError as error:
+        return [f"could not look for the old admission webhook ({error})"]
+    if found is None:
+        return []
+    return [
+        f"the old controller's admission webhook is still registered: while that controller is "
+        "stopped, nobody can create or change a TApp, Metacontroller included. Remove it: "
+        f"kubectl delete validatingwebhookconfiguration {OLD_WEBHOOK}"
+    ]
+
+
+def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
+    """Why not to go on where Metacontroller is in charge of TApps already, and warnings."""
+    try:
+        found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)
+    except KubectlError as error:
+        if error.reason == "Forbidden":
+            return [], [f"you may not read CompositeControllers: make sure that {COMPOSITE!r} is "
+                        "not there yet"]  # fmt: skip
+        raise
+    if found is None:
+        return [], []
+    return [
+        f"the CompositeController {COMPOSITE!r} exists already, so Metacontroller, where it runs, "
+        "has let go of every pod and claim without the label: they have no owner now, and the "
+        "TApp cannot create pods of the same name. Remove it for the time of the move "
+        f"(kubectl delete compositecontroller {COMPOSITE}; no pod stops), run this again, label "
+        "what it lists as owned by nobody with the commands it prints, then install it again"
+    ], []

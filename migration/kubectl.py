@@ -1,0 +1,117 @@
+"""The user's own kubectl as the way into the cluster: contexts and auth plugins all work."""
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+TIMEOUT = "60s"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of one command."""
+
+    code: int
+    out: str
+    err: str
+
+
+Runner = Callable[[Sequence[str]], Finished]
+
+
+class KubectlError(Exception):
+    """kubectl could not do it.
+
+    Attributes:
+        reason: the API server's word for it (`NotFound`, `Forbidden`, `Conflict`, ...), or "".
+    """
+
+    def __init__(self, command: str, message: str) -> None:
+        """`command` is what was asked for, `message` what kubectl said."""
+        super().__init__(f"{command}: {message}")
+        self.reason = _reason(message)
+
+
+def run(command: Sequence[str]) -> Finished:
+    """Runs a command and waits for it."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return Finished(done.returncode, done.stdout, done.stderr)
+
+
+class Kubectl:
+    """Reads and patches objects of one cluster."""
+
+    def __init__(self, kubeconfig: str = "", context: str = "", runner: Runner = run) -> None:
+        """Both empty: kubectl's own choice."""
+        self._run = runner
+        self._start = ["kubectl", f"--request-timeout={TIMEOUT}"]
+        if kubeconfig:
+            self._start.append(f"--kubeconfig={kubeconfig}")
+        if context:
+            self._start.append(f"--context={context}")
+
+    def list(self, resource: str, namespace: str | None, *more: str) -> list[Json]:
+        """All objects of a kind.
+
+        Args:
+            resource: its plural, with the group after a dot.
+            namespace: "" for kubectl's current one, None for all.
+            more: further arguments.
+        """
+        scope = ["--all-namespaces"] if namespace is None else _in(namespace)
+        items = self._json("get", resource, *scope, *more).get("items")
+        return items if isinstance(items, list) else []
+
+    def find(self, resource: str, namespace: str, name: str) -> Json | None:
+        """One object; None where it, or its kind, does not exist."""
+        try:
+            return self._json("get", resource, name, *_in(namespace))
+        except KubectlError as error:
+            if error.reason in ("NotFound", "NoSuchKind"):
+                return None
+            raise
+
+    def patch(self, resource: str, namespace: str, name: str, body: Json) -> None:
+        """Merges `body` into an object."""
+        text = json.dumps(body)
+        self._text("patch", resource, name, *_in(namespace), "--type=merge", f"--patch={text}")
+
+    def _json(self, *arguments: str) -> Json:
+        text = self._text(*arguments, "--output=json")
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise KubectlError(_short(arguments), "its answer is not JSON") from None
+        return found if isinstance(found, dict) else {}
+
+    def _text(self, *arguments: str) -> str:
+        try:
+            done = self._run([*self._start, *arguments])
+        except OSError as error:
+            raise KubectlError(
+                "kubectl", f"cannot be run ({error.strerror}); install it, or put it on PATH"
+            ) from None
+        if done.code:
+            message = done.err.strip() or f"it ended with code {done.code} and no message"
+            raise KubectlError(_short(arguments), message)
+        return done.out
+
+
+def _in(namespace: str) -> list[str]:
+    return [f"--namespace={namespace}"] if namespace else []
+
+
+def _short(arguments: Sequence[str]) -> str:
+    return "kubectl " + " ".join(item for item in arguments if not item.startswith("--patch="))
+
+
+def _reason(message: str) -> str:
+    """`Error from server (NotFound): ...` -> `NotFound`."""
+    if "the server doesn't have a resource type" in message:
+        return "NoSuchKind"
+    _, found, rest = message.partition("Error from server (")
+    return rest.partition(")")[0] if found else ""

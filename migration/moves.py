@@ -1,0 +1,211 @@
+"""What has to change so that Metacontroller takes over a TApp's pods and claims.
+
+Values in, values out. Metacontroller selects children by the label `controller-uid`. It lets go of
+a child that has the right owner and not the label, so the label has to be there first.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tapp.vocabulary import CONTROLLER_UID
+
+Json = dict[str, Any]
+
+PODS = "pods"
+CLAIMS = "persistentvolumeclaims"
+_WORDS = {PODS: "pod", CLAIMS: "claim"}
+
+OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
+"""The old controller put it on every pod, and only the old controller sets its condition."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A pod or a claim by name."""
+
+    resource: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """`pod shop/web-0`."""
+        return f"{_WORDS[self.resource]} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One patch of one object, and what it does in words."""
+
+    child: Child
+    what: str
+    patch: Json
+    guarded: bool
+    """Whether the patch holds only for the resourceVersion that was read."""
+
+
+@dataclass
+class Move:
+    """Everything about one TApp.
+
+    Attributes:
+        changes: what `--apply` does.
+        done: children that have the right label already.
+        in_the_way: sentences about what a person has to decide.
+        warnings: sentences about what a person should know.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    changes: list[Change] = field(default_factory=list)
+    done: int = 0
+    in_the_way: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def plan_move(
+    tapp: Json, pods: Sequence[Json], claims: Sequence[Json], namespace_uid: str | None
+) -> Move:
+    """The move of one TApp.
+
+    Args:
+        tapp: the TApp.
+        pods: all pods of its namespace.
+        claims: all claims of its namespace.
+        namespace_uid: uid of its Namespace where claims are to outlive their TApp, else None.
+    """
+    meta = tapp["metadata"]
+    move = Move(meta["namespace"], meta["name"], meta["uid"])
+    if meta.get("deletionTimestamp"):
+        move.warnings.append("is being deleted: left alone")
+        return move
+    mine = [pod for pod in pods if _controller(pod).get("uid") == move.uid]
+    for pod in mine:
+        _label(move, PODS, pod)
+        if _waits_for_old_controller(pod):
+            move.warnings.append(
+                f"{_child(PODS, pod)} waits for the readiness gate {OLD_READINESS_GATE}, which "
+                "only the old controller opens: start that again until the pod is Ready, or "
+                "delete the pod after the move"
+            )
+    _find_strangers(move, tapp, pods)
+    for claim in claims:
+        if _controller(claim).get("uid") == move.uid:
+            _label(move, CLAIMS, claim)
+            _keep_claim(move, claim, namespace_uid)
+        elif any(owner.get("uid") == move.uid for owner in _owners(claim)):
+            move.in_the_way.append(
+                f"{_child(CLAIMS, claim)} names the TApp as an owner, but not as its controller: "
+                "set `controller: true` in that ownerReference, or remove the reference"
+            )
+    return move
+
+
+def _label(move: Move, resource: str, child: Json) -> None:
+    """Plans the label for a child that the TApp controls."""
+    meta = child["metadata"]
+    present = (meta.get("labels") or {}).get(CONTROLLER_UID)
+    if present == move.uid:
+        move.done += 1
+    elif present is None:
+        patch = {"metadata": {"uid": meta["uid"], "labels": {CONTROLLER_UID: move.uid}}}
+        what = f"label {CONTROLLER_UID}={move.uid}"
+        move.changes.append(Change(_child(resource, child), what, patch, guarded=False))
+    else:
+        kind = _WORDS[resource]
+        move.in_the_way.append(
+            f"{_child(resource, child)} has the label {CONTROLLER_UID}={present}, the uid of "
+            f"something else. If it belongs to this TApp: kubectl label {kind} {meta['name']} "
+            f"-n {move.namespace} --overwrite {CONTROLLER_UID}={move.uid}"
+        )
+
+
+def _find_strangers(move: Move, tapp: Json, pods: Sequence[Json]) -> None:
+    """Pods that have an instance's name and are not the TApp's: the instance cannot be created."""
+    replicas = (tapp.get("spec") or {}).get("replicas", 1)
+    number = re.compile(re.escape(move.name) + "-(0|[1-9][0-9]*)")
+    for pod in pods:
+        meta, owner = pod["metadata"], _controller(pod)
+        match = number.fullmatch(meta["name"])
+        if match is None or int(match[1]) >= replicas or owner.get("uid") == move.uid:
+            continue
+        where = f"{_child(PODS, pod)} has the name of instance {match[1]}"
+        if owner:
+            move.in_the_way.append(
+                f"{where}, but {owner.get('kind')} {owner.get('name')} (uid {owner.get('uid')}) "
+                "owns it: delete the pod, or set `replicas` or `statuses` so that the instance is "
+                "not wanted"
+            )
+        elif (meta.get("labels") or {}).get(CONTROLLER_UID) == move.uid:
+            move.done += 1
+        else:
+            move.in_the_way.append(
+                f"{where}, but nobody owns it. If it is this TApp's, let Metacontroller take it: "
+                f"kubectl label pod {meta['name']} -n {move.namespace} {CONTROLLER_UID}={move.uid}"
+            )
+
+
+def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
+    """Plans the Namespace as a second owner; the garbage collector spares what has a live one."""
+    owners = _owners(claim)
+    if namespace_uid is None:
+        return
+    if any(owner.get("uid") == namespace_uid for owner in owners):
+        return
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "name": move.namespace,
+        "uid": namespace_uid,
+    }
+    # A merge patch replaces the list, so it must not meet a newer one.
+    metadata = {
+        "uid": claim["metadata"]["uid"],
+        "resourceVersion": claim["metadata"]["resourceVersion"],
+        "ownerReferences": [*owners, namespace],
+    }
+    what = f"second owner Namespace {move.namespace}"
+    child = _child(CLAIMS, claim)
+    # One write per claim: the label, if it is due too, goes along.
+    if move.changes and move.changes[-1].child == child:
+        label = move.changes.pop()
+        metadata = {**label.patch["metadata"], **metadata}
+        what = f"{label.what}, {what}"
+    move.changes.append(Change(child, what, {"metadata": metadata}, guarded=True))
+
+
+def unprotected(move: Move, claims: Sequence[Json]) -> int:
+    """How many of the TApp's claims the garbage collector deletes together with it."""
+    return sum(
+        _controller(claim).get("uid") == move.uid and len(_owners(claim)) == 1 for claim in claims
+    )
+
+
+def _waits_for_old_controller(pod: Json) -> bool:
+    gates = (pod.get("spec") or {}).get("readinessGates") or []
+    if not any(gate.get("conditionType") == OLD_READINESS_GATE for gate in gates):
+        return False
+    status = pod.get("status") or {}
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    conditions = status.get("conditions") or []
+    return not any(
+        item.get("type") == OLD_READINESS_GATE and item.get("status") == "True"
+        for item in conditions
+    )
+
+
+def _child(resource: str, obj: Json) -> Child:
+    return Child(resource, obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+def _owners(obj: Json) -> list[Json]:
+    owners = obj["metadata"].get("ownerReferences")
+    return owners if isinstance(owners, list) else []
+
+
+def _controller(obj: Json) -> Json:
+    """The owner that controls it; {} where there is none."""
+    return next((owner for owner in _owners(obj) if owner.get("controller") is True), {})
