@@ -47,7 +47,9 @@ def test_the_selector_is_accepted_and_plays_no_part() -> None:
         pytest.param({"defaultTemplateName": "v2"}, "app:v2", id="defaultTemplateName"),
         pytest.param({"DefaultTemplateName": "v2"}, "app:v2", id="the old documented spelling"),
         pytest.param(
-            {"DefaultTemplateName": "v1", "defaultTemplateName": "v2"}, "app:v2", id="lower case wins"
+            {"DefaultTemplateName": "v1", "defaultTemplateName": "v2"},
+            "app:v2",
+            id="lower case wins",
         ),
         pytest.param(
             {"defaultTemplateName": "v2", "templates": {"0": "v1"}}, "app:v1", id="templates wins"

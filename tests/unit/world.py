@@ -134,6 +134,17 @@ class World:
             self.kubelet()
         raise AssertionError(f"still busy after {MOST_ROUNDS} rounds: {self.writes}")
 
+    def settle_up_to_broken(self) -> "World":
+        """Syncs while whatever is restarted or made anew never becomes Ready."""
+        for _ in range(3):
+            self.sync()
+            self.pods = {
+                name: pod if _serves(pod) else builders.crashing(pod)
+                for name, pod in self.pods.items()
+                if "deletionTimestamp" not in pod["metadata"]
+            }
+        return self
+
     def change(self, **spec: Any) -> "World":
         """The author edits the spec; None removes a field."""
         self.parent = with_spec(self.parent, **spec)
@@ -158,6 +169,11 @@ class World:
     def uids(self) -> dict[str, str]:
         """Which pods these are: another uid is another pod."""
         return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
+
+
+def _serves(pod: Document) -> bool:
+    running = {item["name"]: item["image"] for item in pod["status"].get("containerStatuses", [])}
+    return all(running.get(item["name"]) == item["image"] for item in pod["spec"]["containers"])
 
 
 def with_spec(parent: Document, **spec: Any) -> Document:

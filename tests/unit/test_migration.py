@@ -1,0 +1,340 @@
+"""`python -m migration`: what it writes, what it refuses, and what it tells a person.
+
+A fake kubectl stands in for the cluster; it understands the few commands that the migration uses.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from migration.__main__ import main
+from migration.kubectl import Finished
+from migration.moves import OLD_READINESS_GATE, plan_move
+from tests.unit.fake_kubectl import (
+    CONTROLLED,
+    LABELLED,
+    NAMESPACE,
+    NAMESPACE_UID,
+    OF_ANOTHER,
+    OWNED,
+    TAPP_UID,
+    FakeKubectl,
+    Json,
+    deployment,
+    old_app,
+    tapp,
+    thing,
+)
+
+
+def play(kubectl: FakeKubectl, *arguments: str) -> tuple[int, str]:
+    """(Exit code, everything printed to standard output)."""
+    lines: list[str] = []
+    code = main(["-n", "shop", *arguments], kubectl, lines.append)
+    return code, "\n".join(lines)
+
+
+def test_without_apply_it_only_says_what_it_would_write() -> None:
+    kubectl = old_app()
+    code, text = play(kubectl)
+    assert code == 0
+    assert not kubectl.patched
+    for name in ("pod shop/web-0", "pod shop/web-1", "claim shop/data-web-0"):
+        assert f"{name}: label controller-uid={TAPP_UID}" in text
+    assert "Dry run: 4 changes" in text
+    assert "2 claims have their TApp as their only owner" in text
+
+
+def test_apply_labels_what_the_tapp_controls_and_a_second_run_finds_nothing_to_do() -> None:
+    kubectl = old_app()
+    code, text = play(kubectl, "--apply")
+    assert code == 0
+    assert "4 of 4 changes made" in text
+    for name in ("pods", "persistentvolumeclaims"):
+        for item in kubectl.objects[name]:
+            assert item["metadata"]["labels"] == {"app": "web", **LABELLED}
+    written = len(kubectl.patched)
+    assert play(kubectl, "--apply")[0] == 0
+    assert len(kubectl.patched) == written
+
+
+def test_keep_claims_adds_the_namespace_as_an_owner_in_the_same_guarded_patch() -> None:
+    kubectl = old_app()
+    code, text = play(kubectl, "--apply", "--keep-claims")
+    assert code == 0
+    assert "only owner" not in text
+    patches = [patch for resource, _, patch in kubectl.patched if resource != "pods"]
+    assert len(patches) == 2
+    for patch in patches:
+        assert patch["metadata"]["labels"] == LABELLED
+        assert patch["metadata"]["resourceVersion"] == "1"
+        assert patch["metadata"]["ownerReferences"] == [*CONTROLLED, NAMESPACE]
+    assert play(kubectl, "--keep-claims")[1].count("0 to change, 4 done") == 1
+
+
+def test_keep_claims_works_after_the_labels_are_there() -> None:
+    kubectl = old_app(claims=[thing("data-web-0", CONTROLLED, LABELLED)])
+    assert play(kubectl, "--apply", "--keep-claims")[0] == 0
+    (patch,) = [patch for resource, _, patch in kubectl.patched if resource != "pods"]
+    assert "labels" not in patch["metadata"]
+    assert patch["metadata"]["ownerReferences"] == [*CONTROLLED, NAMESPACE]
+
+
+def test_a_claim_that_changed_meanwhile_is_patched_on_top_of_its_newer_owners() -> None:
+    kubectl = old_app(pods=[], claims=[thing("data-web-0", CONTROLLED)])
+    backup = {"apiVersion": "v1", "kind": "ConfigMap", "name": "backup", "uid": "b"}
+
+    def meddling(command: Sequence[str]) -> Finished:
+        if "patch" in command and not kubectl.patched:
+            meta = kubectl.objects["persistentvolumeclaims"][0]["metadata"]
+            if meta["resourceVersion"] == "1":
+                meta.update(resourceVersion="7", ownerReferences=[*CONTROLLED, backup])
+        return kubectl(command)
+
+    lines: list[str] = []
+    arguments = ["-n", "shop", "--apply", "--keep-claims"]
+    assert main(arguments, meddling, lines.append) == 0
+    (claim,) = kubectl.objects["persistentvolumeclaims"]
+    assert claim["metadata"]["ownerReferences"] == [*CONTROLLED, backup, NAMESPACE]
+
+
+STRANGERS = {
+    "a pod of another controller has an instance's name": (
+        thing("web-1", OF_ANOTHER),
+        "but ReplicaSet other (uid other-uid) owns it",
+    ),
+    "a pod that was let go of has an instance's name": (
+        thing("web-1"),
+        f"kubectl label pod web-1 -n shop controller-uid={TAPP_UID}",
+    ),
+    "a pod carries the label with another uid": (
+        thing("web-1", CONTROLLED, {"controller-uid": "x"}),
+        "has the label controller-uid=x",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "said"), STRANGERS.values(), ids=STRANGERS)
+def test_what_is_in_the_way_is_told_and_never_touched(pod: Json, said: str) -> None:
+    kubectl = old_app(pods=[thing("web-0", CONTROLLED), pod])
+    code, text = play(kubectl, "--apply")
+    assert code == 1
+    assert "IN THE WAY: pod shop/web-1" in text
+    assert said in text
+    assert "1 in the way" in text
+    assert [name for resource, name, _ in kubectl.patched if resource == "pods"] == ["web-0"]
+
+
+HARMLESS = {
+    "beyond replicas": thing("web-2", OF_ANOTHER),
+    "a number with a leading zero": thing("web-01", OF_ANOTHER),
+    "another app's name": thing("website-1", OF_ANOTHER),
+    "not a number": thing("web-x"),
+    "labelled, and about to be adopted": thing("web-1", labels=LABELLED),
+}
+
+
+@pytest.mark.parametrize("pod", HARMLESS.values(), ids=HARMLESS)
+def test_pods_that_no_instance_needs_are_not_in_the_way(pod: Json) -> None:
+    move = plan_move(tapp(), [pod], [], None)
+    assert not move.in_the_way
+    assert not move.changes
+
+
+def test_an_owner_that_is_no_controller_does_not_count_for_a_claim() -> None:
+    move = plan_move(tapp(), [], [thing("data-web-0", OWNED)], NAMESPACE_UID)
+    assert "not as its controller" in move.in_the_way[0]
+    assert not move.changes
+
+
+def test_a_tapp_that_is_being_deleted_is_left_alone() -> None:
+    leaving = tapp(deletionTimestamp="2026-01-01T00:00:00Z")
+    move = plan_move(leaving, [thing("web-0", CONTROLLED)], [], None)
+    assert not move.changes
+    assert move.warnings == ["is being deleted: left alone"]
+
+
+def gated(status: str, phase: str = "Running") -> Json:
+    """A pod with the old controller's readiness gate in this state."""
+    condition = {"type": OLD_READINESS_GATE, "status": status}
+    return thing(
+        "web-0",
+        CONTROLLED,
+        spec={"readinessGates": [{"conditionType": OLD_READINESS_GATE}]},
+        status={"phase": phase, "conditions": [condition]},
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "warned"),
+    [
+        pytest.param(gated("True"), False, id="open"),
+        pytest.param(gated("False"), True, id="closed"),
+        pytest.param(gated("False", "Succeeded"), False, id="closed for good"),
+        pytest.param(thing("web-0", CONTROLLED), False, id="no gate"),
+    ],
+)
+def test_a_pod_that_waits_for_the_old_controllers_gate_is_named(pod: Json, warned: bool) -> None:
+    warnings = plan_move(tapp(), [pod], [], None).warnings
+    assert [OLD_READINESS_GATE in text for text in warnings] == [True] * warned
+
+
+def test_it_goes_on_after_one_failure_and_says_so_at_the_end() -> None:
+    kubectl = old_app()
+    kubectl.fail = [("patch pods web-0", "Error from server (InternalError): etcd is unwell")]
+    code, text = play(kubectl, "--apply")
+    assert code == 1
+    assert "pod shop/web-0: FAILED: kubectl" in text
+    assert "etcd is unwell" in text
+    assert "3 of 4 changes made" in text
+    assert "1 failures: run it again" in text
+    assert play(kubectl, "--apply")[0] == 0
+
+
+def test_a_pod_that_is_gone_by_now_is_no_failure() -> None:
+    kubectl = old_app()
+    kubectl.fail = [("patch pods web-0", 'Error from server (NotFound): pods "web-0" not found')]
+    code, text = play(kubectl, "--apply")
+    assert code == 0
+    assert "pod shop/web-0: is gone by now" in text
+
+
+def test_a_label_is_never_put_on_a_new_pod_of_the_same_name() -> None:
+    kubectl = old_app()
+    play(kubectl, "--apply")
+    for resource, name, patch in kubectl.patched:
+        if resource == "pods":
+            assert patch["metadata"]["uid"] == f"{name}-uid"
+
+
+REFUSALS = {
+    "the old controller runs": (
+        {"deployments.apps": [deployment(1)]},
+        "kubectl scale deployment tapp-controller -n kube-system --replicas=0",
+    ),
+    "Metacontroller is in charge already": (
+        {"compositecontrollers.metacontroller.k8s.io": [thing("tapp-controller")]},
+        "kubectl delete compositecontroller tapp-controller",
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "said"), REFUSALS.values(), ids=REFUSALS)
+def test_apply_is_refused_and_force_overrides(
+    objects: dict[str, list[Json]], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubectl = old_app(**objects)
+    assert play(kubectl)[0] == 0
+    assert play(kubectl, "--apply")[0] == 2
+    assert not kubectl.patched
+    assert said in capsys.readouterr().err
+    code, text = play(kubectl, "--apply", "--force")
+    assert code == 0
+    assert said in text
+    assert kubectl.patched
+
+
+def test_an_active_metacontroller_is_no_problem_once_everything_is_labelled() -> None:
+    composite = {"compositecontrollers.metacontroller.k8s.io": [thing("tapp-controller")]}
+    kubectl = old_app(
+        pods=[thing("web-0", CONTROLLED, LABELLED), thing("web-1", CONTROLLED, LABELLED)],
+        claims=[],
+        **composite,
+    )
+    assert play(kubectl, "--apply")[0] == 0
+
+
+def test_a_stopped_old_controller_is_no_problem() -> None:
+    assert play(old_app(**{"deployments.apps": [deployment(0)]}), "--apply")[0] == 0
+
+
+def test_the_old_admission_webhook_is_named_because_it_blocks_every_write() -> None:
+    hooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+    _, text = play(old_app(**{hooks: [thing("tapp-admission")]}))
+    assert "kubectl delete validatingwebhookconfiguration tapp-admission" in text
+
+
+def test_without_cluster_wide_rights_it_looks_where_it_may_and_says_so() -> None:
+    kubectl = old_app(**{"deployments.apps": [deployment(1)]})
+    kubectl.forbidden = [
+        "deployments.apps --all-namespaces",
+        "get compositecontrollers",
+        "get validatingwebhookconfigurations",
+    ]
+    code, text = play(kubectl)
+    assert code == 0
+    assert "you may not list Deployments in all namespaces: make sure" in text
+    assert "kube-system/tapp-controller has 1 ready" in text
+    kubectl.forbidden.append("deployments.apps --namespace=kube-system")
+    code, text = play(kubectl, "--apply")
+    assert code == 0
+    assert "(and not at all in kube-system)" in text
+
+
+def test_a_namespace_that_cannot_be_read_is_left_out_and_counted() -> None:
+    kubectl = old_app()
+    kubectl.forbidden = ["get pods"]
+    code, text = play(kubectl, "--apply")
+    assert code == 1
+    assert "FAILED namespace shop" in text
+    assert not kubectl.patched
+
+
+def test_only_the_named_tapps_are_moved(capsys: pytest.CaptureFixture[str]) -> None:
+    kubectl = old_app(tapps=[tapp(), tapp("db", uid="db-uid")])
+    assert "db" not in play(kubectl, "web")[1]
+    assert play(kubectl, "web", "nope")[0] == 2
+    assert "no TApp nope in shop" in capsys.readouterr().err
+
+
+def test_an_empty_cluster_and_a_cluster_without_tapps_are_told_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, text = play(FakeKubectl(tapps=[]))
+    assert code == 0
+    assert "There is no TApp here" in text
+    kubectl = old_app()
+    kubectl.fail = [("get tapps", 'error: the server doesn\'t have a resource type "tapps"')]
+    assert play(kubectl)[0] == 2
+    assert "this cluster knows no TApps" in capsys.readouterr().err
+
+
+def test_kubeconfig_context_and_all_namespaces_reach_kubectl() -> None:
+    kubectl = old_app()
+    assert main(["-A", "--kubeconfig", "/k", "--context", "c"], kubectl, lambda _: None) == 0
+    for command in kubectl.commands:
+        assert command[2:4] == ["--kubeconfig=/k", "--context=c"]
+    assert "--all-namespaces" in kubectl.commands[0]
+
+
+def test_naming_tapps_and_all_namespaces_is_a_usage_error() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["-A", "web"], old_app())
+    assert ended.value.code == 2
+
+
+def test_a_missing_kubectl_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    def absent(command: Sequence[str]) -> Finished:
+        raise FileNotFoundError(2, "No such file or directory", command[0])
+
+    assert main([], absent) == 2
+    assert "install it, or put it on PATH" in capsys.readouterr().err
+
+
+def test_the_command_itself_runs_kubectl_from_path(tmp_path: Path) -> None:
+    script = tmp_path / "kubectl"
+    script.write_text("#!/bin/sh\necho '{\"items\": []}'\n")
+    script.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "migration", "-A"],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "There is no TApp here" in done.stdout
