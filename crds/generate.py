@@ -1,7 +1,7 @@
 """Writes the CRD file: `python -m crds.generate`; with --check it only compares.
 
-The schema's parts are in `crds.schema` (fields), `crds.rules` (CEL) and `crds.kubernetes_schema`
-(pod and claim templates).
+The definition (`crds.definition`) holds the schema, whose parts are in `crds.schema` (fields),
+`crds.rules` (CEL) and `crds.kubernetes_schema` (pod and claim templates).
 """
 
 import argparse
@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import yaml
 
-from crds.schema import custom_resource_definition
+from crds.definition import custom_resource_definition
 
 PATH: Final = Path(__file__).parent / "tapp.yaml"
 
 HEADER: Final = """\
-# Generated: do not edit. Change crds/schema.py or crds/rules.py, then run
+# Generated: do not edit. Change the modules beside it, then run
 #   python -m crds.generate
 """
 

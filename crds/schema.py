@@ -1,4 +1,4 @@
-"""TApp's CustomResourceDefinition, put together from its own fields and Kubernetes' schemas."""
+"""The schema of a TApp: its own fields, and Kubernetes' schemas for the templates."""
 
 from typing import Any, Final
 
@@ -235,24 +235,9 @@ def _status() -> Schema:
     )
 
 
-def _column(name: str, kind: str, path: str, description: str, priority: int = 0) -> Schema:
-    column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": description}
-    return column | ({"priority": priority} if priority else {})
-
-
-COLUMNS: Final = [
-    _column("Desired", "integer", ".spec.replicas", "Instances wanted"),
-    _column("Ready", "integer", ".status.readyReplicas", "Pods that are Ready"),
-    _column("Updated", "integer", ".status.updatedReplicas", "Pods at the latest revision"),
-    _column("Available", "integer", ".status.availableReplicas", "Pods that are available", 1),
-    _column("Status", "string", ".status.appStatus", "Status of the whole app"),
-    _column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
-]
-
-
-def custom_resource_definition() -> dict[str, Any]:
-    """The whole CustomResourceDefinition."""
-    root = _object(
+def tapp() -> Schema:
+    """The schema of the whole object."""
+    return _object(
         "TApp runs numbered instances, each of which may have its own pod template, and may be "
         "stopped, started and updated alone.",
         {
@@ -265,43 +250,3 @@ def custom_resource_definition() -> dict[str, Any]:
         required=["spec"],
         **{rules.KEY: rules.POD_HOSTNAMES},
     )
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": "tapps.apps.tkestack.io",
-            "labels": {"app.kubernetes.io/part-of": "tapp"},
-        },
-        "spec": {
-            "group": "apps.tkestack.io",
-            "scope": "Namespaced",
-            # The old controller's CRD leaves `true` behind in clusters it was installed in, and
-            # what an apply does not name it does not change.
-            "preserveUnknownFields": False,
-            "names": {
-                "kind": "TApp",
-                "listKind": "TAppList",
-                "plural": "tapps",
-                "singular": "tapp",
-                "shortNames": ["ta"],
-                "categories": ["all"],
-            },
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "additionalPrinterColumns": COLUMNS,
-                    "subresources": {
-                        "status": {},
-                        "scale": {
-                            "specReplicasPath": ".spec.replicas",
-                            "statusReplicasPath": ".status.replicas",
-                            "labelSelectorPath": ".status.scaleLabelSelector",
-                        },
-                    },
-                    "schema": {"openAPIV3Schema": root},
-                }
-            ],
-        },
-    }

@@ -1,0 +1,65 @@
+"""The CustomResourceDefinition: names, subresources and columns around the schema."""
+
+from typing import Any, Final
+
+from crds.kubernetes_schema import Schema
+from crds.schema import tapp
+
+
+def _column(name: str, kind: str, path: str, description: str, priority: int = 0) -> Schema:
+    column: Schema = {"name": name, "type": kind, "jsonPath": path, "description": description}
+    return column | ({"priority": priority} if priority else {})
+
+
+COLUMNS: Final = [
+    _column("Desired", "integer", ".spec.replicas", "Instances wanted"),
+    _column("Ready", "integer", ".status.readyReplicas", "Pods that are Ready"),
+    _column("Updated", "integer", ".status.updatedReplicas", "Pods at the latest revision"),
+    _column("Available", "integer", ".status.availableReplicas", "Pods that are available", 1),
+    _column("Status", "string", ".status.appStatus", "Status of the whole app"),
+    _column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+]
+
+
+def custom_resource_definition() -> dict[str, Any]:
+    """The whole CustomResourceDefinition."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "tapps.apps.tkestack.io",
+            "labels": {"app.kubernetes.io/part-of": "tapp"},
+        },
+        "spec": {
+            "group": "apps.tkestack.io",
+            "scope": "Namespaced",
+            # The old controller's CRD leaves `true` behind in clusters it was installed in, and
+            # what an apply does not name it does not change.
+            "preserveUnknownFields": False,
+            "names": {
+                "kind": "TApp",
+                "listKind": "TAppList",
+                "plural": "tapps",
+                "singular": "tapp",
+                "shortNames": ["ta"],
+                "categories": ["all"],
+            },
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "additionalPrinterColumns": COLUMNS,
+                    "subresources": {
+                        "status": {},
+                        "scale": {
+                            "specReplicasPath": ".spec.replicas",
+                            "statusReplicasPath": ".status.replicas",
+                            "labelSelectorPath": ".status.scaleLabelSelector",
+                        },
+                    },
+                    "schema": {"openAPIV3Schema": tapp()},
+                }
+            ],
+        },
+    }
