@@ -22,8 +22,9 @@ from hooks.logs import LOGGER, configure
 from hooks.settings import Settings
 from hooks.sync import sync
 from hooks.version import VERSION
-from hooks.wire import Request, WireError, customize_parent, encode
+from hooks.wire import Request, WireError, customize_parent, encode, world_of
 from tapp.children import NamespaceMissingError
+from tapp.model import Parent, TApp
 from tapp.plan import plan
 
 JSON = "application/json"
@@ -58,12 +59,12 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     app = Flask("tapp-hooks", static_folder=None)
 
     def on_sync(body: bytes) -> bytes:
-        answer, decided = sync(Request(body), options, clock())
+        answer, decided = sync(Request(body, TApp), options, clock())
         _log_plan(decided)
         return encode(answer)
 
     def on_finalize(body: bytes) -> bytes:
-        asked = Request(body)
+        asked = Request(body, Parent)
         answer, decided = finalize(asked)
         meta = asked.parent.metadata
         fields = {
@@ -80,7 +81,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         return encode(customize(customize_parent(body)))
 
     def on_plan(body: bytes) -> bytes:
-        return encode(explain(plan(Request(body).world, options, clock())))
+        return encode(explain(plan(world_of(Request(body, TApp)), options, clock())))
 
     def hook(name: str, answer: Callable[[bytes], bytes]) -> None:
         def view() -> Response:
@@ -134,19 +135,17 @@ def _read_body(limit: int) -> bytes:
     if request.headers.get("Content-Encoding", "identity") != "identity":
         raise RefusedError(415, "send the request without Content-Encoding")
     too_large = RefusedError(413, f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)")
+    # The server's own stream is read, in one piece: Werkzeug's reads 64 KB at a time.
     length = request.content_length
-    if length is not None:
-        if length > limit:
-            raise too_large
-        return request.get_data(cache=False)
-    body: bytes = request.environ["wsgi.input"].read(limit + 1) if _is_chunked() else b""
+    if length is None:
+        chunked = request.environ.get("wsgi.input_terminated")
+        length = limit + 1 if chunked else 0
+    elif length > limit:
+        raise too_large
+    body: bytes = request.environ["wsgi.input"].read(length)
     if len(body) > limit:
         raise too_large
     return body
-
-
-def _is_chunked() -> bool:
-    return bool(request.environ.get("wsgi.input_terminated"))
 
 
 def _versions() -> dict[str, Any]:

@@ -4,11 +4,12 @@ from typing import Any
 
 from hooks.wire import Request
 from tapp.children import KeptPods
+from tapp.model import Parent
 from tapp.render import kept_claim
 from tapp.teardown import RECHECK, Teardown, tear_down
 
 
-def finalize(request: Request) -> tuple[dict[str, Any], Teardown]:
+def finalize(request: Request[Parent]) -> tuple[dict[str, Any], Teardown]:
     """Answers a finalize call; the spec need not be valid.
 
     Returns:

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from hooks.wire import Request
+from hooks.wire import Request, world_of
 from tapp.children import desired_children
+from tapp.model import TApp
 from tapp.plan import Options, Plan, plan
 from tapp.status import summarize
 
 
-def sync(request: Request, options: Options, now: float) -> tuple[dict[str, Any], Plan]:
+def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
     """Answers a sync call.
 
     Args:
@@ -20,10 +21,9 @@ def sync(request: Request, options: Options, now: float) -> tuple[dict[str, Any]
         The answer (`status`, `children`, `resyncAfterSeconds` where due) and the plan behind it.
 
     Raises:
-        WireError: the spec cannot be read; nothing is changed then.
         NamespaceMissingError: see `desired_children`.
     """
-    decided = plan(request.world, options, now)
+    decided = plan(world_of(request), options, now)
     answer: dict[str, Any] = {
         "status": summarize(decided),
         "children": desired_children(decided, options),

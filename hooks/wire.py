@@ -5,7 +5,7 @@ the objects. Source: Metacontroller pkg/controller/composite/api, facts section 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -20,6 +20,7 @@ from tapp.plan import World
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", bound=Parent)
 
 PODS = "Pod.v1"
 CLAIMS = "PersistentVolumeClaim.v1"
@@ -85,7 +86,7 @@ _decode_claim = msgspec.json.Decoder(ClaimObject).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
-class Request:
+class Request(Generic[P]):
     """A sync or finalize request, checked: identity is there, and every child has a name.
 
     Attributes:
@@ -96,8 +97,8 @@ class Request:
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
     """
 
-    def __init__(self, body: bytes) -> None:
-        """Reads a request.
+    def __init__(self, body: bytes, model: type[P]) -> None:
+        """Reads a request, with the parent as a `model`: `TApp`, or `Parent` without its spec.
 
         Raises:
             WireError: it is not one, with the path of what is wrong.
@@ -108,37 +109,29 @@ class Request:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             request, odd = _piece_by_piece(body)
         self.document = request.parent
-        self.parent = _validated(Parent, request.parent)
+        self.parent = _validated(model, request.parent)
         namespace = self.parent.metadata.namespace
         looks = Looks(self.parent.metadata.name)
         self.pods: dict[str, Pod] = {}
         for key, pod in request.children.pods.items():
-            name = pod.metadata.name
-            path = f"children[{PODS!r}][{key!r}]"
-            _check_child(path, name, pod.metadata.namespace, namespace, self.pods)
+            meta = pod.metadata
+            if not meta.name or meta.name in self.pods or meta.namespace not in (namespace, None):
+                _refuse_child(PODS, key, meta.name, meta.namespace, namespace)
             try:
                 observed = looks.observe(pod)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                path = f"children[{PODS!r}][{key!r}]"
                 raise WireError(path, f"is not readable JSON: {error}") from None
             if key in odd:
                 observed.odd = odd[key]
-            self.pods[name] = observed
+            self.pods[meta.name] = observed
         self.claims: dict[str, ClaimObject] = {}
         for key, claim in request.children.claims.items():
-            name = claim.metadata.name
-            path = f"children[{CLAIMS!r}][{key!r}]"
-            _check_child(path, name, claim.metadata.namespace, namespace, self.claims)
+            name, where = claim.metadata.name, claim.metadata.namespace
+            if not name or name in self.claims or where not in (namespace, None):
+                _refuse_child(CLAIMS, key, name, where, namespace)
             self.claims[name] = claim
         self.namespace_uid = _namespace_uid(request.related, namespace)
-
-    @property
-    def tapp(self) -> TApp:
-        """The parent with its spec.
-
-        Raises:
-            WireError: the spec has a field of a wrong type or value.
-        """
-        return _validated(TApp, self.document)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -155,24 +148,20 @@ class Request:
         except ValidationError:
             return ClaimPolicy()
 
-    @property
-    def world(self) -> World:
-        """What the decisions look at.
 
-        Raises:
-            WireError: as `tapp`.
-        """
-        tapp = self.tapp
-        prefix = f"{tapp.metadata.name}-"
-        pods: dict[int, Pod] = {}
-        foreign = []
-        for name in sorted(self.pods):
-            number = instance_number(name, prefix)
-            if number is None:
-                foreign.append(self.pods[name])
-            else:
-                pods[number] = self.pods[name]
-        return World(tapp, pods, foreign, self.claims, self.namespace_uid)
+def world_of(request: Request[TApp]) -> World:
+    """What the decisions look at: pods by their instance's number."""
+    prefix = f"{request.parent.metadata.name}-"
+    pods: dict[int, Pod] = {}
+    foreign = []
+    for name, pod in request.pods.items():
+        number = instance_number(name, prefix)
+        if number is None:
+            foreign.append(pod)
+        else:
+            pods[number] = pod
+    foreign.sort(key=lambda pod: pod.name)
+    return World(request.parent, pods, foreign, request.claims, request.namespace_uid)
 
 
 def customize_parent(body: bytes) -> TApp:
@@ -256,17 +245,13 @@ def _salvaged(raw: Raw, path: str) -> PodObject:
     )
 
 
-def _check_child(
-    path: str, name: str, namespace: str | None, expected: str, seen: Mapping[str, Any]
-) -> None:
+def _refuse_child(kind: str, key: str, name: str, namespace: str | None, expected: str) -> NoReturn:
+    path = f"children[{kind!r}][{key!r}].metadata"
     if not name:
-        raise WireError(f"{path}.metadata.name", "is empty")
-    if name in seen:
-        raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")
-    if namespace is not None and namespace != expected:
-        raise WireError(
-            f"{path}.metadata.namespace", f"is {namespace!r}, but the parent is in {expected!r}"
-        )
+        raise WireError(f"{path}.name", "is empty")
+    if namespace not in (expected, None):
+        raise WireError(f"{path}.namespace", f"is {namespace!r}, but the parent is in {expected!r}")
+    raise WireError(f"{path}.name", f"{name!r} stands in the request twice")
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:

@@ -7,7 +7,7 @@ what it returns for a template restarts that template's pods, so test vectors fr
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 _QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))")
@@ -36,22 +36,27 @@ _BLANK = {
 """Fields whose zero value the API server drops: no pointer in `core/v1`, tagged `omitempty`."""
 
 
-def parse_quantity(value: str | float) -> Fraction | None:
-    """The number that a quantity such as `500m`, `1Gi` or `1e3` stands for; None if it is none."""
-    match = _QUANTITY.fullmatch(str(value))
+@lru_cache(maxsize=1024)
+def nano(value: str) -> int | None:
+    """A quantity such as `500m`, `1Gi` or `1e3` in billionths; None if it is no quantity.
+
+    What is finer than a billionth is rounded up, as Kubernetes does.
+    """
+    match = _QUANTITY.fullmatch(value)
     if match is None:
         return None
     sign, digits, exponent, suffix = match.groups()
-    number = Fraction(digits) * (-1 if sign == "-" else 1)
+    whole, _, fraction = digits.partition(".")
+    number = int(whole + fraction or "0") * (-1 if sign == "-" else 1)
+    power = 9 - len(fraction)
     if exponent is not None:
-        return number * _power_of_ten(int(exponent[1:]))
-    if suffix in _BINARY:
-        return number * (1 << _BINARY[suffix])
-    return number * _power_of_ten(_DECIMAL[suffix])
-
-
-def _power_of_ten(exponent: int) -> Fraction:
-    return Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent)
+        power += int(exponent[1:])
+    elif suffix in _BINARY:
+        number <<= _BINARY[suffix]
+    else:
+        power += _DECIMAL[suffix]
+    factor: int = 10 ** abs(power)
+    return number * factor if power >= 0 else -(-number // factor)
 
 
 def quantity(value: str | float) -> str | float:
@@ -59,40 +64,31 @@ def quantity(value: str | float) -> str | float:
 
     What is no quantity comes back as it was: the API server will say what is wrong with it.
     """
-    number = parse_quantity(value)
-    if number is None:
-        return value
     text = str(value)
+    billionths = nano(text)
+    if billionths is None:
+        return value
     if "e" in text.lower() and not text.endswith(("E", "Ei")):
         return value  # the exponent family keeps its own form; rare, and one harmless write
-    binary = any(text.endswith(suffix) for suffix in _BINARY)
-    if binary and number.denominator == 1 and abs(number) >= 1024:  # noqa: PLR2004 - one Ki
-        return _binary(int(number))
-    nano = -((-number * 10**9) // 1)  # finer than a nano is rounded up, as Kubernetes does
-    return _decimal(int(nano))
+    if text.endswith("i") and billionths % 10**9 == 0 and abs(billionths) >= 1024 * 10**9:
+        return _in_units(billionths // 10**9, {"": 0, **_BINARY}, 2)
+    return _in_units(billionths, {unit: power + 9 for unit, power in _DECIMAL.items()}, 10)
 
 
-def _binary(number: int) -> str:
-    for suffix, power in reversed(_BINARY.items()):
-        if number % (1 << power) == 0:
-            return f"{number >> power}{suffix}"
-    return str(number)
-
-
-def _decimal(nano: int) -> str:
-    if nano == 0:
+def _in_units(number: int, units: dict[str, int], base: int) -> str:
+    """A whole number in the largest unit that leaves it whole; `units` ascend."""
+    if number == 0:
         return "0"
-    for suffix, power in reversed(_DECIMAL.items()):
-        unit = 10 ** (power + 9)
-        if nano % unit == 0:
-            return f"{nano // unit}{suffix}"
-    return f"{nano}n"
+    unit = max(
+        (unit for unit in units if number % base ** units[unit] == 0), key=lambda unit: units[unit]
+    )
+    return f"{number // base ** units[unit]}{unit}"
 
 
 def _number(value: str | float) -> str:
     """A quantity as its bare number: the form in which two spellings compare."""
-    number = parse_quantity(value)
-    return str(value) if number is None else f"#{number}"
+    billionths = nano(str(value))
+    return str(value) if billionths is None else f"#{billionths}"
 
 
 def canonical(value: Any) -> Any:

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from tapp.judge import Action, Instance, Verdict
+from tapp.judge import CURRENT, Action, Instance, Verdict
 from tapp.lookalike import Pattern
-from tapp.observe import Pod
+from tapp.model import TApp
+from tapp.observe import Pod, Values
 from tapp.plan import Options, Plan
 from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod
 from tapp.templates import Template
@@ -39,8 +40,9 @@ def desired_children(plan: Plan, options: Options) -> list[Child]:
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
     kept = KeptPods()
+    new = NewPods(tapp, options.toleration_seconds)
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        child = _pod(plan, instance, verdict, options, kept)
+        child = _pod(instance, verdict, kept, new)
         if child is not None:
             children.append(child)
     children += [kept.answer(pod, None) for pod in plan.world.foreign]
@@ -67,20 +69,56 @@ class KeptPods:
         return Raw(pattern.fill(pod.values))
 
 
-def _pod(
-    plan: Plan, instance: Instance, verdict: Verdict, options: Options, kept: KeptPods
-) -> Child | None:
+class NewPods:
+    """Pods to create: rendered once for all instances of a template."""
+
+    _NUMBER = 2**31 - 1
+    """The number in the rendered text; no instance has it."""
+
+    def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
+        """`toleration_seconds` as in `new_pod`."""
+        self._tapp = tapp
+        self._toleration_seconds = toleration_seconds
+        self._prefix = tapp.metadata.name.encode() + b"-"
+        self._patterns: dict[str, Pattern | None] = {}
+
+    def create(self, instance: int, template: Template) -> Child:
+        """The pod of one instance."""
+        if template.name not in self._patterns:
+            self._patterns[template.name] = self._pattern(template)
+        pattern = self._patterns[template.name]
+        if pattern is None:
+            return self._render(instance, template)
+        return Raw(pattern.fill(self._values(instance)))
+
+    def _pattern(self, template: Template) -> Pattern | None:
+        """The template's text with the instance left out; None where it speaks of that number."""
+        if str(self._NUMBER).encode() in msgspec.json.encode(template.body):
+            return None
+        text = msgspec.json.encode(self._render(self._NUMBER, template))
+        return Pattern(text, self._values(self._NUMBER))
+
+    def _render(self, instance: int, template: Template) -> dict[str, Any]:
+        return new_pod(self._tapp, instance, template, self._toleration_seconds)
+
+    def _values(self, instance: int) -> Values:
+        number = b"%d" % instance
+        return Values(self._prefix + number, number, b"", b"", b"", b"")
+
+
+def _pod(instance: Instance, verdict: Verdict, kept: KeptPods, new: NewPods) -> Child | None:
     pod, template = instance.pod, instance.template
     match verdict.action:
         case Action.KEEP:
             assert pod is not None  # noqa: S101 - there is nothing else to keep
-            known = template if isinstance(template, Template) and instance.updated else None
+            current = verdict is CURRENT or instance.updated
+            known = template if current and isinstance(template, Template) else None
             return kept.answer(pod, known)
         case Action.ABSENT | Action.DELETE | Action.RECREATE:
             return None
         case Action.CREATE:
             assert isinstance(template, Template)  # noqa: S101 - judge resolved it
-            return new_pod(plan.world.tapp, instance.id, template, options.toleration_seconds)
+            return new.create(instance.id, template)
         case Action.UPDATE | Action.ADOPT:
             assert isinstance(template, Template)  # noqa: S101
             assert pod is not None  # noqa: S101

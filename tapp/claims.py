@@ -3,6 +3,7 @@
 Design section 5. A claim is deleted only where its policy says `Delete`; what has no place stays.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from tapp.model import TAppSpec
 from tapp.objects import ClaimObject
 from tapp.templates import claim_name
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,10 @@ def instance_number(name: str, prefix: str) -> int | None:
 
     `007` is no number of ours: two names would mean one instance.
     """
-    digits = name.removeprefix(prefix)
-    if len(digits) == len(name) or not digits.isascii() or not digits.isdigit():
+    if not name.startswith(prefix):
         return None
-    if len(digits) > 1 and digits[0] == "0":
-        return None
-    return int(digits) if len(digits) <= len(str(2**31)) else None
+    digits = _NUMBER.fullmatch(name, len(prefix))
+    return int(digits[0]) if digits is not None else None
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ update may happen now is decided afterwards, over all instances, by `rollout`.
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -51,11 +52,11 @@ class Instance(msgspec.Struct):
         id: its number.
         pod: the observed pod, if any.
         template: what it should run.
+        status: its entry in `status.statuses` as it is now.
         wanted: whether the number is below `spec.replicas`.
         killed: whether the author stopped it.
-        remembered: its entry in `status.statuses` as last written.
-        never_migrate: `spec.neverMigrate`.
-        status: its entry in `status.statuses` as it is now.
+        should_run: whether the author wants it to run, and it has not run to its end: the base of
+            every budget.
         remove_finished: whether its finished pod is due for removal (design section 3.2).
         blocked: why its pod must not be created now, or "".
     """
@@ -63,11 +64,10 @@ class Instance(msgspec.Struct):
     id: int
     pod: Pod | None
     template: Template | Unresolved
+    status: InstanceStatus = InstanceStatus.NOT_CREATED
     wanted: bool = True
     killed: bool = False
-    remembered: str = ""
-    never_migrate: bool = False
-    status: InstanceStatus = InstanceStatus.NOT_CREATED
+    should_run: bool = True
     remove_finished: bool = False
     blocked: str = ""
 
@@ -86,11 +86,6 @@ class Instance(msgspec.Struct):
             and isinstance(template, Template)
             and pod.look.template_hash == template.revision
         )
-
-    @property
-    def should_run(self) -> bool:
-        """Whether the author wants it to run: the base of every budget."""
-        return self.wanted and not self.killed and self.status not in FINISHED
 
 
 def will_be_replaced(pod: Pod, never_migrate: bool) -> bool:
@@ -177,7 +172,13 @@ def _missing(instance: Instance) -> Verdict | None:
         return Verdict(Action.ABSENT, "TemplateNotFound", instance.template.message)
     if instance.blocked:
         return Verdict(Action.ABSENT, "Blocked", instance.blocked)
-    return Verdict(Action.CREATE, "NoPod", f"create it from template {instance.template.name!r}")
+    return _create(instance.template.name)
+
+
+@lru_cache(maxsize=256)
+def _create(template: str) -> Verdict:
+    """One verdict for all instances that a template is to start."""
+    return Verdict(Action.CREATE, "NoPod", f"create it from template {template!r}")
 
 
 def _terminating(instance: Instance) -> Verdict | None:

@@ -37,16 +37,14 @@ class Pattern:
 
     def __init__(self, text: bytes, values: Values) -> None:
         """Leaves the values of the pod that it belongs to out of `text`."""
-        found: list[int] = []
         pieces: list[bytes] = []
+        found: list[int] = []
         end = 0
-        for match in _places(values).finditer(text):
-            group = match.lastgroup
-            assert group is not None  # noqa: S101 - every alternative is a named group
-            start, stop = match.span(group)
-            pieces.append(text[end:start])
-            found.append(Values._fields.index(group))
-            end = stop
+        for start, stop, field in _places(text, values):
+            if start >= end:
+                pieces.append(text[end:start])
+                found.append(field)
+                end = stop
         pieces.append(text[end:])
         self.common = pieces
         self._format = b"%b".join(piece.replace(b"%", b"%%") for piece in pieces)
@@ -59,22 +57,38 @@ class Pattern:
         return self._format % self._pick(values)
 
 
-def _places(values: Values) -> re.Pattern[bytes]:
-    """An expression that finds a pod's own values in its texts, plain and inside a JSON string."""
-    quote = rb'\\*"'
-    label = b"(?:" + re.escape(INSTANCE).encode() + b"|" + re.escape(POD_INDEX).encode() + b")"
-    around = {
-        "number": (label + quote + b":" + quote, quote),
-        "node": (b"nodeName" + quote + b":" + quote, quote),
-    }
-    alternatives = []
-    for field in ("record_applied", "record", "name", "node", "token", "number"):
-        value = getattr(values, field)
-        if value:
-            before, after = around.get(field, (b"", b""))
-            group = b"(?P<" + field.encode() + b">" + re.escape(value) + b")"
-            alternatives.append(before + group + after)
-    return re.compile(b"|".join(alternatives))
+def _places(text: bytes, values: Values) -> list[tuple[int, int, int]]:
+    """Where a pod's own values stand: (start, stop, index in `Values`), by start, longest first.
+
+    A number and a node are values only behind their key, plain or inside a JSON string.
+    """
+    searches = [
+        (b"", value, index)
+        for index, value in enumerate(values)
+        if value and index not in (_NUMBER_INDEX, _NODE_INDEX)
+    ]
+    for key, index in _KEYED:
+        if values[index]:
+            searches += [(key % (quote, quote), values[index], index) for quote in _QUOTES]
+    found = []
+    for before, value, index in searches:
+        what = before + value
+        start = text.find(what)
+        while start >= 0:
+            stop = start + len(what)
+            if not before or text[stop : stop + 1] in (b'"', b"\\"):
+                found.append((start + len(before), stop, index))
+            start = text.find(what, stop)
+    return sorted(found, key=lambda place: (place[0], -place[1]))
+
+
+_NUMBER_INDEX, _NODE_INDEX = Values._fields.index("number"), Values._fields.index("node")
+_QUOTES = (b'"', b'\\"')
+_KEYED = (
+    (INSTANCE.encode() + b"%b:%b", _NUMBER_INDEX),
+    (POD_INDEX.encode() + b"%b:%b", _NUMBER_INDEX),
+    (b"nodeName%b:%b", _NODE_INDEX),
+)
 
 
 class _Group:

@@ -150,18 +150,18 @@ class ParentMeta(Value):
 
 
 class Parent(Value):
-    """Who the parent is, without a look at its spec: enough for finalize."""
+    """Who the parent is, without a look at its spec and status: enough for finalize."""
 
     api_version: str = Field(pattern=r"^apps\.tkestack\.io/")
     kind: Literal["TApp"]
     metadata: ParentMeta
-    status: ObservedStatus = ObservedStatus()
 
 
 class TApp(Parent):
     """The whole parent."""
 
     spec: TAppSpec
+    status: ObservedStatus = ObservedStatus()
 
 
 class ClaimPolicy(Value):

@@ -7,6 +7,7 @@ the budget over an explicitly ordered list.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tapp.claims import ClaimPlan, claim_templates, claims_of, plan_claims
 from tapp.judge import CURRENT, FINISHED, Action, Instance, Verdict, instance_status, judge
@@ -79,6 +80,15 @@ class Plan:
     app_status: AppStatus
     recheck: float | None
 
+    @cached_property
+    def open_cases(self) -> list[tuple[Instance, Verdict]]:
+        """Instances that do not simply run their template, with their verdicts."""
+        return [
+            pair
+            for pair in zip(self.instances, self.verdicts, strict=True)
+            if pair[1] is not CURRENT
+        ]
+
 
 def plan(world: World, options: Options, now: float) -> Plan:
     """Decides.
@@ -94,17 +104,14 @@ def plan(world: World, options: Options, now: float) -> Plan:
     app = app_status(instances)
     rechecks = _mark_removals(instances, app, world, options)
 
-    should_run = sum(1 for instance in instances if instance.should_run)
+    should_run = sum([instance.should_run for instance in instances])
     budgets = Budgets(spec.update_strategy, should_run)
     available, waits = _available(instances, spec.min_ready_seconds, now)
     rechecks += waits
 
     verdicts = [judge(instance) for instance in instances]
-    pending = [
-        pair
-        for pair in zip(instances, verdicts, strict=True)
-        if pair[1] is not CURRENT and is_update(pair[1])
-    ]
+    open_cases = [pair for pair in zip(instances, verdicts, strict=True) if pair[1] is not CURRENT]
+    pending = [pair for pair in open_cases if is_update(pair[1])]
     if pending:
         unsettled = _unsettled(world.tapp)
         spent = spend(pending, set(available), budgets, spec.rolling_name, unsettled)
@@ -115,11 +122,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         if unsettled and any(verdict.reason == "SpecJustChanged" for verdict in spent.values()):
             rechecks.append(_RECHECK)
 
-    creating = [
-        instance.id
-        for instance, verdict in zip(instances, verdicts, strict=True)
-        if verdict.action is Action.CREATE
-    ]
+    creating = [instance.id for instance, verdict in open_cases if verdict.action is Action.CREATE]
     name = world.tapp.metadata.name
     claims = plan_claims(name, spec, world.claims, set(world.pods), creating)
     return Plan(
@@ -142,22 +145,14 @@ def _instances(world: World, templates: Templates) -> list[Instance]:
     killed = {id for id, status in spec.statuses.items() if status == InstanceStatus.KILLED}
     named, default = spec.templates, templates.named(spec.default_name)
     instances = []
-    surplus = sorted(id for id in pods if id >= replicas)
+    surplus = sorted([id for id in pods if id >= replicas])
     for id in [*range(replicas), *surplus]:
         key = str(id)
-        pod, memory, is_killed = pods.get(id), remembered.get(key, ""), key in killed
-        instances.append(
-            Instance(
-                id=id,
-                pod=pod,
-                template=templates.of(id) if key in named else default,
-                wanted=id < replicas,
-                killed=is_killed,
-                remembered=memory,
-                never_migrate=never_migrate,
-                status=instance_status(pod, is_killed, memory, never_migrate),
-            )
-        )
+        pod, wanted, is_killed = pods.get(id), id < replicas, key in killed
+        status = instance_status(pod, is_killed, remembered.get(key, ""), never_migrate)
+        template = templates.of(id) if key in named else default
+        should_run = wanted and not is_killed and status not in FINISHED
+        instances.append(Instance(id, pod, template, status, wanted, is_killed, should_run))
     _block_creations(world, instances)
     return instances
 

@@ -31,7 +31,7 @@ def _refused(type: str, reason: str, message: str) -> Finding:
 
 def _template_not_found(plan: Plan) -> Finding | None:
     lost: dict[str, list[int]] = {}
-    for instance in plan.instances:
+    for instance, _ in plan.open_cases:
         if instance.wanted and isinstance(instance.template, Unresolved):
             lost.setdefault(instance.template.message, []).append(instance.id)
     if not lost:
@@ -51,7 +51,7 @@ def _invalid_budget(plan: Plan) -> Finding | None:
 
 
 def _creation_blocked(plan: Plan) -> Finding | None:
-    blocked = [instance for instance in plan.instances if instance.blocked]
+    blocked = [instance for instance, _ in plan.open_cases if instance.blocked]
     if not blocked:
         return None
     message = f"instance {blocked[0].id}: {blocked[0].blocked}"
@@ -76,7 +76,9 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
-    odd = [instance for instance in plan.instances if instance.pod is not None and instance.pod.odd]
+    odd = [
+        instance for instance, _ in plan.open_cases if instance.pod is not None and instance.pod.odd
+    ]
     if not odd:
         return None
     first = odd[0].pod.odd if odd[0].pod is not None else ""

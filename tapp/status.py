@@ -4,10 +4,9 @@ A report on what was observed, by design section 2. No clock: the time of a cond
 the newest time that the request itself shows, so the same request always gives the same bytes.
 """
 
-from collections import Counter
 from typing import Any
 
-from tapp.judge import Action, Instance
+from tapp.judge import CURRENT, Action, Instance
 from tapp.model import ObservedCondition
 from tapp.plan import Plan
 from tapp.refusals import SHOWN, Finding, refusals, some
@@ -25,6 +24,7 @@ _BROKEN = {
     "CreateContainerError": "CreateContainerError",
     "RunContainerError": "RunContainerError",
 }
+_COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 _HARMLESS = {"UnusedTemplates", "ForceDeleteUnsupported"}
 """Refusals that leave every instance as it should be."""
 
@@ -32,30 +32,26 @@ _HARMLESS = {"UnusedTemplates", "ForceDeleteUnsupported"}
 def summarize(plan: Plan) -> Document:
     """`status` as it is written; Metacontroller adds `observedGeneration`."""
     wanted = [instance for instance in plan.instances if instance.wanted]
-    total: Counter[str] = Counter()
-    templates: dict[str, Counter[str]] = {}
-    for instance in wanted:
-        pod, template = instance.pod, instance.template
-        if pod is None or pod.completed:
+    by_template: dict[str, list[int]] = {}
+    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+        pod = instance.pod
+        if pod is None or pod.completed or not instance.wanted:
             continue
-        counts = {"replicas": 1}
-        if pod.ready is True and pod.running:
-            counts["readyReplicas"] = 1
-        if instance.updated:
-            counts["updatedReplicas"] = 1
-        total.update(counts)
-        if template.name not in templates:
-            templates[template.name] = Counter()
-        templates[template.name].update(counts)
-    fields = ("replicas", "readyReplicas", "updatedReplicas")
+        counts = by_template.get(instance.template.name)
+        if counts is None:
+            counts = by_template[instance.template.name] = [0, 0, 0]
+        counts[0] += 1
+        counts[1] += pod.ready is True and pod.running
+        counts[2] += verdict is CURRENT or instance.updated
+    total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
     return {
-        **{name: total[name] for name in fields},
+        **dict(zip(_COUNTS, total, strict=True)),
         "availableReplicas": len(plan.available),
         "scaleLabelSelector": f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}",
-        "appStatus": plan.app_status.value,
-        "statuses": {str(instance.id): instance.status.value for instance in wanted},
+        "appStatus": plan.app_status,
+        "statuses": {str(instance.id): instance.status for instance in wanted},
         "templates": {
-            name: {field: templates[name][field] for field in fields} for name in sorted(templates)
+            name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
         },
         "conditions": _conditions(plan, wanted),
     }
@@ -66,7 +62,7 @@ def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     broken = _broken(wanted)
     findings = [
         _available(plan),
-        *_progress(plan, wanted),
+        *_progress(plan),
         _degraded(refused, broken),
         *refused,
     ]
@@ -113,34 +109,35 @@ def _available(plan: Plan) -> Finding:
     )
 
 
-def _progress(plan: Plan, wanted: list[Instance]) -> list[Finding]:
+def _progress(plan: Plan) -> list[Finding]:
     """`Progressing`, and `Ready` (which kstatus and Argo CD read) as its summary."""
     numbers: dict[str, list[int]] = {}
-    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        if verdict.action is Action.KEEP and verdict.reason in ("UpToDate", "Finished"):
-            continue
+    updating, deleting = [], []
+    for instance, verdict in plan.open_cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
+        if verdict.action in (Action.UPDATE, Action.RECREATE, Action.ADOPT):
+            updating.append(instance.id)
+        elif verdict.action is Action.DELETE or (
+            instance.pod is not None and instance.pod.terminating
+        ):
+            deleting.append(instance.id)
+    unavailable = [
+        instance
+        for instance in plan.instances
+        if instance.should_run and instance.id not in plan.available
+    ]
+    updating += [
+        instance.id
+        for instance in unavailable
+        if instance.status is InstanceStatus.UPDATING and instance.id not in updating
+    ]
     doing = {
         "Creating": numbers.get("NoPod", []),
-        "Updating": [
-            instance.id
-            for instance, verdict in zip(plan.instances, plan.verdicts, strict=True)
-            if verdict.action in (Action.UPDATE, Action.RECREATE, Action.ADOPT)
-            or (instance.wanted and instance.status is InstanceStatus.UPDATING)
-        ],
-        "Deleting": [
-            instance.id
-            for instance, verdict in zip(plan.instances, plan.verdicts, strict=True)
-            if instance.pod is not None
-            and (verdict.action is Action.DELETE or instance.pod.terminating)
-        ],
+        "Updating": sorted(updating),
+        "Deleting": deleting,
         "WaitingForBudget": numbers.get("WaitingForBudget", [])
         + numbers.get("SpecJustChanged", []),
-        "WaitingForInstances": [
-            instance.id
-            for instance in wanted
-            if instance.should_run and instance.id not in plan.available
-        ],
+        "WaitingForInstances": [instance.id for instance in unavailable],
     }
     paused = numbers.get("Paused", [])
     stuck = [

@@ -1,7 +1,10 @@
 """Templates, resolved once per request: what each name stands for, and its revision."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from tapp import revision
 from tapp.canonical import canonical
@@ -22,6 +25,7 @@ class Template:
         revision: hash of everything above.
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
+        body: the template as it was written.
     """
 
     name: str
@@ -32,6 +36,7 @@ class Template:
     revision: str
     uniq: str
     images: dict[str, str]
+    body: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -64,25 +69,37 @@ class Templates:
         body = self.spec.find_template(name)
         if body is None:
             return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
-        problem = _problem(body)
-        if problem:
-            return Unresolved(name, f"template {name!r} cannot be used: {problem}")
-        metadata = body.get("metadata") or {}
-        full, uniq = revision.revisions(body)
-        spec = canonical(body["spec"])
-        claims = {claim_name(claim) for claim in self.spec.volume_claim_templates}
-        if claims and "volumes" in spec:
-            spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
-        return Template(
-            name=name,
-            labels=revision.own_labels(metadata),
-            annotations=revision.own_annotations(metadata),
-            finalizers=metadata.get("finalizers") or [],
-            spec=spec,
-            revision=full,
-            uniq=uniq,
-            images={item["name"]: item["image"] for item in running(spec) if "image" in item},
-        )
+        claims = frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
+        return _resolve(name, msgspec.json.encode(body), claims)
+
+
+@lru_cache(maxsize=256)
+def _resolve(name: str, text: bytes, claims: frozenset[str]) -> Template | Unresolved:
+    """A template from its JSON text.
+
+    The same text always resolves to the same template, so remembering it from sync to sync changes
+    no answer. It is shared: nobody may change what is in it.
+    """
+    body = msgspec.json.decode(text)
+    problem = _problem(body)
+    if problem:
+        return Unresolved(name, f"template {name!r} cannot be used: {problem}")
+    metadata = body.get("metadata") or {}
+    full, uniq = revision.revisions(body)
+    spec = canonical(body["spec"])
+    if claims and "volumes" in spec:
+        spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
+    return Template(
+        name=name,
+        labels=revision.own_labels(metadata),
+        annotations=revision.own_annotations(metadata),
+        finalizers=metadata.get("finalizers") or [],
+        spec=spec,
+        revision=full,
+        uniq=uniq,
+        images={item["name"]: item["image"] for item in running(spec) if "image" in item},
+        body=body,
+    )
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
