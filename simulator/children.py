@@ -24,7 +24,14 @@ from simulator.objects import (
     with_meta,
 )
 from simulator.protocol import Desired
-from simulator.store import AlreadyExistsError, ApiError, ConflictError, NotFoundError, Store
+from simulator.store import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    DeleteOptions,
+    NotFoundError,
+    Store,
+)
 
 Observed = Mapping[Kind, Mapping[str, Entry]]
 
@@ -66,7 +73,7 @@ class Children:
 
     def _delete(self, kind: Kind, obj: Object, errors: list[str]) -> None:
         try:
-            self._store.delete(kind, *key_of(obj), uid=uid_of(obj), propagation="Background")
+            self._store.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), "Background"))
         except NotFoundError:
             return
         except ApiError as error:
@@ -98,7 +105,7 @@ class Children:
             case "Recreate":
                 try:
                     self._store.delete(
-                        kind, *key_of(observed), uid=uid_of(observed), propagation="Background"
+                        kind, *key_of(observed), DeleteOptions(uid_of(observed), "Background")
                     )
                 except NotFoundError:
                     return

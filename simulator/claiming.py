@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.cache import Cache, Entry
+from simulator.cache import Entry
+from simulator.environment import Environment
 from simulator.kinds import Kind
 from simulator.objects import (
     Object,
@@ -72,14 +73,10 @@ def parent_selector(parent: Object, *, generated: bool) -> Object:
 
 
 def claim(
-    store: Store,
-    cache: Cache,
-    parent_kind: Kind,
-    parent: Object,
-    child_kind: Kind,
-    selector: Object,
+    environment: Environment, parent_kind: Kind, parent: Object, child_kind: Kind, selector: Object
 ) -> list[Entry]:
     """Return the parent's children of one kind, adopting and releasing on the way."""
+    store, cache = environment.store, environment.cache
     home = namespace_of(parent)
     candidates = cache.owned_by(child_kind, uid_of(parent), home)
     candidates += cache.owned_by(child_kind, "", home)

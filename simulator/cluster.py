@@ -33,8 +33,10 @@ from simulator.objects import (
     with_meta,
 )
 from simulator.store import (
+    DEFAULT,
     AlreadyExistsError,
     ConflictError,
+    DeleteOptions,
     Event,
     ForbiddenError,
     InvalidError,
@@ -174,22 +176,16 @@ class Cluster:
         return self._replace(kind, old, change(old))
 
     def delete(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
         """Delete: at once, after a grace period, or when the last finalizer goes."""
         old = self.get(kind, namespace, name)
+        uid = options.uid
         if uid is not None and uid != uid_of(old):
             message = f"Precondition failed: UID in precondition: {uid}, in object: {uid_of(old)}"
             raise ConflictError(message)
-        grace = _grace(kind, old, grace_seconds)
-        finalizers = _propagated(finalizers_of(old), propagation)
+        grace = _grace(kind, old, options.grace_seconds)
+        finalizers = _propagated(finalizers_of(old), options.propagation)
         new = with_meta(old, finalizers=finalizers)
         if not is_terminating(old):
             if generation_of(old):

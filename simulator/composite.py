@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from simulator.objects import Object, name_of
+from simulator.objects import Object, finalizers_of, labels_of, name_of, selects
 
 METHODS = ("OnDelete", "InPlace", "Recreate")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -57,6 +57,14 @@ class Composite:
     def finalizer(self) -> str:
         """Return the finalizer that parents get when there is a finalize hook."""
         return f"metacontroller.io/compositecontroller-{self.name}"
+
+    def matches(self, parent: Object) -> bool:
+        """Tell whether the parent is one of those that this controller selects."""
+        return selects(self.parent_selector, labels_of(parent))
+
+    def cares_for(self, parent: Object) -> bool:
+        """Tell whether the parent is selected, or still carries the finalizer."""
+        return self.finalizer in finalizers_of(parent) or self.matches(parent)
 
 
 def seconds(text: str) -> float:

@@ -79,6 +79,7 @@ class Container:
     started_at: str = ""
     finished_at: str = ""
     failures: int = 0
+    crashes: int = 0
     last: Object = field(default_factory=dict)
 
     @property

@@ -10,6 +10,7 @@ terminating namespace takes its contents with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from simulator.admission import CLAIM_PROTECTION
 from simulator.clock import Clock
@@ -26,7 +27,7 @@ from simulator.objects import (
     uid_of,
     with_meta,
 )
-from simulator.store import Event, NotFoundError, Propagation
+from simulator.store import DeleteOptions, Event, NotFoundError, Propagation
 
 
 def without_finalizer(name: str) -> Callable[[Object], Object]:
@@ -104,7 +105,7 @@ class GarbageCollector:
             propagation = "Foreground"
         elif ORPHAN in finalizers_of(obj):
             propagation = "Orphan"
-        self._cluster.delete(kind, *key_of(obj), uid=uid_of(obj), propagation=propagation)
+        self._cluster.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), propagation))
 
     def _classify(self, obj: Object) -> tuple[set[str], set[str], set[str]]:
         solid: set[str] = set()
@@ -160,7 +161,7 @@ class ClaimController:
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)
             for claim in claims_of(event.object):
-                self._clock.after(0.1, lambda claim=claim: self._release(namespace, claim))  # type: ignore[misc]
+                self._clock.after(0.1, partial(self._release, namespace, claim))
 
     def _bind(self, namespace: str, name: str) -> None:
         def bound(claim: Object) -> Object:
@@ -227,7 +228,7 @@ class NamespaceController:
         contents = self._cluster.contents(name)
         for kind, obj in contents:
             if not is_terminating(obj):
-                self._cluster.delete(kind, *key_of(obj), propagation="Background")
+                self._cluster.delete(kind, *key_of(obj), DeleteOptions(propagation="Background"))
         if not self._cluster.contents(name):
             del self._terminating[name]
             self._cluster.remove(NAMESPACE, self._cluster.get(NAMESPACE, "", name))

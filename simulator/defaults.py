@@ -153,7 +153,7 @@ def default_container(container: Object, *, host_network: bool = False) -> Objec
     return filled
 
 
-def _default_port(port: Object, host_network: bool) -> Object:  # noqa: FBT001
+def _default_port(port: Object, host_network: bool) -> Object:
     filled = {"protocol": "TCP", **port}
     if host_network:
         filled.setdefault("hostPort", filled.get("containerPort"))

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass, field
 from itertools import count
 
-from simulator.clock import Clock, Timer
+from simulator.clock import Clock
 from simulator.cluster import Cluster
 from simulator.containers import (
     KILLED,
@@ -23,8 +22,6 @@ from simulator.containers import (
     Container,
     State,
     Timing,
-    conditions,
-    phase_of,
     restarts,
 )
 from simulator.kinds import POD
@@ -38,28 +35,8 @@ from simulator.objects import (
     same,
     uid_of,
 )
-from simulator.store import Event
-
-_FINISHED = ("Succeeded", "Failed")
-
-
-@dataclass(slots=True)
-class Worker:
-    """The kubelet's knowledge of one pod."""
-
-    uid: str
-    init: list[Container]
-    main: list[Container]
-    initialized: bool = False
-    timer: Timer | None = None
-    stopping: Timer | None = None
-    hanging: bool = False
-    reason: Object = field(default_factory=dict)
-
-    @property
-    def all(self) -> list[Container]:
-        """Return every container, init containers first."""
-        return self.init + self.main
+from simulator.pod_status import FINISHED, Worker, pod_status
+from simulator.store import DeleteOptions, Event
 
 
 class Kubelet:
@@ -81,7 +58,7 @@ class Kubelet:
         worker = self._workers[uid_of(pod)]
         for one in worker.main:
             if container in (None, one.name) and one.state is State.RUNNING:
-                self._exit(one, exit_code, pod)
+                self._exit(one, exit_code)
         self._work(worker.uid)
 
     def evict(self, pod: Object, reason: str = "Evicted") -> None:
@@ -89,7 +66,7 @@ class Kubelet:
         worker = self._workers[uid_of(pod)]
         for one in worker.all:
             if one.state in (State.RUNNING, State.STOPPING):
-                self._exit(one, KILLED, pod)
+                self._exit(one, KILLED)
             one.state, one.due = State.TERMINATED, None
         worker.reason = {"reason": reason, "message": "The node was low on resource: memory."}
         self._publish(worker, pod, phase="Failed")
@@ -168,7 +145,7 @@ class Kubelet:
         pod = found[1]
         if pod["spec"]["nodeName"] in self.lost_nodes or worker.reason:
             return
-        if (pod.get("status") or {}).get("phase") in _FINISHED:
+        if (pod.get("status") or {}).get("phase") in FINISHED:
             return
         self._clock.cancel(worker.timer)
         worker.timer = None
@@ -176,7 +153,7 @@ class Kubelet:
             return
         if not is_terminating(pod):
             self._advance_all(worker, pod)
-        if not (self.behaviour.silent_restarts and _restarting(worker)):
+        if not (self.behaviour.silent_restarts and worker.restarting):
             pod = self._publish(worker, pod)
         self._plan_next(worker)
 
@@ -225,20 +202,24 @@ class Kubelet:
         if one.state is State.CREATED:
             one.image, one.state = wanted["image"], State.STARTING
             one.due = now + self._spread(self.timing.start)
-        if one.state in (State.STARTING, *_BACKOFFS) and wanted["image"] != one.image:
-            one.image, one.failures = wanted["image"], 0
+        pending = one.state is State.STARTING or one.retrying
+        if pending and wanted["image"] != one.image:
+            one.image, one.failures, one.crashes = wanted["image"], 0, 0
             one.state, one.due = State.STARTING, now + self._spread(self.timing.start)
         if one.state is State.RUNNING and wanted["image"] != one.image:
             one.ready, one.state = False, State.STOPPING
             one.due = now + self._spread(self.timing.kill)
         if one.state is State.RUNNING and one.exits_at is not None and one.exits_at <= now:
-            self._exit(one, one.exit_code, pod)
+            self._exit(one, one.exit_code)
         if one.due is not None and one.due <= now:
             self._step(one, wanted, pod, policy)
         if one.state is State.TERMINATED and restarts(policy, one.exit_code):
-            one.last = one.terminated_state()
-            one.state = State.CRASH_BACKOFF
-            one.due = now + self._retry_after(one, self.timing.crash_retry)
+            one.last, one.state = one.terminated_state(), State.STARTING
+            one.due = now + self._spread(self.timing.start)
+            if one.crashes:
+                one.state = State.CRASH_BACKOFF
+                one.due = now + self._retry_after(one.crashes, self.timing.crash_retry)
+            one.crashes += 1
 
     def _step(self, one: Container, wanted: Object, pod: Object, policy: str) -> None:
         match one.state:
@@ -247,7 +228,7 @@ class Kubelet:
             case State.RUNNING:
                 one.ready, one.due = one.image not in self.behaviour.unready_images, None
             case State.STOPPING:
-                self._exit(one, KILLED, pod)
+                self._exit(one, KILLED)
                 one.last, one.image = one.terminated_state(), wanted["image"]
                 one.state = State.STARTING
                 one.due = self._clock.now + self._spread(self.timing.start)
@@ -260,8 +241,8 @@ class Kubelet:
             if one.container_id and not restarts(policy, KILLED):
                 one.state, one.due = State.TERMINATED, None
                 return
-            one.state = State.PULL_BACKOFF
-            one.due = now + self._retry_after(one, self.timing.pull_retry)
+            one.state, one.failures = State.PULL_BACKOFF, one.failures + 1
+            one.due = now + self._retry_after(one.failures, self.timing.pull_retry)
             return
         one.restarts += bool(one.container_id)
         number = next(self._ids)
@@ -287,48 +268,18 @@ class Kubelet:
         if planned is not None:
             one.exits_at, one.exit_code = self._clock.now + planned[0], planned[1]
 
-    def _exit(self, one: Container, exit_code: int, pod: Object) -> None:
-        del pod
+    def _exit(self, one: Container, exit_code: int) -> None:
         one.state, one.ready, one.due, one.exits_at = State.TERMINATED, False, None, None
         one.exit_code, one.finished_at = exit_code, self._clock.timestamp()
 
-    def _retry_after(self, one: Container, first: float) -> float:
-        one.failures += 1
-        return min(first * 2 ** (one.failures - 1), self.timing.longest_retry)
+    def _retry_after(self, failures: int, first: float) -> float:
+        return min(first * 2.0 ** (failures - 1), self.timing.longest_retry)
 
     def _publish(self, worker: Worker, pod: Object, *, phase: str = "") -> Object:
-        status = self._status(worker, pod, phase)
+        status = pod_status(worker, pod, phase, self._clock.timestamp())
         if same(status, pod.get("status")):
             return pod
         return self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
-
-    def _status(self, worker: Worker, pod: Object, phase: str) -> Object:
-        spec, generation = pod["spec"], generation_of(pod)
-        policy = spec.get("restartPolicy", "Always")
-        status: Object = {**(pod.get("status") or {}), "observedGeneration": generation}
-        status["phase"] = phase or phase_of(policy, worker.main)
-        creating = "ContainerCreating" if worker.initialized else "PodInitializing"
-        if worker.init:
-            status["initContainerStatuses"] = [one.report(creating=creating) for one in worker.init]
-        status["containerStatuses"] = [one.report(creating=creating) for one in worker.main]
-        status.update(worker.reason)
-        now = self._clock.timestamp()
-        status.setdefault("startTime", now)
-        sidecars = [c.get("restartPolicy") == "Always" for c in spec.get("initContainers") or []]
-        needed = [one for one, is_one in zip(worker.init, sidecars, strict=True) if is_one]
-        ready = all(one.ready for one in worker.main + needed)
-        reason = "PodCompleted" if status["phase"] in _FINISHED else "ContainersNotReady"
-        known = {c["type"]: c["status"] for c in status.get("conditions") or []}
-        gates = all(
-            known.get(gate["conditionType"]) == "True" for gate in spec.get("readinessGates") or []
-        )
-        truths = {
-            "Initialized": (worker.initialized, "ContainersNotInitialized"),
-            "ContainersReady": (ready, reason),
-            "Ready": (ready and gates, reason if not ready else "ReadinessGatesNotReady"),
-        }
-        status["conditions"] = conditions(pod, truths, now, generation)
-        return status
 
     def _schedule_stop(self, worker: Worker) -> None:
         found = self._cluster.by_uid(worker.uid)
@@ -349,27 +300,16 @@ class Kubelet:
         if self.behaviour.hangs_on_delete(pod):
             worker.hanging = True
             return
-        if (pod.get("status") or {}).get("phase") not in _FINISHED:
+        if (pod.get("status") or {}).get("phase") not in FINISHED:
             self._last_words(worker, pod)
-        self._cluster.delete(POD, *key_of(pod), uid=uid, grace_seconds=0)
+        self._cluster.delete(POD, *key_of(pod), DeleteOptions(uid, grace_seconds=0))
 
     def _last_words(self, worker: Worker, pod: Object) -> None:
         """Report how the pod ended, as kubelets do before they let go of it."""
         for one in worker.all:
             if one.state in (State.RUNNING, State.STOPPING):
-                self._exit(one, KILLED, pod)
+                self._exit(one, KILLED)
             elif one.state is not State.TERMINATED:
                 one.state, one.exit_code, one.due = State.TERMINATED, KILLED, None
         codes: list[Json] = [one.exit_code for one in worker.main]
         self._publish(worker, pod, phase="Failed" if any(codes) else "Succeeded")
-
-
-_BACKOFFS = (State.PULL_BACKOFF, State.CRASH_BACKOFF)
-
-
-def _restarting(worker: Worker) -> bool:
-    """Tell whether a container is between its old and its new run."""
-    return any(
-        one.state is State.STOPPING or (one.state is State.STARTING and one.container_id)
-        for one in worker.all
-    )

@@ -8,6 +8,7 @@ Terminating), controlplane.md section 4.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from simulator.clock import Clock
 from simulator.cluster import Cluster
@@ -22,7 +23,7 @@ from simulator.objects import (
     name_of,
     uid_of,
 )
-from simulator.store import Event
+from simulator.store import DeleteOptions, Event
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -88,8 +89,7 @@ class Nodes:
             if toleration.get("key", UNREACHABLE) == UNREACHABLE:
                 seconds = toleration.get("tolerationSeconds")
                 if seconds is not None:
-                    uid = uid_of(pod)
-                    self._clock.after(seconds, lambda: self._evict(uid))
+                    self._clock.after(seconds, partial(self._evict, uid_of(pod)))
                 return
         self._evict(uid_of(pod))
 
@@ -98,7 +98,7 @@ class Nodes:
         if found is None or is_terminating(found[1]):
             return
         if found[1]["spec"]["nodeName"] in self._kubelet.lost_nodes:
-            self._cluster.delete(POD, *key_of(found[1]), uid=uid)
+            self._cluster.delete(POD, *key_of(found[1]), DeleteOptions(uid))
 
     def _on_event(self, event: Event) -> None:
         if event.kind is POD and event.new is not None:

@@ -105,7 +105,7 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
 
 
 def sync_request(
-    hook: Hook, controller: bytes, parent: Entry, groups: tuple[Group, Group], finalizing: bool
+    hook: Hook, controller: bytes, parent: Entry, groups: tuple[Group, Group], *, finalizing: bool
 ) -> list[bytes]:
     """Build the body for sync and finalize, in parts; `groups` are children and related."""
     children, related = groups

@@ -12,11 +12,12 @@ from simulator.clock import Clock
 from simulator.kinds import Kind
 from simulator.objects import Object, changed_paths, name_of, namespace_of, version_of
 from simulator.store import (
+    DEFAULT,
     ApiError,
     ConflictError,
+    DeleteOptions,
     InvalidError,
     NotFoundError,
-    Propagation,
     Store,
 )
 
@@ -64,9 +65,9 @@ class RecordingStore:
         try:
             created = self._inner.create(kind, obj)
         except ApiError as error:
-            self._record("create", kind, obj, (), error)
+            self._record("create", kind, obj, outcome=error)
             raise
-        self._record("create", kind, created, ())
+        self._record("create", kind, created)
         return created
 
     def update(self, kind: Kind, obj: Object) -> Object:
@@ -77,7 +78,7 @@ class RecordingStore:
         except ApiError as error:
             self._record("update", kind, obj, paths, error)
             raise
-        self._record("update", kind, obj, paths, changed=version_of(updated) != before)
+        self._record("update", kind, obj, paths, _effect(before, updated))
         return updated
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
@@ -88,29 +89,20 @@ class RecordingStore:
         except ApiError as error:
             self._record("status", kind, obj, paths, error)
             raise
-        self._record("status", kind, obj, paths, changed=version_of(updated) != before)
+        self._record("status", kind, obj, paths, _effect(before, updated))
         return updated
 
     def delete(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
         """Delete the object, if it still has that uid."""
         target = {"metadata": {"namespace": namespace, "name": name}}
         try:
-            self._inner.delete(
-                kind, namespace, name, uid=uid, propagation=propagation, grace_seconds=grace_seconds
-            )
+            self._inner.delete(kind, namespace, name, options)
         except ApiError as error:
-            self._record("delete", kind, target, (), error)
+            self._record("delete", kind, target, outcome=error)
             raise
-        self._record("delete", kind, target, ())
+        self._record("delete", kind, target)
 
     def _difference(self, kind: Kind, obj: Object) -> tuple[str, tuple[str, ...]]:
         try:
@@ -125,17 +117,20 @@ class RecordingStore:
         verb: str,
         kind: Kind,
         obj: Object,
-        paths: tuple[str, ...],
-        error: ApiError | None = None,
-        *,
-        changed: bool = True,
+        paths: tuple[str, ...] = (),
+        outcome: ApiError | str = "ok",
     ) -> None:
-        outcome = error.reason if error is not None else "ok" if changed else "no-op"
-        message = "" if error is None else str(error)
+        message = ""
+        if isinstance(outcome, ApiError):
+            outcome, message = outcome.reason, str(outcome)
         namespace, name = namespace_of(obj), name_of(obj)
         self.writes.append(
             Write(self._clock.now, verb, kind.name, namespace, name, paths, outcome, message)
         )
+
+
+def _effect(before: str, after: Object) -> str:
+    return "no-op" if version_of(after) == before else "ok"
 
 
 @dataclass(slots=True)
@@ -185,20 +180,11 @@ class FaultyStore:
         return self._inner.update_status(kind, obj)
 
     def delete(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
         """Delete the object, unless that is to fail."""
         self._maybe_fail("delete", kind)
-        self._inner.delete(
-            kind, namespace, name, uid=uid, propagation=propagation, grace_seconds=grace_seconds
-        )
+        self._inner.delete(kind, namespace, name, options)
 
     def _maybe_fail(self, verb: str, kind: Kind) -> None:
         for fault in self._faults:

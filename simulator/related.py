@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simulator.cache import Cache, Entry
-from simulator.clock import Clock
+from simulator.cache import Entry
+from simulator.composite import Composite
+from simulator.environment import Environment
 from simulator.hook_client import HookError
-from simulator.kinds import NAMESPACE, Kind, Kinds
+from simulator.kinds import NAMESPACE, Kind
 from simulator.objects import (
     Object,
     generation_of,
@@ -36,11 +37,16 @@ class Related:
     """Answers which related objects a parent has, and which parents an object concerns."""
 
     def __init__(
-        self, cache: Cache, kinds: Kinds, clock: Clock, ask: Callable[[Entry], list[Object]]
+        self,
+        composite: Composite,
+        environment: Environment,
+        ask: Callable[[Entry], list[Object]],
     ) -> None:
-        self._cache = cache
-        self._kinds = kinds
-        self._clock = clock
+        self._hook = composite.customize
+        self._cache = environment.cache
+        self._kinds = environment.kinds
+        self._clock = environment.clock
+        self._version = composite.customize.version if composite.customize else "v1"
         self._ask = ask
         self._answers: dict[tuple[str, int], _Cached] = {}
 
@@ -53,19 +59,25 @@ class Related:
             self._answers[key] = cached
         return cached.rules
 
-    def objects(self, parent: Entry, version: str) -> dict[Kind, list[Entry]]:
+    def forget(self) -> None:
+        """Forget all cached answers."""
+        self._answers.clear()
+
+    def objects(self, parent: Entry) -> dict[Kind, list[Entry]]:
         """Return the related objects of a parent, by kind."""
         found: dict[Kind, dict[str, Entry]] = {}
+        if self._hook is None:
+            return {}
         for rule in self.rules(parent):
             kind = self._kinds.by_plural(rule["apiVersion"], rule["resource"])
             _check(rule, kind)
             group = found.setdefault(kind, {})
             for entry in self._cache.entries(kind):
-                if self._selects(rule, kind, entry.obj, parent.obj, version):
+                if self._selects(rule, kind, entry.obj, parent.obj):
                     group[uid_of(entry.obj)] = entry
         return {kind: list(group.values()) for kind, group in found.items()}
 
-    def concerns(self, parent: Entry, kind: Kind, obj: Object, version: str) -> bool:
+    def concerns(self, parent: Entry, kind: Kind, obj: Object) -> bool:
         """Tell whether a change of this object is a reason to sync the parent."""
         try:
             rules = self.rules(parent)
@@ -73,11 +85,11 @@ class Related:
             return False
         return any(
             (rule["apiVersion"], rule["resource"]) == (kind.api_version, kind.plural)
-            and self._selects(rule, kind, obj, parent.obj, version)
+            and self._selects(rule, kind, obj, parent.obj)
             for rule in rules
         )
 
-    def _selects(self, rule: Object, kind: Kind, obj: Object, parent: Object, version: str) -> bool:
+    def _selects(self, rule: Object, kind: Kind, obj: Object, parent: Object) -> bool:
         if not selects(rule.get("labelSelector"), labels_of(obj)):
             return False
         if rule.get("names") and name_of(obj) not in rule["names"]:
@@ -85,7 +97,7 @@ class Related:
         if not kind.namespaced:
             return True
         home = namespace_of(parent)
-        if version != "v2" and home and namespace_of(obj) != home:
+        if self._version != "v2" and home and namespace_of(obj) != home:
             return False
         if rule.get("namespace") and namespace_of(obj) != rule["namespace"]:
             return False

@@ -81,6 +81,18 @@ class Event:
         return current
 
 
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """How to delete: only this uid, what to do with dependents, how long to wait."""
+
+    uid: str | None = None
+    propagation: Propagation | None = None
+    grace_seconds: int | None = None
+
+
+DEFAULT = DeleteOptions()
+
+
 class Store(Protocol):
     """What Metacontroller needs from an API server."""
 
@@ -100,13 +112,6 @@ class Store(Protocol):
         """Replace only the status, guarded by the resourceVersion."""
 
     def delete(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
         """Delete the object, if it still has that uid."""

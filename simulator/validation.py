@@ -17,6 +17,7 @@ from simulator.objects import (
     finalizers_of,
     is_terminating,
     labels_of,
+    meta,
     name_of,
     owners_of,
     same,
@@ -43,24 +44,33 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def _refuse(obj: Object, path: str, reason: str) -> InvalidError:
-    message = f'{obj.get("kind")} "{name_of(obj)}" is invalid: {path}: {reason}'
+    message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
     return InvalidError(message, path)
+
+
+def _check_strings(obj: Object, field: str) -> None:
+    values: dict[str, Json] = meta(obj).get(field) or {}
+    for key, value in values.items():
+        if not isinstance(value, str):
+            raise _refuse(
+                obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string"
+            )
 
 
 def check_metadata(obj: Object) -> None:
     """Refuse malformed names, labels, annotations and owner references."""
+    _check_strings(obj, "labels")
+    _check_strings(obj, "annotations")
     name = name_of(obj)
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise _refuse(obj, "metadata.name", f'Invalid value: "{name}"')
     for key, value in labels_of(obj).items():
-        if not isinstance(value, str) or not _LABEL_KEY.fullmatch(key):
+        if not _LABEL_KEY.fullmatch(key):
             raise _refuse(obj, "metadata.labels", f'Invalid value: "{key}"')
         if not _LABEL_VALUE.fullmatch(value) or len(value) > _MAX_LABEL:
             raise _refuse(obj, "metadata.labels", f'Invalid value: "{value}"')
     size = 0
     for key, value in annotations_of(obj).items():
-        if not isinstance(value, str):
-            raise _refuse(obj, f"metadata.annotations[{key}]", "must be a string")
         size += len(key) + len(value)
     if size > _MAX_ANNOTATIONS:
         raise _refuse(obj, "metadata.annotations", "Too long: may not be more than 262144 bytes")

@@ -23,10 +23,12 @@ from simulator.clock import Clock
 from simulator.cluster import Cluster
 from simulator.composite import read
 from simulator.controllers import ClaimController, GarbageCollector, NamespaceController
+from simulator.environment import Environment
+from simulator.hook_calls import HookCall
 from simulator.hook_client import FaultyHook, HookClient
 from simulator.kinds import NAMESPACE, Kind, Kinds
 from simulator.kubelet import Kubelet
-from simulator.metacontroller import HookCall, Metacontroller
+from simulator.metacontroller import Metacontroller
 from simulator.nodes import Nodes
 from simulator.objects import (
     Json,
@@ -41,7 +43,7 @@ from simulator.objects import (
     with_meta,
 )
 from simulator.recording import FaultyStore, RecordingStore, Write
-from simulator.store import Event, NotFoundError, Propagation
+from simulator.store import DeleteOptions, Event, NotFoundError, Propagation
 
 KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -53,7 +55,7 @@ class UnsettledError(AssertionError):
 class World:
     """Everything needed to watch a hook at work."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a facade; all but the first two are options
         self,
         composite_controller: Object,
         hook: HookClient,
@@ -87,10 +89,7 @@ class World:
         controller = with_meta(composite_controller, uid="00000000-0000-4000-8000-c0", generation=1)
         self.metacontroller = Metacontroller(
             read(controller),
-            self.recorder,
-            self.kinds,
-            self.cache,
-            self.clock,
+            Environment(self.recorder, self.cache, self.kinds, self.clock),
             self.hook,
             self.hook_calls.append,
         )
@@ -146,8 +145,7 @@ class World:
             self.kinds.find(kind),
             namespace,
             name,
-            propagation=propagation,
-            grace_seconds=grace_seconds,
+            DeleteOptions(propagation=propagation, grace_seconds=grace_seconds),
         )
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Object:

@@ -1,0 +1,76 @@
+"""Metacontroller's queue of parents to sync.
+
+Source: client-go's rate-limiting work queue. One entry per parent, however often it is added; a
+parent that is being synced is queued again afterwards; of several delayed adds the earliest counts;
+failures back off from 5 ms, doubling, to 1,000 s, and a success forgets them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulator.clock import Clock, Timer
+from simulator.objects import Key
+
+FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
+
+
+class WorkQueue:
+    """Calls `process` for one parent at a time and never twice at once for the same."""
+
+    def __init__(self, clock: Clock, process: Callable[[Key], None], delay: float) -> None:
+        self.delay = delay
+        self._clock = clock
+        self._process = process
+        self._soon: dict[Key, Timer] = {}
+        self._later: dict[Key, Timer] = {}
+        self._active: set[Key] = set()
+        self._again: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+
+    def add(self, key: Key) -> None:
+        """Ask for a sync; repeated requests become one."""
+        if key in self._active:
+            self._again.add(key)
+        elif key not in self._soon:
+            self._soon[key] = self._clock.after(self.delay, lambda: self._take(key, self._soon))
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Ask for a sync some time from now."""
+        timer = self._later.get(key)
+        if timer is not None:
+            if timer.due <= self._clock.now + seconds:
+                return
+            self._clock.cancel(timer)
+        self._later[key] = self._clock.after(seconds, lambda: self._take(key, self._later))
+
+    def done(self, key: Key, *, failed: bool = False) -> None:
+        """Report the end of a sync; a failed one is tried again after its back-off."""
+        self._active.discard(key)
+        if failed:
+            failures = self._failures.get(key, 0)
+            self._failures[key] = failures + 1
+            self.add_after(key, min(FIRST_RETRY * 2.0**failures, LONGEST_RETRY))
+        else:
+            self._failures.pop(key, None)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for timer in (*self._soon.values(), *self._later.values()):
+            self._clock.cancel(timer)
+        self._soon.clear()
+        self._later.clear()
+        self._active.clear()
+        self._again.clear()
+        self._failures.clear()
+
+    def _take(self, key: Key, queue: dict[Key, Timer]) -> None:
+        del queue[key]
+        if key in self._active:
+            self._again.add(key)
+            return
+        self._active.add(key)
+        self._process(key)
