@@ -1,0 +1,192 @@
+"""Pods that ended: which are replaced, which make an instance finished, and what remains (3.2)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.builders import Document, completed, refused, tapp, template, terminating
+from tests.unit.world import Hook, World, settled
+
+EARLY = {"delete_pod_after_app_finish": False}
+
+
+def batch(policy: str | None, replicas: int = 1, **spec: object) -> World:
+    """A settled TApp whose pods have that restart policy."""
+    pod = {} if policy is None else {"restartPolicy": policy}
+    return settled(replicas=replicas, template=template(**pod), **spec)
+
+
+def ended(phase: str) -> Callable[[Document], Document]:
+    """What happens to a pod that ends so."""
+    return lambda pod: completed(pod, phase)
+
+
+REPLACED = {
+    (None, "Succeeded"): True,
+    (None, "Failed"): True,
+    ("Always", "Succeeded"): True,
+    ("Always", "Failed"): True,
+    ("OnFailure", "Succeeded"): False,
+    ("OnFailure", "Failed"): True,
+    ("Never", "Succeeded"): False,
+    ("Never", "Failed"): False,
+}
+
+
+@pytest.mark.parametrize("never_migrate", [False, True])
+@pytest.mark.parametrize(("policy", "phase"), REPLACED)
+def test_a_completed_pod_is_replaced_or_finishes_its_instance(
+    policy: str | None, phase: str, never_migrate: bool
+) -> None:
+    world = batch(policy, neverMigrate=never_migrate).modify(0, ended(phase))
+    status = world.hook.sync(world.request())["status"]
+    failed = phase == "Failed"
+    if REPLACED[policy, phase] and not never_migrate:
+        assert world.decisions() == {0: "Delete/Completed"}
+        assert status["statuses"] == {"0": "PodFailed" if failed else "PodSucc"}
+        assert status["appStatus"] == "Running"
+    else:
+        assert world.decisions() == {0: "Keep/Finished"}
+        assert status["statuses"] == {"0": "Failed" if failed else "Succ"}
+        assert status["appStatus"] == ("Failed" if failed else "Succ")
+
+
+@pytest.mark.parametrize("policy", [None, "Always", "OnFailure", "Never"])
+def test_a_pod_that_the_kubelet_refused_is_replaced_under_every_policy(policy: str | None) -> None:
+    world = batch(policy).modify(0, refused)
+    assert world.decisions() == {0: "Delete/Completed"}
+    world.settle()
+    assert world.parent["status"]["statuses"] == {"0": "Running"}
+
+
+def test_a_refused_pod_is_not_replaced_where_nothing_may_migrate() -> None:
+    assert batch("Never", neverMigrate=True).modify(0, refused).decisions() == {0: "Keep/Finished"}
+
+
+def test_a_failed_pod_that_was_never_bound_was_not_refused_by_a_kubelet() -> None:
+    def failed_unbound(pod: Document) -> Document:
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        return refused({**pod, "spec": spec}, bound=False)
+
+    assert batch("Never").modify(0, failed_unbound).decisions() == {0: "Keep/Finished"}
+
+
+def test_a_replaced_pod_is_deleted_first_and_then_created() -> None:
+    world = batch("Always").modify(0, ended("Failed"))
+    before = world.uids()
+    world.settle()
+    assert world.uids() != before
+    assert world.parent["status"]["statuses"] == {"0": "Running"}
+
+
+# --- what remains of a finished instance ----------------------------------------------------------
+
+
+def test_finished_pods_stay_until_the_whole_app_has_finished() -> None:
+    world = batch("Never", replicas=2).modify(0, ended("Succeeded")).settle()
+    assert sorted(world.pods) == ["web-0", "web-1"]
+    assert world.parent["status"]["statuses"] == {"0": "Succ", "1": "Running"}
+    world.modify(1, ended("Failed")).settle()
+    assert world.pods == {}
+    assert world.parent["status"]["statuses"] == {"0": "Succ", "1": "Failed"}
+    assert world.parent["status"]["appStatus"] == "Failed"
+
+
+def test_each_finished_pod_goes_at_once_where_the_setting_says_so() -> None:
+    world = World(
+        tapp(replicas=2, template=template(restartPolicy="Never")), hook=Hook(**EARLY)
+    ).settle()
+    world.modify(0, ended("Succeeded")).settle()
+    assert sorted(world.pods) == ["web-1"]
+    assert world.parent["status"]["statuses"] == {"0": "Succ", "1": "Running"}
+    assert world.parent["status"]["appStatus"] == "Running"
+
+
+@pytest.mark.parametrize("settings", [{}, EARLY])
+def test_a_finished_pod_goes_only_when_the_parent_remembers_how_it_ended(
+    settings: Document,
+) -> None:
+    """A status that was decided but is not written yet would be lost together with the pod."""
+    world = World(tapp(template=template(restartPolicy="Never")), hook=Hook(**settings)).settle()
+    world.modify(0, ended("Succeeded"))
+    forgetful = world.parent
+    answer = world.sync()
+    assert world.writes == []
+    assert answer["resyncAfterSeconds"] > 0
+    remembering, world.parent = world.parent, forgetful
+    assert world.decisions() == {0: "Keep/Finished"}
+    world.parent = remembering
+    assert world.decisions() == {0: "Delete/Finished"}
+
+
+def test_a_finished_instance_is_not_run_again() -> None:
+    world = batch("Never").modify(0, ended("Succeeded")).settle()
+    assert world.pods == {}
+    for _ in range(3):
+        world.sync()
+        assert world.writes == []
+    assert world.decisions() == {0: "Absent/Finished"}
+
+
+def test_a_finished_instance_is_not_updated() -> None:
+    world = batch("Never", replicas=2).modify(0, ended("Succeeded")).settle()
+    world.change(template=template("nginx:2", restartPolicy="Never"))
+    assert world.decisions()[0] == "Keep/Finished"
+
+
+def test_a_finished_instance_is_restarted_by_kill_and_start() -> None:
+    world = batch("Never").modify(0, ended("Failed")).settle()
+    world.change(statuses={"0": "Killed"}).settle()
+    assert world.parent["status"]["statuses"] == {"0": "Killed"}
+    world.change(statuses=None).settle()
+    assert world.parent["status"]["statuses"] == {"0": "Running"}
+    assert sorted(world.pods) == ["web-0"]
+
+
+def test_a_finished_instance_whose_pod_is_still_there_can_be_restarted_too() -> None:
+    world = batch("Never", replicas=2).modify(0, ended("Failed")).settle()
+    world.change(statuses={"0": "Killed"}).settle()
+    assert world.parent["status"]["statuses"] == {"0": "Killed", "1": "Running"}
+    world.change(statuses=None).settle()
+    assert world.parent["status"]["statuses"] == {"0": "Running", "1": "Running"}
+
+
+def test_deleting_a_finished_pod_by_hand_does_not_run_it_again() -> None:
+    world = batch("Never", replicas=2).modify(0, ended("Succeeded")).settle()
+    world.modify(0, terminating).sync()
+    world.kubelet()
+    world.settle()
+    assert sorted(world.pods) == ["web-1"]
+    assert world.parent["status"]["statuses"]["0"] == "Succ"
+
+
+def test_deleting_a_running_pod_by_hand_runs_it_again() -> None:
+    """Its containers end while it terminates; that is not how the instance ended."""
+    world = batch("Never").modify(0, lambda pod: terminating(completed(pod, "Failed")))
+    world.sync()
+    assert world.parent["status"]["statuses"] == {"0": "Killing"}
+    world.kubelet()
+    world.settle()
+    assert world.parent["status"]["statuses"] == {"0": "Running"}
+
+
+def test_finished_instances_do_not_count_in_budgets() -> None:
+    world = batch("Never", replicas=4).modify(0, ended("Succeeded")).modify(1, ended("Failed"))
+    world.settle().change(
+        template=template(container={"command": ["x"]}, restartPolicy="Never"),
+        updateStrategy={"maxUnavailable": "50%"},
+    )
+    assert [text.split("/")[0] for text in world.decisions().values()] == [
+        "Keep",
+        "Keep",
+        "Recreate",
+        "Keep",
+    ]
+
+
+def test_scaling_below_a_finished_instance_forgets_it() -> None:
+    world = batch("Never", replicas=2).modify(1, ended("Succeeded")).settle()
+    world.change(replicas=1).settle()
+    assert world.parent["status"]["statuses"] == {"0": "Running"}
+    world.change(replicas=2).settle()
+    assert world.parent["status"]["statuses"] == {"0": "Running", "1": "Running"}
