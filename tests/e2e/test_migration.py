@@ -1,0 +1,200 @@
+"""`python -m migration` on a real API server, with what the old controller leaves behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from .binaries import build
+from .cluster import REPOSITORY, Cluster
+from .kube import Json, Kube, documents
+from .kubelet import FakeKubelet
+from .metacontroller import Controller
+from .proxy import HookProxy
+
+pytestmark = pytest.mark.e2e
+
+GROUP = "apps.tkestack.io/v1"
+COMPOSITE = REPOSITORY / "metacontroller" / "base" / "composite-controller.yaml"
+PODS = ("web-0", "web-1")
+SPEC: Json = {
+    "containers": [{"name": "main", "image": "app:1"}],
+    "terminationGracePeriodSeconds": 1,
+}
+
+
+@pytest.fixture
+def register(
+    cluster: Cluster, tapps: Controller, hook_proxy: HookProxy
+) -> Iterator[Callable[[], None]]:
+    """Metacontroller without the CompositeController, and what puts it back."""
+    if cluster.hook_in_cluster:
+        pytest.skip("the CompositeController belongs to the cluster here")
+    (manifest,) = documents(COMPOSITE)
+    tapps.unregister(manifest["metadata"]["name"])
+    time.sleep(1)  # until it has heard of that
+    registered = False
+
+    def put_back() -> None:
+        nonlocal registered
+        if not registered:
+            registered = True
+            tapps.register(manifest, hook_proxy.url)
+
+    yield put_back
+    put_back()
+
+
+@dataclass
+class OldApp:
+    """A TApp with two pods and a claim that another controller made, and the command for it."""
+
+    cluster: Cluster
+    kube: Kube
+    namespace: str
+    uid: str = ""
+
+    def create(self) -> None:
+        """Creates all of it."""
+        meta: Json = {"namespace": self.namespace}
+        tapp = self.kube.create(
+            {
+                "apiVersion": GROUP,
+                "kind": "TApp",
+                "metadata": {**meta, "name": "web"},
+                "spec": {"replicas": len(PODS), "template": {"spec": SPEC}},
+            }
+        )
+        self.uid = tapp["metadata"]["uid"]
+        owner = {"apiVersion": GROUP, "kind": "TApp", "name": "web", "uid": self.uid}
+        meta["ownerReferences"] = [{**owner, "controller": True}]
+        for name in PODS:
+            old = {"tapp_template_hash_key": "4711", "tapp_instance_key": name[-1]}
+            metadata = {**meta, "name": name, "labels": old}
+            self.kube.create(
+                {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": SPEC}
+            )
+        size = {"requests": {"storage": "1Gi"}}
+        self.kube.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {**meta, "name": "data-web-0"},
+                "spec": {"accessModes": ["ReadWriteOnce"], "resources": size},
+            }
+        )
+
+    def pod(self, name: str) -> Json | None:
+        """A pod, if it is there."""
+        return self.kube.find("v1", "pods", self.namespace, name)
+
+    def claim(self) -> Json:
+        """The claim's metadata."""
+        found = self.kube.get("v1", "persistentvolumeclaims", self.namespace, "data-web-0")
+        metadata: Json = found["metadata"]
+        return metadata
+
+    def migrate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs the command as its users do."""
+        path = f"{build.bin_dir()}{os.pathsep}{os.environ['PATH']}"
+        if shutil.which("kubectl", path=path) is None:
+            pytest.skip("no kubectl")
+        where = [f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.namespace]
+        if self.cluster.context:
+            where.append(f"--context={self.cluster.context}")
+        return subprocess.run(
+            [sys.executable, "-m", "migration", *where, *arguments],
+            cwd=REPOSITORY,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def app(cluster: Cluster, kube: Kube, namespace: str, kubelet: FakeKubelet) -> Iterator[OldApp]:  # noqa: ARG001 - runs the pods
+    """The old application."""
+    old = OldApp(cluster, kube, namespace)
+    yield old
+    kube.delete(GROUP, "tapps", namespace, "web")
+
+
+def wait(ready: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+def test_metacontroller_takes_over_and_nothing_restarts(
+    register: Callable[[], None], app: OldApp
+) -> None:
+    app.create()
+    before = {name: app.pod(name) for name in PODS}
+    dry = app.migrate()
+    assert dry.returncode == 0, dry.stdout + dry.stderr
+    assert "3 changes to make" in dry.stdout
+    done = app.migrate("--apply")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert app.claim()["labels"]["controller-uid"] == app.uid
+    register()
+
+    def adopted() -> bool:
+        found = [app.pod(name) or {"metadata": {}} for name in PODS]
+        labels = [each["metadata"].get("labels") or {} for each in found]
+        return all(each.get("tapp_template_hash_key", "").startswith("v1-") for each in labels)
+
+    wait(adopted, "the pods carry the new revision label")
+    for name, old in before.items():
+        new = app.pod(name)
+        assert old is not None
+        assert new is not None
+        for field in ("uid", "generation"):
+            assert new["metadata"][field] == old["metadata"][field]
+        assert new["metadata"]["ownerReferences"] == old["metadata"]["ownerReferences"]
+    again = app.migrate("--apply")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "0 to change, 3 done" in again.stdout
+
+
+def test_a_kept_claim_outlives_its_tapp(register: Callable[[], None], app: OldApp) -> None:
+    app.create()
+    done = app.migrate("--apply", "--keep-claims")
+    assert done.returncode == 0, done.stdout + done.stderr
+    register()
+    wait(lambda: bool(app.kube.get(GROUP, "tapps", app.namespace, "web").get("status")), "a status")
+    app.kube.delete(GROUP, "tapps", app.namespace, "web")
+    wait(lambda: not any(map(app.pod, PODS)), "the pods are gone")
+
+    def left_to_the_namespace() -> bool:
+        return [owner["kind"] for owner in app.claim().get("ownerReferences", [])] == ["Namespace"]
+
+    wait(left_to_the_namespace, "the claim has only its namespace as an owner")
+    assert "deletionTimestamp" not in app.claim()
+
+
+def test_it_refuses_where_metacontroller_is_in_charge_already(
+    register: Callable[[], None], app: OldApp
+) -> None:
+    app.create()
+    (manifest,) = documents(COMPOSITE)
+    meta = manifest["metadata"]
+    group, plural = manifest["apiVersion"], "compositecontrollers"
+    # Only there, nobody runs it: what is tested is that the command looks.
+    inert = {**manifest, "spec": {**manifest["spec"], "hooks": {}}}
+    app.kube.create({**inert, "metadata": {"name": meta["name"]}})
+    refused = app.migrate("--apply")
+    app.kube.delete(group, plural, None, meta["name"])
+    assert refused.returncode == 2, refused.stdout
+    assert "nothing was written" in refused.stderr
+    assert "controller-uid" not in (app.claim().get("labels") or {})
+    register()
