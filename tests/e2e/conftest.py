@@ -9,12 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from .binaries import build
 from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
 from .definitions import definition_files
 from .hook import HookService
@@ -22,6 +25,8 @@ from .kube import Kube, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
 from .metacontroller import Controller, choose_controller
+from .pods import Pods
+from .process import ProcessError
 from .proxy import HookProxy
 from .volumes import Provisioner
 
@@ -122,6 +127,25 @@ def kube(cluster: Cluster) -> Iterator[Kube]:
 
 
 @pytest.fixture(scope="session")
+def kubectl(cluster: Cluster) -> Callable[..., str]:
+    """Runs a current kubectl against the cluster and returns what it prints; raises if it fails."""
+    places = [os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir()), os.environ["PATH"]]
+    binary = shutil.which("kubectl", path=os.pathsep.join(each for each in places if each))
+    if binary is None:
+        pytest.skip("no kubectl: `make e2e-binaries` builds one")
+    context = ["--context", cluster.context] if cluster.context else []
+
+    def run(*arguments: str, stdin: str = "") -> str:
+        command = [binary, "--kubeconfig", str(cluster.kubeconfig), *context, *arguments]
+        done = subprocess.run(command, input=stdin, text=True, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise ProcessError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def running_kubelet(cluster: Cluster) -> Iterator[FakeKubelet]:
     """The fake nodes of the session, with volumes for claims; use `kubelet` in tests."""
     local = cluster.backend == "local"
@@ -149,7 +173,7 @@ def controller(
 
 @pytest.fixture(scope="session")
 def hook(workspace: Path, cluster: Cluster) -> Iterator[HookService]:
-    """The service under gunicorn, as a process of this host; one replica unless a test scales it."""
+    """The service under gunicorn on this host; one replica unless a test scales it."""
     service = HookService(workspace)
     if not cluster.hook_in_cluster:
         service.start()
@@ -202,3 +226,9 @@ def namespace(kube: Kube) -> Iterator[str]:
     wait_namespace_ready(kube, name)
     yield name
     kube.delete("v1", "namespaces", None, name)
+
+
+@pytest.fixture
+def pods(kube: Kube, namespace: str, kubelet: FakeKubelet) -> Pods:  # noqa: ARG001
+    """Plain pods in the test's namespace, run by the fake kubelet."""
+    return Pods(kube, namespace)

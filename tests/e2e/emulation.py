@@ -16,9 +16,11 @@ from collections.abc import Callable
 from simulator.cache import Cache, Entry
 from simulator.clock import Clock
 from simulator.composite import read
+from simulator.environment import Environment
+from simulator.hook_calls import HookCall
 from simulator.hook_client import HttpHook
 from simulator.kinds import NAMESPACE, Kind
-from simulator.metacontroller import HookCall, Metacontroller
+from simulator.metacontroller import Metacontroller
 from simulator.objects import key_of
 from simulator.store import Event
 
@@ -67,11 +69,9 @@ class Emulation:
     def start(self) -> None:
         """Fills the caches, children before parents, and begins to sync."""
         composite, kinds = read(self._manifest), ApiKinds(self._kube)
-        controller = Metacontroller(
-            composite, ApiStore(self._kube), kinds, self._cache, self._clock, HttpHook(),
-            self.calls.append,
-        )  # fmt: skip
-        controller.settings.sync_delay = SYNC_DELAY
+        environment = Environment(ApiStore(self._kube), self._cache, kinds, self._clock)
+        self.metacontroller = Metacontroller(composite, environment, HttpHook(), self.calls.append)
+        self.metacontroller.queue.delay = SYNC_DELAY
         self._watch(NAMESPACE)
         for child in composite.children:
             self._watch(kinds.by_plural(child.api_version, child.plural))
@@ -79,11 +79,13 @@ class Emulation:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops after the sync that is under way."""
+        """Stops after the sync that is under way; raises if a bug showed in the meantime."""
         self._ending.set()
         self._thread.join(60)
         for informer in self._informers.values():
             informer.stop()
+        if self.failures:
+            raise RuntimeError(f"the emulation failed: {self.failures[:5]}")
 
     def _watch(self, kind: Kind) -> None:
         if kind in self._informers:

@@ -25,6 +25,7 @@ class HookService:
         (self.port,) = free_ports(1)
         self.url = f"http://127.0.0.1:{self.port}"
         self._directory = directory
+        self._workers = workers
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TAPP_", "GUNICORN"))}
         self._environment = inherited | {
             "HOST": "127.0.0.1",
@@ -68,7 +69,7 @@ class HookService:
         return "".join(each.read_text(errors="replace") for each in logs)
 
     def _process(self, number: int) -> Process:
-        command = [
+        command: list[str | Path] = [
             sys.executable, "-m", "gunicorn", "--config", REPOSITORY / "gunicorn.conf.py",
             "--reuse-port", "hooks.app:create_app()",
         ]  # fmt: skip
@@ -85,7 +86,7 @@ class HookService:
             # Another replica may answer on the port, so look for this one's own word first.
             with process.log.open("rb") as log:
                 log.seek(seen)
-                return b"Booting worker" in log.read()
+                return log.read().count(b"Booting worker") >= self._workers
 
-        process.wait_until(booted, "worker")
+        process.wait_until(booted, "workers")
         process.wait_http(f"{self.url}/healthz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 
 
@@ -58,7 +59,7 @@ class Levers:
     def image_id(self, image: str) -> str:
         """The imageID of a container that runs this image."""
         digest = self.digests.get(image) or hashlib.sha256(normal(image).encode()).hexdigest()
-        repository = normal(image).partition("@")[0].rpartition(":")[0]
+        repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", normal(image))
         return f"{repository}@sha256:{digest.removeprefix('sha256:')}"
 
 

@@ -9,13 +9,14 @@ from urllib3.exceptions import HTTPError
 from simulator.kinds import BUILT_IN, Kind, Kinds
 from simulator.objects import Object, key_of
 from simulator.store import (
+    DEFAULT,
     AlreadyExistsError,
     ApiError,
     ConflictError,
+    DeleteOptions,
     ForbiddenError,
     InvalidError,
     NotFoundError,
-    Propagation,
 )
 
 from .kube import Json, Kube, KubeError
@@ -76,25 +77,18 @@ class ApiStore:
         return self._ask(lambda: self._kube.request("PUT", path, obj))
 
     def delete(
-        self,
-        kind: Kind,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        propagation: Propagation | None = None,
-        grace_seconds: int | None = None,
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
     ) -> None:
         """Delete the object, if it still has that uid."""
-        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
-        if propagation is not None:
-            options["propagationPolicy"] = propagation
-        if grace_seconds is not None:
-            options["gracePeriodSeconds"] = grace_seconds
+        body: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if options.uid is not None:
+            body["preconditions"] = {"uid": options.uid}
+        if options.propagation is not None:
+            body["propagationPolicy"] = options.propagation
+        if options.grace_seconds is not None:
+            body["gracePeriodSeconds"] = options.grace_seconds
         path = self._path(kind, namespace, name)
-        self._ask(lambda: self._kube.request("DELETE", path, options))
+        self._ask(lambda: self._kube.request("DELETE", path, body))
 
     def _path(self, kind: Kind, namespace: str, name: str | None = None) -> str:
         home = namespace if kind.namespaced else None

@@ -1,0 +1,250 @@
+"""The fake kubelet does to pods what a real one does, as far as the tests look."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from .cluster import Cluster
+from .informer import Informer
+from .kube import Kube
+from .kubelet import FakeKubelet
+from .kubelet_levers import Levers
+from .pods import Pods, container, is_ready, phase, waiting
+
+pytestmark = pytest.mark.e2e
+
+
+class TestKubelet:
+    def test_runs_a_pod(self, pods: Pods) -> None:
+        """A plain pod becomes Ready, observed at its generation, and then is left alone."""
+        pods.create("plain")
+        found = pods.wait("plain", is_ready)
+        assert phase(found) == "Running"
+        assert found["status"]["observedGeneration"] == found["metadata"]["generation"]
+        assert container(found)["image"] == "docker.io/library/app:1"
+        time.sleep(0.5)
+        again = pods.get("plain")["metadata"]["resourceVersion"]
+        assert again == found["metadata"]["resourceVersion"]
+
+    def test_replaces_a_container_in_place(self, pods: Pods) -> None:
+        """A new image: same pod, new containerID, one more restart, the old run in lastState."""
+        two = [{"name": "main", "image": "app:1"}, {"name": "side", "image": "side:1"}]
+        pods.create("place", containers=two)
+        old = pods.wait("place", is_ready)
+        pods.set_image("place", "app:2")
+        new = pods.wait("place", lambda p: container(p)["restartCount"] == 1 and is_ready(p))
+        assert new["metadata"]["uid"] == old["metadata"]["uid"]
+        assert container(new)["containerID"] != container(old)["containerID"]
+        assert (
+            container(new)["lastState"]["terminated"]["containerID"]
+            == container(old)["containerID"]
+        )
+        assert container(new, 1) == container(old, 1)
+        assert new["status"]["observedGeneration"] == 2
+
+    def test_fails_to_pull_and_recovers(self, pods: Pods, levers: Levers) -> None:
+        """A bad image ends in ImagePullBackOff; the next good one runs at once."""
+        pods.create("pull")
+        pods.wait("pull", is_ready)
+        levers.bad_images.add("app:bad")
+        pods.set_image("pull", "app:bad")
+        stuck = pods.wait("pull", lambda p: waiting(p) == "ImagePullBackOff")
+        assert not is_ready(stuck)
+        assert phase(stuck) == "Running"
+        pods.set_image("pull", "app:3")
+        pods.wait("pull", lambda p: is_ready(p) and container(p)["image"].endswith("app:3"))
+
+    def test_a_bad_registry_recovers(self, pods: Pods, levers: Levers) -> None:
+        """A first pull that fails keeps the pod Pending until the image can be had."""
+        levers.bad_images.add("app:1")
+        pods.create("first")
+        stuck = pods.wait("first", lambda p: waiting(p) == "ImagePullBackOff")
+        assert phase(stuck) == "Pending"
+        levers.bad_images.clear()
+        assert container(pods.wait("first", is_ready))["restartCount"] == 0
+
+    def test_slow_pull_can_be_silent(self, pods: Pods, levers: Levers) -> None:
+        """As on a real node, the API may show the old container while the new one is pulled."""
+        pods.create("silent")
+        old = pods.wait("silent", is_ready)
+        levers.silent_pulls, levers.pulls = True, {"app:2": 1.0}
+        pods.set_image("silent", "app:2")
+        time.sleep(0.6)
+        during = pods.get("silent")
+        assert is_ready(during)
+        assert container(during)["containerID"] == container(old)["containerID"]
+        pods.wait("silent", lambda p: container(p)["restartCount"] == 1 and is_ready(p))
+
+    def test_honours_readiness_gates(self, pods: Pods, kube: Kube) -> None:
+        """Running containers do not make a pod Ready while a gate is closed."""
+        pods.create("gated", readinessGates=[{"conditionType": "e2e.fake/gate"}])
+        found = pods.wait("gated", lambda p: bool(container(p).get("ready")))
+        assert not is_ready(found)
+        gate = {"type": "e2e.fake/gate", "status": "True"}
+        path = kube.path("v1", "pods", pods.namespace, "gated", "status")
+        kube.patch(path, [{"op": "add", "path": "/status/conditions/-", "value": gate}])
+        pods.wait("gated", is_ready)
+
+    def test_init_containers_and_sidecars(self, pods: Pods) -> None:
+        """Init containers run once and in order; a native sidecar restarts on a new image."""
+        inits = [
+            {"name": "prepare", "image": "init:1"},
+            {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"},
+        ]
+        pods.create("inits", initContainers=inits)
+        old = pods.wait("inits", is_ready)
+        assert container(old, 0, "initContainerStatuses")["state"]["terminated"]["exitCode"] == 0
+        pods.set_image("inits", "init:2", 0, "initContainers")
+        pods.set_image("inits", "proxy:2", 1, "initContainers")
+        key = "initContainerStatuses"
+        new = pods.wait("inits", lambda p: container(p, 1, key)["restartCount"] == 1)
+        assert container(new, 0, key) == container(old, 0, key)
+        assert container(new) == container(old)
+
+    @pytest.mark.parametrize(
+        ("policy", "code", "end"),
+        [("Never", 0, "Succeeded"), ("Never", 3, "Failed"), ("OnFailure", 0, "Succeeded")],
+    )
+    def test_completes(
+        self, pods: Pods, kubelet: FakeKubelet, policy: str, code: int, end: str
+    ) -> None:
+        """A container that exits ends the pod, unless its restart policy says otherwise."""
+        pods.create("job", restartPolicy=policy)
+        pods.wait("job", is_ready)
+        kubelet.finish(pods.namespace, "job", code)
+        found = pods.wait("job", lambda p: phase(p) == end)
+        assert container(found)["state"]["terminated"]["exitCode"] == code
+
+    def test_restarts_on_failure(self, pods: Pods, kubelet: FakeKubelet) -> None:
+        """OnFailure: a failed container runs again in the same pod."""
+        pods.create("again", restartPolicy="OnFailure")
+        pods.wait("again", is_ready)
+        kubelet.finish(pods.namespace, "again", 1)
+        pods.wait("again", lambda p: container(p)["restartCount"] == 1 and is_ready(p))
+
+    def test_sidecars_end_with_the_pod(self, pods: Pods, kubelet: FakeKubelet) -> None:
+        """A pod whose main containers are done stops its native sidecars and completes."""
+        side = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
+        pods.create("done", restartPolicy="Never", initContainers=[side])
+        pods.wait("done", is_ready)
+        kubelet.finish(pods.namespace, "done")
+        pods.wait("done", lambda p: phase(p) == "Succeeded")
+
+    def test_crash_loop_and_rescue(self, pods: Pods, levers: Levers) -> None:
+        """A crashing image backs off; a new image starts without waiting."""
+        levers.crashing["app:bad"] = 1
+        pods.create("crash")
+        pods.wait("crash", is_ready)
+        pods.set_image("crash", "app:bad")
+        pods.wait("crash", lambda p: waiting(p) == "CrashLoopBackOff")
+        pods.set_image("crash", "app:4")
+        pods.wait("crash", lambda p: is_ready(p) and container(p)["image"].endswith("app:4"))
+
+    def test_evicts(self, pods: Pods, kubelet: FakeKubelet) -> None:
+        """An evicted pod has failed, with the reason that says so."""
+        pods.create("evicted")
+        pods.wait("evicted", is_ready)
+        kubelet.evict(pods.namespace, "evicted")
+        found = pods.wait("evicted", lambda p: phase(p) == "Failed")
+        assert found["status"]["reason"] == "Evicted"
+
+    def test_refuses(self, pods: Pods, levers: Levers) -> None:
+        """A pod that the kubelet refuses has failed without any container."""
+        levers.refuse[f"{pods.namespace}/refused"] = ("OutOfpods", "Too many pods")
+        pods.create("refused")
+        found = pods.wait("refused", lambda p: phase(p) == "Failed")
+        assert found["status"]["reason"] == "OutOfpods"
+        assert found["spec"]["nodeName"]
+        assert "containerStatuses" not in found["status"]
+
+    def test_deletes_with_grace(self, pods: Pods, levers: Levers) -> None:
+        """A deleted pod stays Terminating while its containers stop."""
+        levers.stop_seconds = 0.8
+        pods.create("grace", terminationGracePeriodSeconds=5)
+        pods.wait("grace", is_ready)
+        begun = time.monotonic()
+        pods.delete("grace")
+        assert pods.get("grace")["metadata"]["deletionTimestamp"]
+        pods.wait_gone("grace")
+        assert 0.7 < time.monotonic() - begun < 5
+
+    def test_deletion_can_hang(self, pods: Pods, kubelet: FakeKubelet) -> None:
+        """A hanging deletion ends when the lever is released."""
+        key = f"{pods.namespace}/hangs"
+        kubelet.levers.hang_deletion.add(key)
+        pods.create("hangs")
+        pods.wait("hangs", is_ready)
+        pods.delete("hangs")
+        time.sleep(1.5)
+        assert pods.get("hangs")["metadata"]["deletionTimestamp"]
+        kubelet.levers.hang_deletion.discard(key)
+        kubelet.poke()
+        pods.wait_gone("hangs")
+
+    def test_loses_and_recovers_a_node(
+        self, pods: Pods, kubelet: FakeKubelet, kube: Kube, note: list[str]
+    ) -> None:
+        """A silent node becomes Unknown, its pods Terminating and stuck; its return frees them."""
+        pods.create("stranded", nodeSelector={"kubernetes.io/hostname": "fake-1"})
+        pods.wait("stranded", is_ready)
+        kubelet.lose("fake-1")
+        begun = time.monotonic()
+        pods.wait("stranded", lambda p: "deletionTimestamp" in p["metadata"], 60)
+        note.append(f"lost node: pods Terminating after {time.monotonic() - begun:.1f} s")
+        pods.wait("stranded", lambda p: not is_ready(p))  # the node controller's own pace
+        time.sleep(2)
+        pods.get("stranded")
+        begun = time.monotonic()
+        kubelet.recover("fake-1")
+        pods.wait_gone("stranded")
+        note.append(f"lost node: pods gone {time.monotonic() - begun:.1f} s after its return")
+        deadline = time.monotonic() + 20
+        while kube.get("v1", "nodes", None, "fake-1")["spec"].get("taints"):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def test_claims_are_bound(self, pods: Pods, kube: Kube, cluster: Cluster) -> None:
+        """A pod with a claim starts: the claim gets a volume, and keeps it from its deletion."""
+        if cluster.backend != "local":
+            pytest.skip("claims get their volumes from this cluster's own provisioner")
+        kube.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "store", "namespace": pods.namespace},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                },
+            }
+        )
+        volume = {"name": "store", "persistentVolumeClaim": {"claimName": "store"}}
+        pods.create("stored", volumes=[volume])
+        pods.wait("stored", is_ready)
+        assert kube.get("v1", "persistentvolumeclaims", pods.namespace, "store")["spec"][
+            "volumeName"
+        ]
+
+    @pytest.mark.slow
+    def test_500_pods(self, pods: Pods, kube: Kube, note: list[str]) -> None:
+        """500 pods become Ready, and go again, about as fast as they are created."""
+        begun = time.monotonic()
+        for number in range(500):
+            pods.create(f"many-{number}")
+        created = time.monotonic() - begun
+        path = kube.path("v1", "pods", pods.namespace)
+        heard = Informer(kube, path).start()
+        try:
+            assert heard.wait_for(lambda now: sum(map(is_ready, now.values())) == 500, 90)
+            ready = time.monotonic() - begun
+            kube.request("DELETE", path)
+            assert heard.wait_for(lambda now: not now, 90)
+        finally:
+            heard.stop()
+        gone = time.monotonic() - begun - ready
+        note.append(
+            f"500 plain pods: created in {created:.1f} s, all Ready after {ready:.1f} s, "
+            f"deleted in {gone:.1f} s"
+        )
