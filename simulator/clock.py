@@ -68,6 +68,10 @@ class Clock:
         """Tell whether anything but background timers is still due."""
         return self._foreground > 0
 
+    def unix(self) -> float:
+        """Return the simulated time as seconds since 1970, for a hook that looks at the clock."""
+        return EPOCH.timestamp() + self.now
+
     def timestamp(self, seconds: float | None = None) -> str:
         """Format a moment (default: now) as the API does, in whole seconds."""
         moment = EPOCH + timedelta(seconds=self.now if seconds is None else seconds)

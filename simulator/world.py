@@ -60,6 +60,7 @@ class World:
         composite_controller: Object,
         hook: HookClient,
         *,
+        clock: Clock | None = None,
         seed: int = 0,
         nodes: int = 3,
         policies: Iterable[Policy] = (),
@@ -67,7 +68,7 @@ class World:
         kinds: Iterable[Kind] = (),
         keep_calls: int = 500,
     ) -> None:
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
         for crd in crds:
             self.kinds.add_definition(crd)
@@ -85,13 +86,14 @@ class World:
         self.recorder = RecordingStore(self.store, self.clock)
         self.hook = FaultyHook(hook)
         self.hook_calls: deque[HookCall] = deque(maxlen=keep_calls)
+        self._call_listeners: list[Callable[[HookCall], None]] = []
         self._last_change = 0.0
         controller = with_meta(composite_controller, uid="00000000-0000-4000-8000-c0", generation=1)
         self.metacontroller = Metacontroller(
             read(controller),
             Environment(self.recorder, self.cache, self.kinds, self.clock),
             self.hook,
-            self.hook_calls.append,
+            self._record_call,
         )
         self.namespace("default")
         for number in range(nodes):
@@ -159,6 +161,15 @@ class World:
     def watch(self, listener: Callable[[Event], None]) -> None:
         """Call the listener at every change of any object from now on."""
         self.cluster.subscribe(listener)
+
+    def on_call(self, listener: Callable[[HookCall], None]) -> None:
+        """Call the listener at every call of a hook from now on, before it is sent."""
+        self._call_listeners.append(listener)
+
+    def _record_call(self, call: HookCall) -> None:
+        self.hook_calls.append(call)
+        for listener in self._call_listeners:
+            listener(call)
 
     # How time passes.
 
