@@ -239,6 +239,7 @@ def _salvaged(raw: Raw, path: str) -> PodObject:
             deletion_timestamp=None if deleted is None or bytes(deleted) == b"null" else "?",
             labels=metadata.get("labels", Raw(b"null")),
             annotations=metadata.get("annotations", Raw(b"null")),
+            finalizers=metadata.get("finalizers", Raw(b"null")),
         ),
         skeleton.spec,
         status,

@@ -124,7 +124,10 @@ class Looks:
         """
         meta = pod.metadata
         text = b"\n".join(
-            ((meta.namespace or "").encode(), meta.labels, meta.annotations, pod.spec)
+            (
+                (meta.namespace or "").encode(),
+                *(meta.labels, meta.annotations, pod.spec, meta.finalizers),
+            )
         )
         values = self._values(meta.name.encode(), text, len(meta.labels))
         for group in self._groups:

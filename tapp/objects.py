@@ -41,6 +41,7 @@ class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     generation: int | None = None
     labels: Raw = NOTHING
     annotations: Raw = NOTHING
+    finalizers: Raw = NOTHING
 
 
 class PodObject(msgspec.Struct, frozen=True, gc=False):

@@ -25,6 +25,7 @@ from tapp.vocabulary import (
 T = TypeVar("T")
 
 COMPLETED = ("Succeeded", "Failed")
+INIT = "initContainers"
 
 
 class Values(NamedTuple):
@@ -68,7 +69,10 @@ class Appearance:
         self.namespace = meta.namespace
         self.labels = _decoded_map(meta.labels)
         self.annotations = _decoded_map(meta.annotations)
+        self.finalizers = msgspec.json.decode(meta.finalizers)
         self.spec = _decoded_map(pod.spec)
+        self.odd = _oddity(pod)
+        """What of it is of a wrong type, "" if nothing."""
         self.shared_by: Values | None = None
         """The first pod's own values, if other pods may share this appearance."""
 
@@ -96,23 +100,17 @@ class Appearance:
     @cached_property
     def images(self) -> dict[str, str]:
         """Container name -> image in the spec, of containers and init containers."""
-        return {
-            item["name"]: item.get("image", "")
-            for section in ("containers", "initContainers")
-            for item in self.spec.get(section) or []
-            if isinstance(item, dict) and "name" in item
-        }
+        return {item["name"]: item.get("image", "") for item in self._containers}
 
     @cached_property
     def restart_policies(self) -> dict[str, str]:
         """Container name -> the policy that decides whether the kubelet starts it again."""
         policy = self.restart_policy
-        return {
-            item["name"]: item.get("restartPolicy") or policy
-            for section in ("containers", "initContainers")
-            for item in self.spec.get(section) or []
-            if isinstance(item, dict) and "name" in item
-        }
+        return {item["name"]: item.get("restartPolicy") or policy for item in self._containers}
+
+    @property
+    def _containers(self) -> list[dict[str, Any]]:
+        return [] if self.odd else [*self.spec["containers"], *(self.spec.get(INIT) or [])]
 
     @property
     def restart_policy(self) -> str:
@@ -134,6 +132,8 @@ class Appearance:
             metadata["namespace"] = self.namespace
         metadata["labels"] = self.labels
         metadata["annotations"] = self.annotations
+        if self.finalizers:
+            metadata["finalizers"] = self.finalizers
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec}
 
     @property
@@ -141,8 +141,51 @@ class Appearance:
         """The answer that changes nothing, if Metacontroller has applied this pod before."""
         if self.applied is None:
             return None
-        result: dict[str, Any] = project(self.document, self.applied)
-        return result
+        document = self.document
+        result: dict[str, Any] = project(document, self.applied)
+        metadata = result.get("metadata") if isinstance(self.applied.get("metadata"), dict) else {}
+        # Identity is a must, whatever somebody made of the annotation: a child without it would
+        # fail the whole answer.
+        identity = {
+            key: document["metadata"][key]
+            for key in ("name", "namespace")
+            if key in document["metadata"]
+        }
+        return {
+            **result,
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**(metadata or {}), **identity},
+        }
+
+
+class _NamedContainer(msgspec.Struct):
+    name: str
+    image: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_NamedContainer]
+    init_containers: list[_NamedContainer] | None = None
+
+
+_decode_strings = msgspec.json.Decoder(dict[str, str] | None).decode
+_decode_spec = msgspec.json.Decoder(_Spec).decode
+
+
+def _oddity(pod: PodObject) -> str:
+    """What is of a wrong type in the parts of a pod that decisions read."""
+    parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
+        ("metadata.labels", _decode_strings, pod.metadata.labels),
+        ("metadata.annotations", _decode_strings, pod.metadata.annotations),
+        ("spec", _decode_spec, pod.spec),
+    )
+    for path, decode, raw in parts:
+        try:
+            decode(raw)
+        except msgspec.ValidationError as error:
+            return f"{path}: {error}"
+    return ""
 
 
 def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
@@ -179,7 +222,7 @@ class Pod:
         self._object = pod
         self._containers: list[ContainerStatus] | None = None
         self._record: InPlaceRecord | None = None
-        self.odd = ""
+        self.odd = look.odd
         """What could not be read; such a pod is left alone."""
         self.name = pod.metadata.name
         self.look = look
