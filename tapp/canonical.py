@@ -26,7 +26,10 @@ _ABSENT_WHEN_EMPTY = {
 """Maps that Kubernetes reads as absent when empty; `emptyDir: {}` and others are not."""
 
 _FALSE = {"readOnly", "stdin", "stdinOnce", "tty", "hostNetwork", "hostPID", "hostIPC"}
-_ZERO = {"hostPort"}
+_ZERO = {
+    *("hostPort", "initialDelaySeconds", "timeoutSeconds", "periodSeconds"),
+    *("successThreshold", "failureThreshold", "partition"),
+}
 _BLANK = {
     *("subPath", "subPathExpr", "workingDir", "hostIP", "value", "medium", "effect", "operator"),
     *("serviceAccountName", "serviceAccount", "nodeName", "hostname", "subdomain"),
