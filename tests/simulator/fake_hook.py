@@ -1,0 +1,132 @@
+"""A hook for the simulator's own tests: `spec.replicas` pods from `spec.template`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from simulator.hook_client import WsgiHook
+from simulator.objects import Object, finalizers_of, is_terminating
+from simulator.world import World
+
+Handler = Callable[[Object], Object]
+
+
+def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -> Object:
+    """A CompositeController for Groups, with pods (by that method) and claims (OnDelete)."""
+    names = ["sync", "customize", *(["finalize"] if finalize else [])]
+    return {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "CompositeController",
+        "metadata": {"name": "groups"},
+        "spec": {
+            "generateSelector": True,
+            "parentResource": {
+                "apiVersion": "test.example/v1",
+                "resource": "groups",
+                "ignoreStatusChanges": True,
+            },
+            "childResources": [
+                {"apiVersion": "v1", "resource": "pods", "updateStrategy": {"method": method}},
+                {"apiVersion": "v1", "resource": "persistentvolumeclaims"},
+            ],
+            "hooks": {
+                name: {"version": "v2", "webhook": {"url": f"http://hook/{name}"}} for name in names
+            },
+            **spec,
+        },
+    }
+
+
+def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any) -> Object:
+    """A parent."""
+    return {
+        "apiVersion": "test.example/v1",
+        "kind": "Group",
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "image": image, **spec},
+    }
+
+
+def pod(name: str, image: str = "web:1", **spec: Any) -> Object:
+    """A pod as a user would write it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": image}], **spec},
+    }
+
+
+def claim(name: str) -> Object:
+    """A claim as a user would write it."""
+    resources = {"requests": {"storage": "1Gi"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": resources},
+    }
+
+
+class FakeHook:
+    """A WSGI application; each of its handlers may be replaced."""
+
+    def __init__(self) -> None:
+        self.sync: Handler = desired
+        self.finalize: Handler = torn_down
+        self.rules: list[Object] = []
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        request = json.loads(environ["wsgi.input"].read())
+        start("200 OK", [("Content-Type", "application/json")])
+        match environ["PATH_INFO"]:
+            case "/sync":
+                answer = self.sync(request)
+            case "/finalize":
+                answer = self.finalize(request)
+            case _:
+                answer = {"relatedResources": self.rules}
+        return [json.dumps(answer).encode()]
+
+
+def desired(request: Object) -> Object:
+    """All the pods the parent asks for, and a count."""
+    parent = request["parent"]
+    spec, name = parent["spec"], parent["metadata"]["name"]
+    children = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"{name}-{number}"},
+            "spec": {"containers": [{"name": "main", "image": spec["image"]}]},
+        }
+        for number in range(spec["replicas"])
+    ]
+    return {"status": {"pods": len(request["children"]["Pod.v1"])}, "children": children}
+
+
+def torn_down(request: Object) -> Object:
+    """No children; finished when none is left, or when the garbage collector is at work."""
+    collected = {"orphan", "foregroundDeletion"} & set(finalizers_of(request["parent"]))
+    left = any(request["children"].values())
+    return {"status": {}, "children": [], "finalized": bool(collected) or not left}
+
+
+def make_world(
+    hook: FakeHook | None = None, manifest: Object | None = None, **options: Any
+) -> World:
+    """A world with that hook."""
+    return World(manifest or controller(), WsgiHook(hook or FakeHook()), **options)
+
+
+def writes(world: World) -> list[str]:
+    """What Metacontroller wrote to children, as `verb name`."""
+    return [f"{write.verb} {write.name}" for write in world.writes if write.kind != "Group"]
+
+
+def is_ready(pod: Object) -> bool:
+    """Tell whether the pod is Ready and stays."""
+    known = {c["type"]: c["status"] for c in pod["status"].get("conditions", [])}
+    return known.get("Ready") == "True" and not is_terminating(pod)

@@ -1,0 +1,120 @@
+"""What the API server makes of pods: defaults, canonical forms, injected parts, policies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.admission import inject_sidecar, rewrite_images, strip_last_applied
+from simulator.apply import LAST_APPLIED
+from simulator.objects import Object, annotations_of
+from simulator.quantity import QuantityError, canonical
+from tests.simulator.fake_hook import group, make_world, pod
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("0.5", "500m"),
+        ("1000m", "1"),
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("0.5Mi", "512Ki"),
+        ("1000", "1k"),
+        ("1e3", "1e3"),
+        ("1023Ki", "1023Ki"),
+        ("0.1Ki", "102400m"),
+        ("0", "0"),
+        (1, "1"),
+        (0.25, "250m"),
+    ],
+)
+def test_quantities_are_canonical(given: Any, stored: str) -> None:
+    """Each amount has one form."""
+    assert canonical(given) == stored
+    assert canonical(stored) == stored
+
+
+@pytest.mark.parametrize("text", ["", "1Qi", "abc", "1 Gi"])
+def test_bad_quantities_are_refused(text: str) -> None:
+    """What is not a quantity is an error."""
+    with pytest.raises(QuantityError):
+        canonical(text)
+
+
+def _create(manifest: Object, **options: Any) -> Object:
+    world = make_world(**options)
+    return world.apply(manifest)
+
+
+def test_pod_defaults() -> None:
+    """A minimal pod is stored with what the API server and its plugins add."""
+    stored = _create(pod("p"))
+    spec, container = stored["spec"], stored["spec"]["containers"][0]
+    assert spec["restartPolicy"] == "Always"
+    assert spec["terminationGracePeriodSeconds"] == 30
+    assert spec["serviceAccountName"] == "default"
+    assert [t["tolerationSeconds"] for t in spec["tolerations"]] == [300, 300]
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["resources"] == {}
+    volume = spec["volumes"][-1]["name"]
+    assert volume.startswith("kube-api-access-")
+    assert len(volume) == len("kube-api-access-") + 5
+    assert container["volumeMounts"][0]["name"] == volume
+    assert stored["status"]["phase"] == "Pending"
+    assert stored["status"]["qosClass"] == "BestEffort"
+
+
+def test_empty_values_vanish() -> None:
+    """Zero values of optional fields are not stored, required ones and pointers are."""
+    spec = {
+        "hostNetwork": False,
+        "nodeSelector": {},
+        "securityContext": {},
+        "automountServiceAccountToken": False,
+        "hostname": "",
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    manifest = pod("p", **spec)
+    manifest["spec"]["containers"][0] |= {
+        "command": [],
+        "env": [{"name": "EMPTY", "value": ""}, {"name": "SET", "value": "1"}],
+        "resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}},
+    }
+    stored = _create(manifest)["spec"]
+    assert not {"hostNetwork", "nodeSelector", "hostname"} & stored.keys()
+    assert stored["securityContext"] == {}
+    assert stored["automountServiceAccountToken"] is False
+    assert stored["volumes"] == [{"name": "tmp", "emptyDir": {}}]
+    container = stored["containers"][0]
+    assert "command" not in container
+    assert container["env"] == [{"name": "EMPTY"}, {"name": "SET", "value": "1"}]
+    assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+def test_own_tolerations_are_kept_in_front() -> None:
+    """The two default tolerations are appended."""
+    stored = _create(pod("p", tolerations=[{"key": "gpu", "operator": "Exists"}]))
+    keys = [toleration["key"] for toleration in stored["spec"]["tolerations"]]
+    assert keys == [
+        "gpu",
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+    ]
+
+
+def test_policies_change_what_is_stored() -> None:
+    """Sidecars come first, images are rewritten, the annotation is stripped on create only."""
+    policies = [
+        inject_sidecar({"name": "proxy", "image": "proxy:1"}),
+        rewrite_images(lambda image: image if "/" in image else f"mirror/{image}"),
+        strip_last_applied,
+    ]
+    world = make_world(policies=policies)
+    world.apply(group(1))
+    world.run(0.15)
+    (stored,) = world.list("Pod")
+    assert [c["name"] for c in stored["spec"]["containers"]] == ["proxy", "main"]
+    assert {c["image"] for c in stored["spec"]["containers"]} == {"mirror/proxy:1", "mirror/web:1"}
+    assert LAST_APPLIED not in annotations_of(stored)

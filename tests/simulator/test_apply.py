@@ -1,0 +1,222 @@
+"""Dynamic apply: which fields change, stay and go."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from simulator.apply import (
+    LAST_APPLIED,
+    ApplyError,
+    apply_update,
+    canonical_json,
+    last_applied,
+    merge,
+    with_last_applied,
+)
+from simulator.objects import changed_paths, same
+
+CASES: list[tuple[str, Any, Any, Any, Any]] = [
+    # what it shows, observed, last applied, desired, result
+    ("nothing-at-all", {}, {}, {}, {}),
+    ("foreign-field-stays", {"a": 1}, {}, {}, {"a": 1}),
+    ("own-field-no-longer-desired-goes", {"a": 1, "b": 2}, {"b": 1}, {}, {"a": 1}),
+    ("desired-replaces-and-adds", {"a": 1}, {"a": 0}, {"a": 5, "b": 6}, {"a": 5, "b": 6}),
+    (
+        "nested-maps-merge",
+        {"m": {"keep": 1, "drop": 2, "set": 3}},
+        {"m": {"drop": 0, "set": 0}},
+        {"m": {"set": 9, "new": 8}},
+        {"m": {"keep": 1, "set": 9, "new": 8}},
+    ),
+    (
+        "dropped-map-takes-server-defaults-along",
+        {"m": {"x": 1, "default": 2}},
+        {"m": {"x": 1}},
+        {},
+        {},
+    ),
+    (
+        "list-of-scalars-is-replaced",
+        {"l": [1, 2]},
+        {"l": [3]},
+        {"l": [4, {"x": 1}]},
+        {"l": [4, {"x": 1}]},
+    ),
+    (
+        "named-list-merges-by-name",
+        {"l": [{"name": "keep"}, {"name": "drop"}, {"name": "both", "x": {"o": 1}}]},
+        {"l": [{"name": "drop"}]},
+        {"l": [{"name": "new"}, {"name": "both", "x": {"d": 2}}]},
+        {"l": [{"name": "keep"}, {"name": "both", "x": {"o": 1, "d": 2}}, {"name": "new"}]},
+    ),
+    (
+        "containerPort-goes-before-name",
+        {"l": [{"containerPort": 80, "name": "a", "protocol": "TCP"}]},
+        None,
+        {"l": [{"containerPort": 80, "name": "b"}, {"containerPort": 90, "name": "c"}]},
+        {
+            "l": [
+                {"containerPort": 80, "name": "b", "protocol": "TCP"},
+                {"containerPort": 90, "name": "c"},
+            ]
+        },
+    ),
+    (
+        "mountPath-goes-before-name",
+        {"l": [{"mountPath": "/a", "name": "v", "readOnly": True}]},
+        {"l": [{"mountPath": "/a", "name": "v"}]},
+        {"l": [{"mountPath": "/a", "name": "w"}]},
+        {"l": [{"mountPath": "/a", "name": "w", "readOnly": True}]},
+    ),
+    (
+        "a-key-missing-in-one-list-makes-it-atomic",
+        {"l": [{"name": "a"}, {"other": "b"}]},
+        {"l": [{"name": "a"}]},
+        {"l": [{"name": "c"}]},
+        {"l": [{"name": "c"}]},
+    ),
+    (
+        "tolerations-have-no-key-of-their-own",
+        {"l": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]},
+        {"l": [{"key": "a"}]},
+        {"l": [{"key": "a"}]},
+        {"l": [{"key": "a"}]},
+    ),
+    (
+        "duplicate-keys-collapse-to-the-last",
+        {
+            "l": [
+                {"containerPort": 53, "protocol": "TCP"},
+                {"containerPort": 53, "protocol": "UDP"},
+            ]
+        },
+        {"l": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]},
+        {"l": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]},
+        {
+            "l": [
+                {"containerPort": 53, "protocol": "UDP"},
+                {"containerPort": 53, "protocol": "UDP"},
+            ]
+        },
+    ),
+    (
+        "duplicates-survive-where-nothing-was",
+        {},
+        {},
+        {"l": [{"name": "a"}] * 2},
+        {"l": [{"name": "a"}] * 2},
+    ),
+    ("null-over-a-scalar-is-written", {"a": 1}, {}, {"a": None}, {"a": None}),
+    ("null-for-an-absent-field-is-written", {}, {}, {"a": None}, {"a": None}),
+    (
+        "null-over-a-map-drops-what-was-applied",
+        {"m": {"o": 1, "l": 2}},
+        {"m": {"l": 2}},
+        {"m": None},
+        {"m": {"o": 1}},
+    ),
+    (
+        "null-over-a-keyed-list-drops-what-was-applied",
+        {"l": [{"name": "o"}, {"name": "l"}]},
+        {"l": [{"name": "l"}]},
+        {"l": None},
+        {"l": [{"name": "o"}]},
+    ),
+    ("null-over-an-atomic-list-is-null", {"l": [1]}, {"l": [1]}, {"l": None}, {"l": None}),
+    (
+        "scalar-desired-over-a-map-counts-as-empty",
+        {"m": {"o": 1, "l": 2}},
+        {"m": {"l": 2}},
+        {"m": "x"},
+        {"m": {"o": 1}},
+    ),
+    ("map-desired-over-a-scalar-wins", {"m": 1}, {"m": 1}, {"m": {"x": 1}}, {"m": {"x": 1}}),
+    (
+        "wrong-type-in-last-applied-counts-as-empty",
+        {"m": {"o": 1}},
+        {"m": 3},
+        {"m": {"d": 1}},
+        {"m": {"o": 1, "d": 1}},
+    ),
+    (
+        "empty-list-over-a-keyed-list",
+        {"l": [{"name": "o"}, {"name": "l"}]},
+        {"l": [{"name": "l"}]},
+        {"l": []},
+        {"l": [{"name": "o"}]},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("observed", "last", "wanted", "result"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+)
+def test_merge(observed: Any, last: Any, wanted: Any, result: Any) -> None:
+    """Merging gives the result and changes none of its arguments."""
+    before = json.dumps([observed, last, wanted])
+    assert same(merge(observed, last, wanted), result)
+    assert json.dumps([observed, last, wanted]) == before
+
+
+def test_unchanged_parts_are_shared() -> None:
+    """A merge that changes nothing returns the observed object itself."""
+    observed = {"a": {"b": [1, {"name": "x"}]}, "l": [{"name": "x", "o": 1}]}
+    assert merge(observed, None, {"l": [{"name": "x", "o": 1}]}) is observed
+
+
+def _observed(applied: Any) -> Any:
+    metadata = {"name": "p", "uid": "1", "resourceVersion": "7"}
+    pod = {"kind": "Pod", "metadata": metadata, "spec": {"x": 1}, "status": {"phase": "Running"}}
+    return with_last_applied(pod, applied)
+
+
+def test_system_fields_and_status_are_kept() -> None:
+    """A hook cannot change uid, resourceVersion or status of a child."""
+    applied = {"spec": {"x": 1}}
+    wanted = {"metadata": {"uid": "2", "generation": 9}, "spec": {"x": 1}, "status": {"phase": "x"}}
+    updated = apply_update(_observed(applied), wanted)
+    assert updated["metadata"]["uid"] == "1"
+    assert "generation" not in updated["metadata"]
+    assert updated["status"] == {"phase": "Running"}
+
+
+def test_same_as_last_applied_changes_nothing() -> None:
+    """Returning what was applied, on an object that still has it, is no difference."""
+    applied = {"spec": {"x": 1}}
+    observed = _observed(applied)
+    assert same(apply_update(observed, applied), observed)
+
+
+def test_other_spelling_costs_one_annotation() -> None:
+    """A desired object that merges to nothing new still rewrites the annotation."""
+    observed = _observed({"spec": {"x": 1}})
+    paths = list(changed_paths(observed, apply_update(observed, {"spec": {}, "kind": "Pod"})))
+    assert paths == [f"metadata.annotations.{LAST_APPLIED}", "spec.x"]
+
+
+def test_an_echoed_annotation_is_ignored() -> None:
+    """The annotation in a hook's answer never becomes part of what is recorded."""
+    observed = _observed({"spec": {"x": 1}})
+    echo = {"metadata": {"annotations": {LAST_APPLIED: "{}"}}, "spec": {"x": 1}}
+    recorded = last_applied(apply_update(observed, echo))
+    assert recorded == {"metadata": {"annotations": {}}, "spec": {"x": 1}}
+
+
+def test_unreadable_annotation_is_an_error() -> None:
+    """A child with a broken annotation cannot be updated."""
+    with pytest.raises(ApplyError):
+        last_applied({"metadata": {"annotations": {LAST_APPLIED: "{"}}})
+
+
+def test_json_is_that_of_go() -> None:
+    """Keys are sorted, HTML characters escaped, other text kept."""
+    assert canonical_json({"b": "<&>", "a": "ü"}) == '{"a":"ü","b":"\\u003c\\u0026\\u003e"}'
+
+
+@pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
+def test_equality_knows_types(left: Any, right: Any) -> None:
+    """What Go would decode to different types is different."""
+    assert not same({"x": left}, {"x": right})

@@ -1,0 +1,205 @@
+"""Which pod updates the API server accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.kinds import POD
+from simulator.objects import Object
+from simulator.store import ConflictError, InvalidError, NotFoundError
+from tests.simulator.fake_hook import claim, make_world, pod
+
+Change = Callable[[Object], Any]
+
+BASE = pod(
+    "p",
+    activeDeadlineSeconds=100,
+    tolerations=[{"key": "gpu", "operator": "Exists"}],
+    initContainers=[{"name": "init", "image": "init:1"}],
+)
+
+LEGAL: dict[str, Change] = {
+    "image": lambda p: p["spec"]["containers"][0].update(image="web:2"),
+    "init-image": lambda p: p["spec"]["initContainers"][0].update(image="init:2"),
+    "labels": lambda p: p["metadata"].update(labels={"a": "b"}),
+    "annotations": lambda p: p["metadata"].update(annotations={"a": "b"}),
+    "shorter-deadline": lambda p: p["spec"].update(activeDeadlineSeconds=50),
+    "more-tolerations": lambda p: p["spec"]["tolerations"].append({"key": "x"}),
+    "toleration-seconds": lambda p: p["spec"]["tolerations"][1].update(tolerationSeconds=5),
+    "default-tolerations-left-out": lambda p: p["spec"].update(
+        tolerations=BASE["spec"]["tolerations"]
+    ),
+    "other-spelling": lambda p: p["spec"].update(hostNetwork=False, nodeSelector={}),
+    "status-is-ignored": lambda p: p.update(status={"phase": "Failed"}),
+}
+
+ILLEGAL: dict[str, tuple[Change, str]] = {
+    "env": (
+        lambda p: p["spec"]["containers"][0].update(env=[{"name": "A", "value": "1"}]),
+        "spec.containers[0].env",
+    ),
+    "add-container": (
+        lambda p: p["spec"]["containers"].append({"name": "x", "image": "x"}),
+        "spec.containers",
+    ),
+    "rename-container": (
+        lambda p: p["spec"]["containers"][0].update(name="x"),
+        "spec.containers[0].name",
+    ),
+    "empty-image": (
+        lambda p: p["spec"]["containers"][0].update(image=""),
+        "spec.containers[0].image",
+    ),
+    "blank-around-image": (
+        lambda p: p["spec"]["containers"][0].update(image=" web:2"),
+        "spec.containers[0].image",
+    ),
+    "resources": (
+        lambda p: p["spec"]["containers"][0].update(resources={"limits": {"cpu": "1"}}),
+        "spec.containers[0].resources.limits",
+    ),
+    "longer-deadline": (
+        lambda p: p["spec"].update(activeDeadlineSeconds=200),
+        "spec.activeDeadlineSeconds",
+    ),
+    "no-deadline": (
+        lambda p: p["spec"].pop("activeDeadlineSeconds"),
+        "spec.activeDeadlineSeconds",
+    ),
+    "lost-toleration": (
+        lambda p: p["spec"]["tolerations"].pop(0),
+        "spec.tolerations[0]",
+    ),
+    "new-gate": (
+        lambda p: p["spec"].update(schedulingGates=[{"name": "x"}]),
+        "spec.schedulingGates[0].name",
+    ),
+    "node-selector": (
+        lambda p: p["spec"].update(nodeSelector={"a": "b"}),
+        "spec.nodeSelector",
+    ),
+    "grace-period": (
+        lambda p: p["spec"].update(terminationGracePeriodSeconds=5),
+        "spec.terminationGracePeriodSeconds",
+    ),
+    "volumes": (
+        lambda p: p["spec"]["volumes"].append({"name": "v", "emptyDir": {}}),
+        "spec.volumes",
+    ),
+    "apparmor": (
+        lambda p: p["metadata"].update(
+            annotations={"container.apparmor.security.beta.kubernetes.io/main": "x"}
+        ),
+        "metadata.annotations[container.apparmor.security.beta.kubernetes.io/main]",
+    ),
+    "bad-label": (lambda p: p["metadata"].update(labels={"a": "b c"}), "metadata.labels"),
+    "two-controllers": (
+        lambda p: p["metadata"].update(
+            ownerReferences=[
+                {"apiVersion": "v1", "kind": "X", "name": n, "uid": n, "controller": True}
+                for n in "ab"
+            ]
+        ),
+        "metadata.ownerReferences",
+    ),
+}
+
+
+def _edited(change: Change) -> tuple[Any, Object, Object]:
+    world = make_world(nodes=0)
+    stored = world.apply(BASE)
+    copy = world.cluster.get(POD, "default", "p")
+    copy = {**copy, **_deep(copy)}
+    change(copy)
+    return world, stored, copy
+
+
+def _deep(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _deep(inner) for key, inner in value.items()}
+    return [_deep(inner) for inner in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("change", LEGAL.values(), ids=LEGAL.keys())
+def test_legal_updates(change: Change) -> None:
+    """These changes pass, and a status is never taken from them."""
+    world, _, edited = _edited(change)
+    assert world.cluster.update(POD, edited)["status"]["phase"] == "Pending"
+
+
+@pytest.mark.parametrize(("change", "path"), ILLEGAL.values(), ids=ILLEGAL.keys())
+def test_illegal_updates(change: Change, path: str) -> None:
+    """These are refused with a 422 that names the field."""
+    world, stored, edited = _edited(change)
+    with pytest.raises(InvalidError) as refusal:
+        world.cluster.update(POD, edited)
+    assert refusal.value.path == path
+    assert refusal.value.code == 422
+    assert world.get("Pod", "p") is stored
+
+
+def test_generation_follows_the_spec() -> None:
+    """An image bumps the generation, a label does not, nothing at all bumps nothing."""
+    world, stored, edited = _edited(LEGAL["labels"])
+    labelled = world.cluster.update(POD, edited)
+    assert labelled["metadata"]["generation"] == stored["metadata"]["generation"] == 1
+    assert world.cluster.update(POD, labelled) is labelled
+    containers = [{**labelled["spec"]["containers"][0], "image": "web:2"}]
+    spec = {**labelled["spec"], "containers": containers}
+    assert world.cluster.update(POD, {**labelled, "spec": spec})["metadata"]["generation"] == 2
+
+
+def test_stale_update_conflicts() -> None:
+    """A PUT with an old resourceVersion is a conflict, one of a lost object is not found."""
+    world, stored, edited = _edited(LEGAL["image"])
+    world.cluster.update(POD, edited)
+    with pytest.raises(ConflictError):
+        world.cluster.update(POD, stored)
+    world.delete("Pod", "p")
+    with pytest.raises(NotFoundError):
+        world.cluster.update(POD, stored)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path"),
+    [
+        (pod("Bad_Name"), "metadata.name"),
+        (pod("p", containers=[]), "spec.containers"),
+        (pod("p", restartPolicy="Sometimes"), "spec.restartPolicy"),
+        (pod("p", containers=[{"name": "a", "image": "x"}] * 2), "spec.containers[1].name"),
+        (pod("p", volumes=[{"name": "v"}] * 2), "spec.volumes[1].name"),
+        (
+            pod(
+                "p",
+                containers=[
+                    {
+                        "name": "a",
+                        "image": "x",
+                        "volumeMounts": [{"name": "no", "mountPath": "/x"}],
+                    }
+                ],
+            ),
+            "spec.containers[0].volumeMounts[0].name",
+        ),
+    ],
+)
+def test_impossible_pods_are_refused(manifest: Object, path: str) -> None:
+    """A pod that cannot exist is refused when it is created."""
+    with pytest.raises(InvalidError) as refusal:
+        make_world().apply(manifest)
+    assert refusal.value.path == path
+
+
+def test_claims_only_grow() -> None:
+    """A bound claim may ask for more storage; its access modes are fixed."""
+    world = make_world()
+    world.apply(claim("c"))
+    world.settle()
+    world.patch(
+        "PersistentVolumeClaim", "c", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    )
+    with pytest.raises(InvalidError):
+        world.patch("PersistentVolumeClaim", "c", {"spec": {"accessModes": ["ReadWriteMany"]}})
