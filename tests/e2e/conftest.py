@@ -21,13 +21,14 @@ from .binaries import build
 from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
 from .definitions import definition_files
 from .hook import HookService
-from .kube import Kube, documents
+from .kube import Kube, KubeError, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
-from .metacontroller import Controller, choose_controller
+from .metacontroller import Controller, choose_controller, install_account
 from .pods import Pods
 from .process import ProcessError
 from .proxy import HookProxy
+from .steer import NAMESPACE_LABEL, steered
 from .volumes import Provisioner
 
 FAILED = pytest.StashKey[bool]()
@@ -146,12 +147,14 @@ def kubectl(cluster: Cluster) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="session")
-def running_kubelet(cluster: Cluster) -> Iterator[FakeKubelet]:
+def running_kubelet(cluster: Cluster, kube: Kube) -> Iterator[FakeKubelet]:
     """The fake nodes of the session, with volumes for claims; use `kubelet` in tests."""
     local = cluster.backend == "local"
     with contextlib.ExitStack() as stack:
         if local:
             stack.enter_context(Provisioner(cluster.kubeconfig))
+        else:
+            stack.enter_context(steered(kube))
         yield stack.enter_context(
             FakeKubelet(cluster.kubeconfig, context=cluster.context, tainted=not local)
         )
@@ -162,6 +165,7 @@ def controller(
     cluster: Cluster, kube: Kube, workspace: Path, note: list[str]
 ) -> Iterator[Controller]:
     """Metacontroller, the real one if possible; runs CompositeControllers that are registered."""
+    made = [] if cluster.hook_in_cluster else install_account(kube, os.environ)
     chosen = choose_controller(cluster, kube, workspace, os.environ)
     note.append(f"ran {chosen.description}")
     begun = time.monotonic()
@@ -169,6 +173,10 @@ def controller(
     note.append(f"Metacontroller ready in {time.monotonic() - begun:.1f} s")
     yield chosen
     chosen.stop()
+    if cluster.backend == "existing":
+        for path in reversed(made):
+            with contextlib.suppress(KubeError):  # it may have gone with its namespace
+                kube.request("DELETE", path)
 
 
 @pytest.fixture(scope="session")
@@ -222,7 +230,8 @@ def levers(kubelet: FakeKubelet) -> Levers:
 def namespace(kube: Kube) -> Iterator[str]:
     """A namespace of the test's own, ready for pods, deleted afterwards."""
     name = f"tapp-e2e-{secrets.token_hex(4)}"
-    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    metadata = {"name": name, "labels": {NAMESPACE_LABEL: "true"}}
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     wait_namespace_ready(kube, name)
     yield name
     kube.delete("v1", "namespaces", None, name)

@@ -18,7 +18,7 @@ import yaml
 from .cluster import Cluster
 from .definitions import metacontroller_manifests
 from .emulation import Emulation
-from .kube import Json, Kube, documents
+from .kube import Json, Kube, KubeError, documents
 from .process import Process, ProcessError, free_ports
 
 ACCOUNT = "metacontroller"
@@ -49,13 +49,23 @@ def with_hook(manifest: Json, hook: str) -> Json:
     return pointed
 
 
-def install_account(kube: Kube, environment: Mapping[str, str]) -> None:
-    """Applies namespace, service account and roles; of its own manifests nothing that would run."""
+def install_account(kube: Kube, environment: Mapping[str, str]) -> list[str]:
+    """Applies namespace, service account and roles; of its own manifests nothing that would run.
+
+    Returns the paths of what was not there before, for a cluster that is not ours to keep.
+    """
     own = metacontroller_manifests(environment)
     names = ("metacontroller-namespace.yaml", "metacontroller-rbac.yaml")
+    made = []
     for file in [own / name for name in names] if own else [OUR_RBAC]:
         for document in documents(file):
+            path = kube.path_of(document)
+            try:
+                kube.request("GET", path)
+            except KubeError:
+                made.append(path)
             kube.apply(document)
+    return made
 
 
 def account_kubeconfig(cluster: Cluster, kube: Kube, target: Path) -> None:
@@ -225,10 +235,9 @@ def version_of(binary: Path) -> str:
 def choose_controller(
     cluster: Cluster, kube: Kube, directory: Path, environment: Mapping[str, str]
 ) -> Controller:
-    """The Metacontroller for this run, not started."""
+    """The Metacontroller for this run, not started; its account must be there."""
     if cluster.hook_in_cluster:
         return InClusterMetacontroller(kube)
-    install_account(kube, environment)
     kubeconfig = directory / "metacontroller.kubeconfig"
     account_kubeconfig(cluster, kube, kubeconfig)
     binary = binary_from(environment)

@@ -1,0 +1,52 @@
+"""Sends the tests' pods to the fake nodes of a cluster that has real ones, too."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from .kube import Kube, documents
+
+POLICY = Path(__file__).resolve().parent / "steer.yaml"
+NAMESPACE_LABEL = "e2e.fake/namespace"
+PROBE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe"},
+    "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+}
+
+
+@contextlib.contextmanager
+def steered(kube: Kube) -> Iterator[None]:
+    """Holds the policy, from when the API server obeys it on, and removes it in the end."""
+    made = [kube.apply(each) for each in documents(POLICY)]
+    home = kube.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"generateName": "tapp-e2e-probe-", "labels": {NAMESPACE_LABEL: "true"}},
+        }
+    )
+    name = home["metadata"]["name"]
+    try:
+        wait_obeyed(kube, name)
+        yield
+    finally:
+        kube.delete("v1", "namespaces", None, name)
+        for each in reversed(made):
+            kube.request("DELETE", kube.path_of(each))
+
+
+def wait_obeyed(kube: Kube, namespace: str, timeout: float = 30) -> None:
+    """Waits until a pod that is only tried (dry run) comes back steered."""
+    deadline = time.monotonic() + timeout
+    while kube.find("v1", "serviceaccounts", namespace, "default") is None:
+        time.sleep(0.05)
+    path = kube.path("v1", "pods", namespace)
+    while "nodeSelector" not in kube.request("POST", path, PROBE, {"dryRun": "All"})["spec"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError("the API server does not obey the steering policy (before 1.36?)")
+        time.sleep(0.1)
