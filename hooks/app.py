@@ -78,7 +78,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         return encode(answer)
 
     def on_customize(body: bytes) -> bytes:
-        return encode(customize(customize_parent(body)))
+        return encode(customize(*customize_parent(body)))
 
     def on_plan(body: bytes) -> bytes:
         return encode(explain(plan(world_of(Request(body, TApp)), options, clock())))

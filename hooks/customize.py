@@ -2,18 +2,18 @@
 
 from typing import Any
 
-from tapp.model import TApp
+from tapp.model import Parent
 
 
-def customize(tapp: TApp) -> dict[str, Any]:
+def customize(parent: Parent, has_claims: bool) -> dict[str, Any]:
     """Asks for the TApp's Namespace where claims need it as their second owner.
 
     Metacontroller caches the answer for a generation of the parent.
     """
-    if not tapp.spec.volume_claim_templates:
+    if not has_claims:
         return {"relatedResources": []}
     return {
         "relatedResources": [
-            {"apiVersion": "v1", "resource": "namespaces", "names": [tapp.metadata.namespace]}
+            {"apiVersion": "v1", "resource": "namespaces", "names": [parent.metadata.namespace]}
         ]
     }

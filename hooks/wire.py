@@ -164,13 +164,19 @@ def world_of(request: Request[TApp]) -> World:
     return World(request.parent, pods, foreign, request.claims, request.namespace_uid)
 
 
-def customize_parent(body: bytes) -> TApp:
-    """The parent of a customize request.
+def customize_parent(body: bytes) -> tuple[Parent, bool]:
+    """The parent of a customize request, and whether it has claim templates.
+
+    The rest of its spec plays no part: Metacontroller calls this before finalize too, and a TApp
+    that makes no sense must still be deletable.
 
     Raises:
         WireError: it is not one.
     """
-    return _validated(TApp, _decoded(_decode_customize, body, "").parent)
+    document = _decoded(_decode_customize, body, "").parent
+    spec = document.get("spec")
+    claims = isinstance(spec, dict) and bool(spec.get("volumeClaimTemplates"))
+    return _validated(Parent, document), claims
 
 
 def encode(answer: Mapping[str, Any]) -> bytes:
