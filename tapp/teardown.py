@@ -39,5 +39,5 @@ def tear_down(
         # if its finalizer goes now.
         return Teardown(pods, claims, finalized=True)
     delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
-    staying = [] if delete_claims else claims
+    staying = claims if pods or not delete_claims else []
     return Teardown([], staying, finalized=not pods and (not delete_claims or not claims))
