@@ -108,6 +108,8 @@ def p1_permuted_children_give_the_same_bytes(
 
 def p2_budget_is_respected(request: Document, answer: Document) -> None:
     """P2: updates leave as many instances available as both budgets demand."""
+    if request["finalizing"]:
+        return
     spec = request["parent"]["spec"]
     running, serving = should_run(request), available(request)
     pods, want = observed(request, "Pod"), desired(answer, "Pod")
