@@ -30,7 +30,7 @@ def load_application(target: str, clock: Clock) -> Wsgi:
     """Load `module:attribute`; a factory is called, with the simulated clock if it takes one."""
     module, _, attribute = target.partition(":")
     found = getattr(importlib.import_module(module), attribute.removesuffix("()") or "app")
-    if not inspect.isfunction(found):
+    if not inspect.isfunction(found) and not inspect.isclass(found):
         return cast(Wsgi, found)
     parameters = inspect.signature(found).parameters
     required = [p for p in parameters.values() if p.default is p.empty]

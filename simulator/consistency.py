@@ -65,14 +65,13 @@ def _parent(parent: Object, composite: Composite) -> Iterator[str]:
     observed = (parent.get("status") or {}).get("observedGeneration", 0)
     if observed > generation_of(parent):
         yield "parent: status.observedGeneration is in the future"
-    expected = composite.finalize is not None
-    if expected and not is_terminating(parent) and composite.finalizer not in finalizers_of(parent):
-        yield f"parent: Metacontroller adds {composite.finalizer} before it asks"
 
 
 def _sync(request: Object, composite: Composite, kinds: Kinds) -> Iterator[str]:
     parent = request["parent"]
     leaving = is_terminating(parent) or not composite.matches(parent)
+    if composite.finalize and not leaving and composite.finalizer not in finalizers_of(parent):
+        yield f"parent: Metacontroller adds {composite.finalizer} before it asks"
     finalizing = composite.finalize is not None and leaving
     if request["finalizing"] is not finalizing:
         yield f"finalizing should be {finalizing}"

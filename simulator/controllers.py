@@ -62,7 +62,8 @@ class GarbageCollector:
             self._enqueue_if_waiting(owner)
         for owner in sorted(after - before):
             self._dependents.setdefault(owner, {})[uid] = None
-            if self._cluster.by_uid(owner) is None:
+            found = self._cluster.by_uid(owner)
+            if found is None or namespace_of(found[1]) not in ("", namespace_of(event.object)):
                 self._enqueue(uid)
         if new is None:
             for dependent in self._dependents.pop(uid, {}):

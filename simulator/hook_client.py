@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+TOO_MANY = 429
+
 
 class HookError(Exception):
     """The hook could not be called, or its answer could not be used."""
@@ -146,5 +148,6 @@ class FaultyHook:
                 if not fault.status:
                     message = "http error: context deadline exceeded"
                     raise HookError(message)
-                return Answer(fault.status, b'{"error":"injected"}')
+                headers = {"retry-after": "1"} if fault.status == TOO_MANY else {}
+                return Answer(fault.status, b'{"error":"injected"}', headers)
         return self._inner.post(url, body, seconds)

@@ -15,7 +15,7 @@ import msgspec
 
 from simulator.cache import Entry
 from simulator.composite import Hook
-from simulator.hook_client import Answer, HookError
+from simulator.hook_client import TOO_MANY, Answer, HookError
 from simulator.kinds import Kind
 from simulator.objects import Json, Object, key_of, namespace_of
 
@@ -125,7 +125,7 @@ def customize_request(controller: bytes, parent: Entry) -> list[bytes]:
 
 def check_status(answer: Answer) -> None:
     """Raise unless the hook answered 200."""
-    if answer.status == 429:  # noqa: PLR2004
+    if answer.status == TOO_MANY:
         after = answer.headers.get("retry-after", "")
         raise TooManyRequestsError(float(after) if after.isdigit() else 0.0)
     if answer.status != 200:  # noqa: PLR2004

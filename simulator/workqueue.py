@@ -13,6 +13,8 @@ from simulator.clock import Clock, Timer
 from simulator.objects import Key
 
 FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
+# A sync takes some time, so that a hot loop is a loop through time.
+SHORTEST = 0.001
 
 
 class WorkQueue:
@@ -33,7 +35,9 @@ class WorkQueue:
         if key in self._active:
             self._again.add(key)
         elif key not in self._soon:
-            self._soon[key] = self._clock.after(self.delay, lambda: self._take(key, self._soon))
+            self._soon[key] = self._clock.after(
+                max(self.delay, SHORTEST), lambda: self._take(key, self._soon)
+            )
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Ask for a sync some time from now."""
@@ -42,7 +46,9 @@ class WorkQueue:
             if timer.due <= self._clock.now + seconds:
                 return
             self._clock.cancel(timer)
-        self._later[key] = self._clock.after(seconds, lambda: self._take(key, self._later))
+        self._later[key] = self._clock.after(
+            max(seconds, SHORTEST), lambda: self._take(key, self._later)
+        )
 
     def done(self, key: Key, *, failed: bool = False) -> None:
         """Report the end of a sync; a failed one is tried again after its back-off."""

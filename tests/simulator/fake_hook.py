@@ -22,6 +22,7 @@ def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -
         "metadata": {"name": "groups"},
         "spec": {
             "generateSelector": True,
+            "resyncPeriodSeconds": 300,
             "parentResource": {
                 "apiVersion": "test.example/v1",
                 "resource": "groups",
@@ -79,7 +80,7 @@ class FakeHook:
         self.rules: list[Object] = []
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        request = json.loads(environ["wsgi.input"].read())
+        request = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
         start("200 OK", [("Content-Type", "application/json")])
         match environ["PATH_INFO"]:
             case "/sync":

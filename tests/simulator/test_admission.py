@@ -68,7 +68,7 @@ def test_pod_defaults() -> None:
 
 def test_empty_values_vanish() -> None:
     """Zero values of optional fields are not stored, required ones and pointers are."""
-    spec = {
+    spec: dict[str, Any] = {
         "hostNetwork": False,
         "nodeSelector": {},
         "securityContext": {},

@@ -1,0 +1,301 @@
+"""The life of pods on simulated nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.objects import Object, is_terminating
+from simulator.world import World
+from tests.simulator.fake_hook import is_ready, make_world, pod
+
+
+def _started(manifest: Object | None = None) -> World:
+    world = make_world()
+    world.apply(manifest or pod("p"))
+    world.settle()
+    return world
+
+
+def _container(world: World, name: str = "p", kind: str = "containerStatuses") -> Any:
+    return world.get("Pod", name)["status"][kind][0]
+
+
+def _set_image(world: World, image: str, name: str = "p", field: str = "containers") -> None:
+    spec = world.get("Pod", name)["spec"]
+    changed = [{**spec[field][0], "image": image}, *spec[field][1:]]
+    world.patch("Pod", name, {"spec": {field: changed}})
+
+
+def _phases(world: World) -> list[str]:
+    seen: list[str] = []
+
+    def note(event: Any) -> None:
+        phase = event.object["status"]["phase"] if event.kind.name == "Pod" else ""
+        if phase and phase not in seen[-1:]:
+            seen.append(phase)
+
+    world.watch(note)
+    return seen
+
+
+def test_a_pod_comes_up() -> None:
+    """Pending, bound, running, ready; the kubelet says which generation it saw."""
+    world = make_world()
+    phases = _phases(world)
+    world.apply(pod("p"))
+    world.settle()
+    assert phases == ["Pending", "Running"]
+    running = world.get("Pod", "p")
+    assert is_ready(running)
+    assert running["spec"]["nodeName"] == "node-0"
+    assert running["status"]["observedGeneration"] == 1
+    assert _container(world)["containerID"].startswith("containerd://")
+
+
+def test_no_probe_no_readiness_delay_unless_asked() -> None:
+    """A pod can run for a while before it is ready."""
+    world = make_world()
+    world.kubelet.timing.ready = 5.0
+    world.apply(pod("p"))
+    world.run(4)
+    assert world.get("Pod", "p")["status"]["phase"] == "Running"
+    assert not is_ready(world.get("Pod", "p"))
+    world.settle()
+    assert is_ready(world.get("Pod", "p"))
+
+
+def test_an_image_change_restarts_the_container() -> None:
+    """Not ready, stopped, started: same pod, new containerID, one restart more."""
+    world = _started()
+    before, uid = _container(world), world.get("Pod", "p")["metadata"]["uid"]
+    _set_image(world, "web:2")
+    world.run_until(lambda: not is_ready(world.get("Pod", "p")))
+    world.settle()
+    after = _container(world)
+    assert world.get("Pod", "p")["metadata"]["uid"] == uid
+    assert after["containerID"] != before["containerID"]
+    assert (after["image"], after["restartCount"]) == ("web:2", 1)
+    assert after["lastState"]["terminated"]["containerID"] == before["containerID"]
+    assert world.get("Pod", "p")["status"]["observedGeneration"] == 2
+
+
+def test_a_restart_may_be_silent() -> None:
+    """Without a probe a real kubelet may report only the end of a restart."""
+    world = _started()
+    world.kubelet.behaviour.silent_restarts = True
+    before = _container(world)["containerID"]
+    _set_image(world, "web:2")
+    unready: list[bool] = []
+    world.watch(
+        lambda event: unready.append(event.kind.name == "Pod" and not is_ready(event.object))
+    )
+    world.settle()
+    assert not any(unready)
+    assert _container(world)["containerID"] != before
+
+
+def test_a_bad_image_waits_and_recovers() -> None:
+    """A container that cannot pull keeps its old containerID, and starts once it can."""
+    world = _started()
+    before = _container(world)["containerID"]
+    world.kubelet.behaviour.bad_images.add("web:2")
+    _set_image(world, "web:2")
+    world.settle()
+    stuck = _container(world)
+    assert stuck["state"]["waiting"]["reason"] == "ImagePullBackOff"
+    assert stuck["containerID"] == before
+    assert world.get("Pod", "p")["status"]["phase"] == "Running"
+    world.kubelet.behaviour.bad_images.clear()
+    world.run(20)
+    assert is_ready(world.get("Pod", "p"))
+
+
+def test_a_bad_image_is_replaced_by_a_good_one() -> None:
+    """A pod that never started takes the next image."""
+    world = make_world()
+    world.kubelet.behaviour.bad_images.add("web:1")
+    world.apply(pod("p"))
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == "Pending"
+    _set_image(world, "web:2")
+    world.settle()
+    assert is_ready(world.get("Pod", "p"))
+    assert _container(world)["restartCount"] == 0
+
+
+def test_crash_loop() -> None:
+    """A crashing container restarts at once, then ever more slowly."""
+    world = make_world()
+    world.kubelet.behaviour.crashing_images.add("web:1")
+    world.apply(pod("p"))
+    world.run(120)
+    crashed = _container(world)
+    assert 2 <= crashed["restartCount"] <= 5
+    _set_image(world, "web:2")
+    world.settle()
+    assert is_ready(world.get("Pod", "p"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "phase", "restarts"),
+    [
+        ("Always", 0, "Running", 1),
+        ("Always", 1, "Running", 1),
+        ("OnFailure", 0, "Succeeded", 0),
+        ("OnFailure", 1, "Running", 1),
+        ("Never", 0, "Succeeded", 0),
+        ("Never", 1, "Failed", 0),
+    ],
+)
+def test_exits_follow_the_restart_policy(policy: str, code: int, phase: str, restarts: int) -> None:
+    """What ends is started again only where the policy says so."""
+    world = _started(pod("p", restartPolicy=policy))
+    world.kubelet.finish(world.get("Pod", "p"), code)
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == phase
+    assert _container(world)["restartCount"] == restarts
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_an_ended_container_never_starts_again(policy: str) -> None:
+    """Its image may change, nothing happens."""
+    manifest = pod("p", restartPolicy=policy)
+    manifest["spec"]["containers"].append({"name": "other", "image": "other:1"})
+    world = _started(manifest)
+    world.kubelet.finish(world.get("Pod", "p"), 0, "main")
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == "Running"
+    _set_image(world, "web:2")
+    world.settle()
+    assert "terminated" in _container(world)["state"]
+    assert _container(world)["restartCount"] == 0
+
+
+def test_never_and_a_bad_image_fail_the_pod() -> None:
+    """A container killed for an image that cannot be pulled is not started again."""
+    world = _started(pod("p", restartPolicy="Never"))
+    world.kubelet.behaviour.bad_images.add("web:2")
+    _set_image(world, "web:2")
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == "Failed"
+
+
+def test_planned_completion() -> None:
+    """A batch pod ends by itself."""
+    world = make_world()
+    world.kubelet.behaviour.completes = lambda _pod, _name: (5.0, 0)
+    world.apply(pod("p", restartPolicy="Never"))
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == "Succeeded"
+
+
+def test_init_containers_and_sidecars() -> None:
+    """Plain init containers run once; a sidecar starts first, stays, and follows its image."""
+    sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
+    manifest = pod("p", initContainers=[sidecar, {"name": "init", "image": "init:1"}])
+    world = _started(manifest)
+    before = _container(world, kind="initContainerStatuses")["containerID"]
+    main = _container(world)["containerID"]
+    inits = world.get("Pod", "p")["status"]["initContainerStatuses"]
+    assert "running" in inits[0]["state"]
+    assert inits[1]["state"]["terminated"]["exitCode"] == 0
+    _set_image(world, "log:2", field="initContainers")
+    world.settle()
+    assert is_ready(world.get("Pod", "p"))
+    assert _container(world, kind="initContainerStatuses")["containerID"] != before
+    assert _container(world)["containerID"] == main
+    init = world.get("Pod", "p")["spec"]["initContainers"]
+    world.patch("Pod", "p", {"spec": {"initContainers": [init[0], {**init[1], "image": "init:2"}]}})
+    world.settle()
+    inits = world.get("Pod", "p")["status"]["initContainerStatuses"]
+    assert (inits[1]["image"], inits[1]["restartCount"]) == ("init:1", 0)
+
+
+def test_readiness_gates_are_honest() -> None:
+    """A gate nobody opens keeps the pod unready."""
+    world = _started(pod("p", readinessGates=[{"conditionType": "x/ready"}]))
+    assert world.get("Pod", "p")["status"]["phase"] == "Running"
+    assert not is_ready(world.get("Pod", "p"))
+
+
+def test_eviction_and_refusal() -> None:
+    """An evicted pod has dead containers, a refused one never had any."""
+    world = _started()
+    world.kubelet.evict(world.get("Pod", "p"))
+    evicted = world.get("Pod", "p")["status"]
+    assert (evicted["phase"], evicted["reason"]) == ("Failed", "Evicted")
+    world.kubelet.behaviour.refuses = lambda _pod: True
+    world.apply(pod("q"))
+    world.settle()
+    refused = world.get("Pod", "q")
+    assert refused["status"]["phase"] == "Failed"
+    assert "containerStatuses" not in refused["status"]
+    assert refused["spec"]["nodeName"]
+
+
+def test_delete_takes_a_moment_and_reports_the_end() -> None:
+    """Before it lets go of a pod the kubelet writes its last phase."""
+    world = _started()
+    phases = _phases(world)
+    world.delete("Pod", "p")
+    assert is_terminating(world.get("Pod", "p"))
+    world.settle()
+    assert world.list("Pod") == []
+    assert phases == ["Running", "Failed"]
+
+
+def test_a_delete_can_hang() -> None:
+    """A pod that does not end stays Terminating until it is released."""
+    world = _started()
+    world.kubelet.behaviour.hangs_on_delete = lambda _pod: True
+    world.delete("Pod", "p")
+    world.settle()
+    assert is_terminating(world.get("Pod", "p"))
+    world.kubelet.behaviour.hangs_on_delete = lambda _pod: False
+    world.kubelet.release()
+    world.settle()
+    assert world.list("Pod") == []
+
+
+def test_a_lost_node() -> None:
+    """Its pods are unready at once, Terminating after 300 s, and gone when it comes back."""
+    world = _started()
+    world.nodes.lose("node-0")
+    assert not is_ready(world.get("Pod", "p"))
+    world.run(299)
+    assert not is_terminating(world.get("Pod", "p"))
+    world.run(600)
+    assert is_terminating(world.get("Pod", "p"))
+    world.nodes.recover("node-0")
+    world.settle()
+    assert world.list("Pod") == []
+
+
+def test_a_node_that_comes_back_in_time() -> None:
+    """A pod that was not evicted yet is ready again, and catches up with its image."""
+    world = _started()
+    world.nodes.lose("node-0")
+    _set_image(world, "web:2")
+    world.run(60)
+    world.nodes.recover("node-0")
+    world.settle()
+    assert is_ready(world.get("Pod", "p"))
+    assert _container(world)["image"] == "web:2"
+
+
+def test_same_seed_same_story() -> None:
+    """Two worlds with one seed do the same at the same time; another seed differs."""
+
+    def story(seed: int) -> list[tuple[float, str]]:
+        world = make_world(seed=seed)
+        seen: list[tuple[float, str]] = []
+        world.watch(lambda event: seen.append((world.clock.now, event.object["metadata"]["name"])))
+        for number in range(5):
+            world.apply(pod(f"p-{number}"))
+        world.settle()
+        return seen
+
+    assert story(1) == story(1)
+    assert story(1) != story(2)
