@@ -1,0 +1,265 @@
+"""A TApp on the embedded cluster, in a person's words; every sync keeps every invariant.
+
+`Life` plays what a user does, and answers what a user asks. The hook is the real application, called
+in process with the simulated time. Facts about the cluster (what is up, what was written) come from
+the cluster, not from the hook.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from simulator.admission import Policy
+from simulator.clock import EPOCH
+from simulator.hook_client import Answer, HookClient, WsgiHook
+from simulator.recording import Write
+from simulator.store import Event, NotFoundError, Propagation
+from simulator.world import World
+from tests.invariants import check
+from tests.reading import ready
+
+Document = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+@cache
+def manifest(path: str) -> Document:
+    """A document of the repository."""
+    document: Document = yaml.load((ROOT / path).read_text(), yaml.CSafeLoader)
+    return document
+
+
+def example(path: str) -> list[Document]:
+    """The documents of an example file, such as `kill/1-create`."""
+    text = (EXAMPLES / f"{path}.yaml").read_text()
+    return list(yaml.load_all(text, yaml.CSafeLoader))
+
+
+class CheckedHook:
+    """Passes calls on, and holds every invariant against every `every`-th sync and its plan."""
+
+    def __init__(self, inner: HookClient, every: int = 1) -> None:
+        """`every` is 1 unless the children are too many to look at all the time."""
+        self._inner = inner
+        self._every = every
+        self.syncs = 0
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        """Call the hook; a broken invariant is an AssertionError of the test."""
+        answer = self._inner.post(url, body, seconds)
+        hook = url.rpartition("/")[2]
+        if hook in ("sync", "finalize") and answer.status == 200:
+            self.syncs += 1
+            if self.syncs % self._every == 0:
+                self._check(hook, url, body, answer)
+        return answer
+
+    def _check(self, hook: str, url: str, body: bytes, answer: Answer) -> None:
+        plan = None
+        if hook == "sync":
+            plan_url = url.removesuffix("sync") + "plan"
+            plan = json.loads(self._inner.post(plan_url, body, 10).body)
+        check(json.loads(body), json.loads(answer.body), plan)
+
+
+class Life:
+    """One TApp from its first manifest to its end."""
+
+    def __init__(
+        self,
+        *,
+        policies: Iterable[Policy] = (),
+        check_every: int = 1,
+        seed: int = 0,
+        **settings: Any,
+    ) -> None:
+        """Builds a cluster of three nodes, Metacontroller and the service.
+
+        Args:
+            policies: admission of the cluster.
+            check_every: how often the invariants are checked.
+            seed: of the cluster's chances.
+            settings: of the service.
+        """
+        application = create_app(
+            Settings(**{"log_level": "ERROR", **settings}),
+            clock=lambda: EPOCH.timestamp() + self.world.clock.now,
+        )
+        self.world = World(
+            manifest("metacontroller/base/composite-controller.yaml"),
+            CheckedHook(WsgiHook(application.wsgi_app), check_every),
+            seed=seed,
+            policies=policies,
+            crds=[manifest("crds/tapp.yaml")],
+        )
+        self.name = ""
+        self.fewest_ready = 0
+        """The fewest instances that were Ready at one time since `watch_readiness`."""
+        self._ready: set[str] = set()
+        self._seen = 0
+        self.world.watch(self._note)
+
+    # What a user does.
+
+    def apply(self, *documents: Document) -> "Life":
+        """`kubectl apply`, then wait until nothing moves any more."""
+        return self.begin(*documents).settle()
+
+    def begin(self, *documents: Document) -> "Life":
+        """`kubectl apply` without waiting."""
+        for document in documents:
+            self.world.apply(document)
+            if document["kind"] == "TApp":
+                self.name = document["metadata"]["name"]
+        return self
+
+    def patch(self, **spec: Any) -> "Life":
+        """`kubectl patch --type=merge` of the spec, then wait."""
+        self.begin_patch(**spec)
+        return self.settle()
+
+    def begin_patch(self, **spec: Any) -> "Life":
+        """`kubectl patch --type=merge` of the spec without waiting."""
+        self.world.patch("TApp", self.name, {"spec": spec})
+        return self
+
+    def delete(self, propagation: Propagation = "Background") -> "Life":
+        """`kubectl delete --cascade=...`, then wait."""
+        self.world.delete("TApp", self.name, propagation=propagation)
+        return self.settle()
+
+    def settle(self, *, allow_errors: bool = False) -> "Life":
+        """Wait until nothing moves any more."""
+        self.world.settle(allow_errors=allow_errors)
+        return self
+
+    def until(self, fact: Callable[[], bool]) -> "Life":
+        """Wait for something to become true."""
+        self.world.run_until(fact)
+        return self
+
+    def idle(self, hours: float = 2.0) -> "Life":
+        """Let time pass; Metacontroller asks the hook every five minutes."""
+        self.world.run(hours * 3600)
+        return self
+
+    # What a user asks.
+
+    @property
+    def tapp(self) -> Document:
+        """The TApp."""
+        return self.world.get("TApp", self.name)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the TApp is still there."""
+        try:
+            return bool(self.tapp)
+        except NotFoundError:
+            return False
+
+    @property
+    def status(self) -> Document:
+        """Its status."""
+        status: Document = self.tapp.get("status") or {}
+        return status
+
+    @property
+    def statuses(self) -> str:
+        """All instance statuses, by number, in one line."""
+        return " ".join(
+            self.status["statuses"][key] for key in sorted(self.status["statuses"], key=int)
+        )
+
+    def condition(self, type: str) -> str:
+        """`status reason: message` of a condition, or ""."""
+        for found in self.status.get("conditions") or []:
+            if found["type"] == type:
+                return f"{found['status']} {found['reason']}: {found['message']}"
+        return ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the status says that everything is as asked."""
+        return (
+            self.status.get("observedGeneration") == self.tapp["metadata"]["generation"]
+            and self.condition("Ready").startswith("True ")
+            and self.condition("Progressing").startswith("False Complete")
+        )
+
+    @property
+    def pods(self) -> dict[int, Document]:
+        """Number -> pod."""
+        return {
+            int(pod["metadata"]["name"].removeprefix(f"{self.name}-")): pod
+            for pod in self.world.list("Pod")
+        }
+
+    def images(self, container: int = 0) -> str:
+        """The image of each pod's n-th container, by number, in one line."""
+        return " ".join(
+            pod["spec"]["containers"][container]["image"] for _, pod in sorted(self.pods.items())
+        )
+
+    def uids(self) -> dict[int, str]:
+        """Number -> the pod's uid: who is still the same."""
+        return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
+
+    def restarts(self) -> dict[int, int]:
+        """Number -> restarts of the pod's containers."""
+        return {
+            number: sum(item["restartCount"] for item in pod["status"]["containerStatuses"])
+            for number, pod in self.pods.items()
+        }
+
+    def claims(self) -> dict[str, str]:
+        """Claim -> its uid."""
+        claims = self.world.list("PersistentVolumeClaim")
+        return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
+
+    # What happened.
+
+    def news(self) -> list[Write]:
+        """Metacontroller's writes since the last call."""
+        found = self.world.writes[self._seen :]
+        self._seen = len(self.world.writes)
+        return found
+
+    def writes(self) -> list[str]:
+        """The writes to children since the last call; none may be refused or change nothing."""
+        news = self.news()
+        assert [str(write) for write in news if write.outcome != "ok"] == []
+        return [brief(write) for write in news if write.kind != "TApp"]
+
+    def watch_readiness(self) -> None:
+        """Start to count how many instances are Ready at least."""
+        self.fewest_ready = len(self._ready)
+
+    def _note(self, event: Event) -> None:
+        if event.kind.name != "Pod":
+            return
+        pod, name = event.new, event.object["metadata"]["name"]
+        if pod is not None and ready(pod) and not pod["metadata"].get("deletionTimestamp"):
+            self._ready.add(name)
+        else:
+            self._ready.discard(name)
+        self.fewest_ready = min(self.fewest_ready, len(self._ready))
+
+
+def brief(write: Write) -> str:
+    """A write in three words: `update Pod web-0`."""
+    kind = {"PersistentVolumeClaim": "Claim"}.get(write.kind, write.kind)
+    return f"{write.verb} {kind} {write.name}"
+
+
+def each(verb: str, *names: str) -> list[str]:
+    """The same write for several children: `each("create Pod", "web-0", "web-1")`."""
+    return [f"{verb} {name}" for name in names]

@@ -1,0 +1,273 @@
+"""Every example does what its comment promises: its whole story, with exactly these writes."""
+
+import sys
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped] # no stubs among our requirements
+import pytest
+
+from tests.scenarios.life import EXAMPLES, Document, Life, each, example, manifest
+
+STEPS = sorted(EXAMPLES.rglob("*.yaml"))
+SCHEMA: Document = manifest("crds/tapp.yaml")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def step_name(path: Path) -> str:
+    return str(path.relative_to(EXAMPLES).with_suffix(""))
+
+
+EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
+
+
+@EVERY_STEP
+def test_the_api_server_would_take_every_step_as_it_is_written(step: str) -> None:
+    """The CRD accepts it, and prunes nothing away."""
+    for document in example(step):
+        if document["kind"] == "TApp":
+            VALIDATOR.validate(document)
+            assert sorted(unknown_fields(document, SCHEMA)) == []
+
+
+def unknown_fields(value: object, schema: Document, path: str = "") -> list[str]:
+    """Paths that the schema does not know."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [found for item in value for found in unknown_fields(item, items, f"{path}[]")]
+    if not isinstance(value, dict) or path == ".metadata":
+        return []
+    known, rest = schema.get("properties", {}), schema.get("additionalProperties")
+    if not known and rest is None:
+        return []
+    found = []
+    for key, item in value.items():
+        if key in known or rest is not None:
+            found += unknown_fields(item, known.get(key, rest), f"{path}.{key}")
+        else:
+            found.append(f"{path}.{key}")
+    return found
+
+
+def test_every_example_has_a_test_of_its_outcome() -> None:
+    names = {step_name(path).partition("/")[0].replace("-", "_") for path in STEPS}
+    module = vars(sys.modules[__name__])
+    assert {name for name in names if f"test_{name}" not in module} == set()
+
+
+@EVERY_STEP
+def test_every_step_comes_to_rest_and_then_nothing_is_written(step: str) -> None:
+    """A step on its own, in a fresh cluster, and two hours of resyncs after it."""
+    life = Life().apply(*tapp_of(step))
+    assert life.complete
+    life.writes()
+    life.idle()
+    assert life.news() == []
+
+
+def tapp_of(step: str) -> list[Document]:
+    """The documents that the embedded cluster knows."""
+    return [item for item in example(step) if item["kind"] in ("TApp", "Service")]
+
+
+def test_same_template() -> None:
+    life = Life().apply(*example("same-template"))
+    assert life.writes() == each("create Pod", "same-0", "same-1", "same-2")
+    assert life.statuses == "Running Running Running"
+    assert life.images() == "nginx:1.28 nginx:1.28 nginx:1.28"
+    counts = {"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3}
+    assert life.status["templates"] == {"default": counts}
+    assert life.status["availableReplicas"] == 3
+    assert life.complete
+
+
+def test_different_templates() -> None:
+    life = Life().apply(*example("different-templates"))
+    roles = [pod["metadata"]["labels"]["role"] for _, pod in sorted(life.pods.items())]
+    assert roles == ["leader", "writer", "reader", "reader"]
+    assert {name: item["replicas"] for name, item in life.status["templates"].items()} == {
+        "default": 2,
+        "leader": 1,
+        "writer": 1,
+    }
+    life.writes()
+    life.patch(templates={"3": "writer"})
+    assert life.writes() == ["delete Pod mixed-3", "create Pod mixed-3"]
+    assert life.pods[3]["metadata"]["labels"]["role"] == "writer"
+    assert life.complete
+
+
+def test_update_chosen_instances() -> None:
+    life = Life().apply(*example("update-chosen-instances/1-create"))
+    born = life.uids()
+    life.writes()
+    life.apply(*example("update-chosen-instances/2-canary"))
+    assert life.writes() == ["update Pod chosen-4"]
+    assert life.images() == "nginx:1.28 nginx:1.28 nginx:1.28 nginx:1.28 nginx:1.29"
+    life.apply(*example("update-chosen-instances/3-promote"))
+    assert life.writes() == ["update Pod chosen-3"]
+    assert life.images() == "nginx:1.28 nginx:1.28 nginx:1.28 nginx:1.29 nginx:1.29"
+    life.apply(*example("update-chosen-instances/1-create"))
+    assert life.writes() == each("update Pod", "chosen-3", "chosen-4")
+    assert life.uids() == born
+    assert life.restarts() == {0: 0, 1: 0, 2: 0, 3: 2, 4: 2}
+
+
+def test_rolling_update() -> None:
+    life = Life().apply(*example("rolling-update/1-create"))
+    born = life.uids()
+    life.writes()
+    life.watch_readiness()
+    life.apply(*example("rolling-update/2-update"))
+    assert life.writes() == [f"update Pod rolling-{number}" for number in range(6)]
+    assert life.images() == " ".join(["nginx:1.29"] * 6)
+    assert (life.uids(), life.fewest_ready) == (born, 4)
+    assert life.complete
+
+
+def test_rolling_update_percent() -> None:
+    life = Life().apply(*example("rolling-update-percent/1-create"))
+    born = life.uids()
+    life.writes()
+    life.watch_readiness()
+    life.apply(*example("rolling-update-percent/2-update"))
+    writes = life.writes()
+    assert sorted(writes) == sorted(
+        f"{verb} Pod percent-{number}" for number in range(5) for verb in ("delete", "create")
+    )
+    deleted = [write for write in writes if write.startswith("delete")]
+    assert deleted == [f"delete Pod percent-{number}" for number in range(5)]
+    assert life.fewest_ready == 3
+    assert not set(life.uids().values()) & set(born.values())
+    env = [pod["spec"]["containers"][0]["env"][0]["value"] for pod in life.pods.values()]
+    assert env == ["hello"] * 5
+
+
+def test_kill() -> None:
+    life = Life().apply(*example("kill/1-create"))
+    born, claims = life.uids(), life.claims()
+    life.writes()
+    life.apply(*example("kill/2-kill"))
+    assert life.writes() == ["delete Pod mortal-1"]
+    assert life.statuses == "Running Killed Running"
+    assert life.status["appStatus"] == "Running"
+    assert life.complete
+    life.apply(*example("kill/3-start"))
+    assert life.writes() == ["create Pod mortal-1"]
+    assert life.statuses == "Running Running Running"
+    assert life.claims() == claims
+    assert [number for number, uid in life.uids().items() if uid != born[number]] == [1]
+
+
+def test_scale() -> None:
+    life = Life().apply(*example("scale/1-create"))
+    assert life.writes() == each("create Pod", "flexible-0", "flexible-1")
+    life.apply(*example("scale/2-up"))
+    assert life.writes() == each("create Pod", "flexible-2", "flexible-3", "flexible-4")
+    assert life.status["replicas"] == 5
+    life.apply(*example("scale/3-down"))
+    assert life.writes() == each(
+        "delete Pod", "flexible-1", "flexible-2", "flexible-3", "flexible-4"
+    )
+    assert life.statuses == "Running"
+    assert life.status["scaleLabelSelector"] == f"controller-uid={life.tapp['metadata']['uid']}"
+
+
+def test_headless_service() -> None:
+    life = Life().apply(*example("headless-service"))
+    specs = [pod["spec"] for _, pod in sorted(life.pods.items())]
+    assert [spec["hostname"] for spec in specs] == ["peers-0", "peers-1", "peers-2"]
+    assert {spec["subdomain"] for spec in specs} == {
+        life.world.list("Service")[0]["metadata"]["name"]
+    }
+    assert life.complete
+
+
+def test_volumes() -> None:
+    life = Life().apply(*example("volumes/1-create"))
+    claims = [f"{name}-stored-{number}" for number in range(3) for name in ("cache", "data")]
+    assert sorted(life.claims()) == sorted(claims)
+    mounted = {volume["name"]: volume for volume in life.pods[2]["spec"]["volumes"]}
+    assert mounted["data"]["persistentVolumeClaim"] == {"claimName": "data-stored-2"}
+    life.writes()
+    life.apply(*example("volumes/2-scale-down"))
+    assert life.writes() == [
+        "delete Pod stored-2",
+        *each("delete Claim", "cache-stored-2", "data-stored-2"),
+    ]
+    kept = life.claims()
+    life.delete()
+    assert not life.exists
+    assert life.claims() == kept
+    assert sorted(kept) == ["cache-stored-0", "cache-stored-1", "data-stored-0", "data-stored-1"]
+
+
+def test_unused_templates() -> None:
+    """Without the admission policy, which only a real API server can run."""
+    life = Life().apply(*example("unused-templates/1-create"))
+    assert life.images() == "nginx:1.27 nginx:1.29 nginx:1.28"
+    assert life.condition("UnusedTemplates") == ""
+    life.writes()
+    life.apply(*example("unused-templates/2-unused"))
+    assert life.writes() == ["update Pod tidy-0"]
+    assert "nothing refers to blue" in life.condition("UnusedTemplates")
+    assert life.condition("Degraded").startswith("False ")
+    life.patch(templatePool={"blue": None})
+    assert life.condition("UnusedTemplates") == ""
+    assert life.writes() == []
+
+
+def test_batch() -> None:
+    life = Life()
+    life.world.kubelet.behaviour.completes = lambda pod, _container: (
+        5.0,
+        int("exit 1" in pod["spec"]["containers"][0]["command"][-1]),
+    )
+    life.apply(*example("batch"))
+    names = [f"work-{number}" for number in range(4)]
+    writes = life.writes()
+    assert writes[:4] == each("create Pod", *names)
+    assert sorted(writes[4:]) == each("delete Pod", *names)
+    assert life.statuses == "Succ Succ Succ Failed"
+    assert life.status["appStatus"] == "Failed"
+    assert life.condition("Degraded").startswith("True InstancesBroken")
+    assert life.pods == {}
+    life.idle()
+    assert life.news() == []
+
+
+def test_force_update() -> None:
+    life = Life().apply(*example("force-update/1-create"))
+    life.writes()
+    life.watch_readiness()
+    life.apply(*example("force-update/2-hotfix"))
+    assert life.writes() == [f"update Pod forced-{number}" for number in range(6)]
+    assert life.fewest_ready == 3
+    assert list(life.status["templates"]) == ["hotfix"]
+
+
+def test_hpa_for_tapp() -> None:
+    """The autoscaler writes `spec.replicas` through the scale subresource; it is played here."""
+    tapp, autoscaler = example("hpa-for-tapp")
+    life = Life().apply(tapp)
+    assert life.writes() == ["create Pod scaled-0"]
+    target = {key: autoscaler["spec"]["scaleTargetRef"][key] for key in ("apiVersion", "kind")}
+    assert target == {"apiVersion": life.tapp["apiVersion"], "kind": life.tapp["kind"]}
+    life.patch(replicas=3)
+    assert life.writes() == each("create Pod", "scaled-1", "scaled-2")
+    life.apply(tapp)
+    assert life.writes() == []
+
+
+def test_paused() -> None:
+    life = Life().apply(*example("paused/1-create"))
+    life.writes()
+    life.apply(*example("paused/2-update-paused"))
+    assert life.writes() == []
+    assert life.condition("Progressing").startswith("False Paused")
+    life.watch_readiness()
+    before = life.world.clock.now
+    life.apply(*example("paused/3-resume"))
+    assert life.writes() == [f"update Pod careful-{number}" for number in range(4)]
+    assert life.fewest_ready == 3
+    assert life.world.clock.now - before > 4 * 10
+    assert life.complete

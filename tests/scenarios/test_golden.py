@@ -1,0 +1,99 @@
+"""What the first sync of every example answers, as a person would read it, and valid Kubernetes.
+
+A golden file lists all children and shows those of the first instance of each template. Write them
+anew with `pytest tests/scenarios --update-golden`, and read the difference.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from tests.reading import template_name
+from tests.scenarios.life import EXAMPLES, ROOT, Life, example
+
+Document = dict[str, Any]
+
+KUBERNETES = "1.36"
+GOLDEN = ROOT / "tests" / "golden"
+MOST_LINES = 120
+"""A golden file that nobody reads proves nothing."""
+
+FIRST_STEPS = sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*/1-*.yaml")])
+
+
+def name_of(path: Path) -> str:
+    """The example's name: its file's, or its directory's."""
+    return path.stem if path.parent == EXAMPLES else path.parent.name
+
+
+EVERY_EXAMPLE = pytest.mark.parametrize("path", FIRST_STEPS, ids=name_of)
+
+
+def first_sync(path: Path) -> tuple[Document, list[Document]]:
+    """The TApp of an example and the children that its first sync answers."""
+    life = Life()
+    documents = example(str(path.relative_to(EXAMPLES).with_suffix("")))
+    life.begin(*[document for document in documents if document["kind"] in ("TApp", "Service")])
+    life.settle()
+    call = next(call for call in life.world.hook_calls if call.hook == "sync")
+    return life.tapp, call.response["children"]
+
+
+@EVERY_EXAMPLE
+def test_first_children_are_valid_kubernetes_objects(path: Path) -> None:
+    """Unknown fields are errors, too."""
+    _, children = first_sync(path)
+    assert children
+    for child in children:
+        kubernetes_validate.validate(child, KUBERNETES, strict=True)
+
+
+@EVERY_EXAMPLE
+def test_first_children_are_as_recorded(path: Path, update_golden: bool) -> None:
+    tapp, children = first_sync(path)
+    text = yaml.safe_dump(excerpt(tapp, children), sort_keys=False, width=100)
+    golden = GOLDEN / f"{name_of(path)}.yaml"
+    if update_golden:
+        golden.write_text(f"# The first sync of examples/{path.relative_to(EXAMPLES)}.\n{text}")
+    assert golden.read_text().partition("\n")[2] == text
+    assert text.count("\n") < MOST_LINES
+
+
+def test_every_golden_file_has_its_example() -> None:
+    names = {name_of(path) for path in FIRST_STEPS}
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == names
+
+
+def excerpt(tapp: Document, children: list[Document]) -> Document:
+    """All names, and the children of the first instance of each template in full."""
+    replicas = tapp["spec"].get("replicas", 1)
+    shown: dict[str, int] = {}
+    for number in range(replicas):
+        shown.setdefault(template_name(tapp["spec"], number), number)
+    numbers = {str(number) for number in shown.values()}
+    return {
+        "names": [f"{child['kind']} {child['metadata']['name']}" for child in children],
+        "shown": [
+            child
+            for child in children
+            if child["metadata"]["labels"]["tapp_instance_key"] in numbers
+        ],
+    }
+
+
+@pytest.mark.parametrize("name", ["sync", "plan"])
+def test_the_request_for_curl_is_answered(name: str) -> None:
+    """The README's first call: `curl -d @examples/requests/sync.json localhost:8080/sync`."""
+    body = (EXAMPLES / "requests" / f"{name}.json").read_bytes()
+    client = create_app(Settings(log_level="ERROR"), clock=lambda: 1767225600.0).test_client()
+    response = client.post(f"/{name}", data=body, content_type="application/json")
+    assert response.status_code == 200, response.data
+    answer = json.loads(response.data)
+    expected = {"sync": {"status", "children"}, "plan": {"instances", "budget", "claims"}}
+    assert expected[name] <= answer.keys()
