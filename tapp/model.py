@@ -94,11 +94,14 @@ class TAppSpec(Value):
     def find_template(self, name: str) -> Mapping | None:
         """The body of the template called `name`, or None where there is no such template.
 
-        `default` is `spec.template`; the pool's entry of that name serves where it is missing.
+        `default` is `spec.template`; the pool's entry of that name serves where that is empty.
         """
-        if name == DEFAULT_TEMPLATE and self.template:
-            return self.template
-        return self.template_pool.get(name)
+        pooled = self.template_pool.get(name)
+        if name != DEFAULT_TEMPLATE or not self.template:
+            return pooled
+        spec = self.template.get("spec")
+        usable = isinstance(spec, dict) and spec.get("containers")
+        return self.template if usable or pooled is None else pooled
 
     def unused_templates(self) -> list[str]:
         """Names in the pool that nothing refers to, sorted (`autoDeleteUnusedTemplate`)."""

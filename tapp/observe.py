@@ -110,7 +110,9 @@ class Appearance:
 
     @property
     def _containers(self) -> list[dict[str, Any]]:
-        return [] if self.odd else [*self.spec["containers"], *(self.spec.get(INIT) or [])]
+        if self.odd:
+            return []
+        return [*(self.spec.get("containers") or []), *(self.spec.get(INIT) or [])]
 
     @property
     def restart_policy(self) -> str:
@@ -165,12 +167,12 @@ class _NamedContainer(msgspec.Struct):
 
 
 class _Spec(msgspec.Struct, rename="camel"):
-    containers: list[_NamedContainer]
+    containers: list[_NamedContainer] | None = None
     init_containers: list[_NamedContainer] | None = None
 
 
 _decode_strings = msgspec.json.Decoder(dict[str, str] | None).decode
-_decode_spec = msgspec.json.Decoder(_Spec).decode
+_decode_spec = msgspec.json.Decoder(_Spec | None).decode
 
 
 def _oddity(pod: PodObject) -> str:
