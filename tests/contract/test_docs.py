@@ -1,0 +1,256 @@
+"""The documentation says what is true: names in it exist, and what exists is named in it."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hooks import metrics
+from hooks.app import create_app
+from hooks.settings import Settings
+from hooks.version import VERSION
+from tapp import judge, plan, refusals, rollout, status
+from tapp.model import TAppSpec
+from tests.builders import crashing, template
+from tests.unit.world import settled
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+PAGES += sorted((ROOT / "docs").glob("*.md"))
+OPERATIONS = ROOT / "docs" / "operations.md"
+DESIGN = ROOT / "docs" / "design.md"
+PROTOCOL = ROOT / "docs" / "protocol.md"
+
+pages = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+
+
+def text(page: Path) -> str:
+    """A page's text."""
+    return page.read_text(encoding="utf-8")
+
+
+def section(page: Path, title: str) -> str:
+    """A section of a page, up to the next heading of its level or above."""
+    found = re.search(rf"^(#+) {re.escape(title)}\n", text(page), re.MULTILINE)
+    assert found, f"{page.name} has no section {title!r}"
+    rest = text(page)[found.end() :]
+    return re.split(rf"^#{{1,{len(found[1])}}} ", rest, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def rows(markdown: str) -> list[list[str]]:
+    """The cells of every table row, heads and rulers left out."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    rulers = {index for index, line in enumerate(lines) if set(line) <= set("|- ")}
+    heads = {index - 1 for index in rulers}
+    body = [line for index, line in enumerate(lines) if index not in rulers | heads]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in body]
+
+
+def quoted(markdown: str) -> set[str]:
+    """Everything in backticks."""
+    return set(re.findall(r"`([^`\n]+)`", markdown))
+
+
+# --- names that lead somewhere --------------------------------------------------------------------
+
+
+def targets() -> set[str]:
+    """Every target of the Makefile and what it includes."""
+    files = [ROOT / "Makefile", *ROOT.glob("tests/*/*.mk")]
+    return {
+        name for file in files for name in re.findall(r"^([a-z0-9-]+):", text(file), re.MULTILINE)
+    }
+
+
+@pages
+def test_every_make_target_exists(page: Path) -> None:
+    code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text(page), re.DOTALL))
+    named = set(re.findall(r"(?m)(?:^|`)\s*make ([a-z0-9][a-z0-9 -]*)", code))
+    for words in named:
+        assert set(words.split()) <= targets(), f"{page.name}: make {words}"
+
+
+@pages
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", text(page)):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor:
+            headings = re.findall(r"(?m)^#+ (.+)$", text(target))
+            anchors = {
+                re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in headings
+            }
+            assert anchor in anchors, f"{page.name}: {link}"
+
+
+@pages
+def test_every_path_of_the_repository_exists(page: Path) -> None:
+    roots = "bench|crds|docs|examples|hooks|metacontroller|migration|simulator|tapp|tests"
+    for path in re.findall(rf"(?<![\w./-])(?:{roots})/[\w./-]*\w", text(page)):
+        if re.fullmatch(r"tapp/\w+", path):
+            continue  # kubectl wait tapp/NAME
+        assert (ROOT / path).exists(), f"{page.name}: {path}"
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\(([^)#\s]+)", text(PAGES[0])))
+    assert {str(page.relative_to(ROOT)) for page in PAGES[1:]} <= linked
+
+
+# --- settings, metrics, fields --------------------------------------------------------------------
+
+
+def test_settings_are_documented_as_they_are() -> None:
+    documented = {cells[0].strip("`"): cells[1:] for cells in rows(section(OPERATIONS, "Settings"))}
+    typed = {f"TAPP_{name.upper()}": field for name, field in Settings.model_fields.items()}
+    for name, field in typed.items():
+        default = "unset" if field.default is None else f"`{field.default}`"
+        assert documented[name] == [default, field.description]
+    served = text(ROOT / "gunicorn.conf.py") + text(ROOT / "hooks" / "metrics.py")
+    read = set(
+        re.findall(r"""environ(?:\.get\(|\[)["']([A-Z_]+)|"([A-Z_]+)" (?:not )?in os""", served)
+    )
+    assert documented.keys() == typed.keys() | {a or b for a, b in read}
+
+
+def test_metrics_are_documented_as_they_are() -> None:
+    documented = {cells[0].strip("`") for cells in rows(section(OPERATIONS, "Metrics"))}
+    client = create_app(Settings(log_level="ERROR")).test_client()
+    ours = set(
+        re.findall(r"(?m)^# TYPE (tapp_\w+) (?:counter|histogram)", client.get("/metrics").text)
+    )
+    assert documented == ours
+    assert metrics.REQUESTS._labelnames == ("hook", "code")
+
+
+def test_every_field_of_the_spec_is_in_the_readme() -> None:
+    api = section(PAGES[0], "The API")
+    for field in TAppSpec.model_fields.values():
+        assert re.search(rf"`{field.alias}\b", api), field.alias
+
+
+# --- conditions and reasons -----------------------------------------------------------------------
+
+WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+
+
+def constants(module: Any) -> Iterator[str]:
+    """CamelCase strings in a module's code: types of conditions, and reasons."""
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and WORD.fullmatch(value):
+            yield value
+
+
+def findings() -> Iterator[tuple[str, str]]:
+    """(type, reason) of every condition that `tapp/refusals.py` can make."""
+    for node in ast.walk(ast.parse(Path(refusals.__file__).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_refused":
+            type, reason = (arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant))
+            yield str(type), str(reason)
+
+
+def test_refused_situations_are_documented_as_they_are() -> None:
+    refused = section(OPERATIONS, "Conditions of a TApp").split("| type | reason |")[1]
+    documented = [
+        tuple(cell.strip("`") for cell in cells[:2]) for cells in rows(f"| head |{refused}")
+    ]
+    assert sorted(documented) == sorted(findings())
+    harmless = set(re.findall(r"`(\w+)`", refused.split("All but")[0])) & status._HARMLESS
+    assert harmless == status._HARMLESS
+
+
+def test_the_readme_names_every_condition_that_degrades() -> None:
+    table = quoted(section(PAGES[0], "Operations"))
+    assert {type for type, _ in findings()} - status._HARMLESS <= table
+
+
+def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() -> None:
+    conditions = section(OPERATIONS, "Conditions of a TApp")
+    explained = {word for word in quoted(conditions) if WORD.fullmatch(word)}
+    verdicts = quoted(section(DESIGN, "Verdicts"))
+    used = {word for module in (status, refusals) for word in constants(module)}
+    containers = {"Failed", *status._BROKEN, *status._BROKEN.values()}
+    assert used - explained - verdicts - containers - {"True", "False"} == set()
+    assert explained - used == {"SyncError"}  # Metacontroller's event
+    judged = {word for module in (judge, rollout, plan) for word in constants(module)}
+    reasons = {word for word in verdicts if WORD.fullmatch(word)} - {"Keep"}
+    assert reasons <= judged | {"Killed"}
+    actions = {action.value for action in judge.Action}
+    other = {"Always", "OnFailure", "Failed", "Running", "Unknown", "Progressing", "Complete"}
+    assert judged - reasons - actions - other - {"Completed", "Succeeded", "Ready"} == set()
+
+
+# --- examples -------------------------------------------------------------------------------------
+
+
+def blocks(kind: str) -> list[tuple[str, Any]]:
+    """(What stands after the kind, JSON) of the fenced blocks of docs/protocol.md."""
+    found = re.findall(rf"```json {kind} ?(\S*)\n(.*?)```", text(PROTOCOL), re.DOTALL)
+    return [(rest, json.loads(body)) for rest, body in found]
+
+
+@pytest.mark.parametrize(("path", "answer"), blocks("answer"), ids=lambda value: str(value)[:12])
+def test_the_answers_in_the_protocol_are_real(path: str, answer: Any) -> None:
+    ((_, request),) = blocks("request")
+    client = create_app(Settings(log_level="ERROR"), clock=lambda: 0).test_client()
+    got = json.loads(client.post(path, json=request).data)
+    if path == "/sync":
+        del got["status"]["conditions"]  # the page says so
+    assert got == answer
+
+
+def test_every_endpoint_is_in_the_protocol() -> None:
+    documented = {
+        (path.strip(" `"), cells[1])
+        for cells in rows(text(PROTOCOL).split("## A request")[0])
+        for path in cells[0].split(",")
+    }
+    rules = create_app(Settings(log_level="ERROR")).url_map.iter_rules()
+    methods = {(rule.rule, method) for rule in rules for method in rule.methods or ()}
+    assert documented == {(rule, method) for rule, method in methods if method in ("GET", "POST")}
+
+
+def test_the_worked_example_is_what_happens() -> None:
+    """P2 in the words of docs/design.md: the table's rows are replayed."""
+    table = rows(section(DESIGN, "A worked example"))
+    world = settled(
+        replicas=6,
+        template=template("app:1"),
+        templatePool={"canary": template("canary:1")},
+        templates={"4": "canary", "5": "canary"},
+        updateStrategy={"maxUnavailable": 2, "forceUpdate": {"maxUnavailable": "50%"}},
+    )
+    world.modify(1, crashing)
+    world.change(template=template("app:2"), templatePool={"canary": template("canary:2")})
+    for sync, *expected, _ in table:
+        instances = world.hook.answer("/plan", world.request())["instances"]
+        got = [
+            [item["id"] for item in instances if item["available"]],
+            [item["id"] for item in instances if item["action"] == "UpdateInPlace"],
+            [item["id"] for item in instances if item["reason"] == "WaitingForBudget"],
+        ]
+        assert [" ".join(map(str, ids)) or "-" for ids in got] == expected, f"sync {sync}"
+        world.sync()
+        if sync != "1":  # the table's second sync comes before the containers restart
+            world.kubelet()
+
+
+# --- versions and properties ----------------------------------------------------------------------
+
+
+def test_the_changelogs_newest_version_is_the_services() -> None:
+    found = re.search(r"^## \[([^\]]+)\]", text(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    assert found
+    assert found[1] == VERSION
+    assert f'version = "{VERSION}"' in text(ROOT / "pyproject.toml")
+    assert f":{VERSION}\n" in text(ROOT / "metacontroller" / "base" / "deployment.yaml")
+    assert f"tapp-hooks:{VERSION}" in text(PAGES[0])
+    assert f"newTag: {VERSION}" in text(PAGES[0])
