@@ -4,6 +4,7 @@ Hook protocol v1 and v2 differ only in the keys of the children, which are not r
 the objects. Source: Metacontroller pkg/controller/composite/api, facts section 1.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -21,6 +22,8 @@ from tapp.plan import World
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", bound=Parent)
+
+_MISSING = re.compile(r"Object missing required field `(.+)`")
 
 PODS = "Pod.v1"
 CLAIMS = "PersistentVolumeClaim.v1"
@@ -288,7 +291,10 @@ def _decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
         return decode(raw)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
-        raise WireError((path + where.rstrip("`")).lstrip("."), what) from None
+        where = path + where.rstrip("`")
+        if missing := _MISSING.fullmatch(what):
+            where, what = f"{where}.{missing[1]}", "is missing"
+        raise WireError(where.lstrip("."), what) from None
     except RecursionError:
         raise WireError(path, "is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
