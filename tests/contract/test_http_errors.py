@@ -1,0 +1,382 @@
+"""Any bytes on any endpoint: a well-formed JSON answer, and a process that stays healthy (P7)."""
+
+import json
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import given
+from hypothesis import strategies as st
+from werkzeug.test import TestResponse
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from tests.builders import NOW, Document, request, running, stored, tapp
+from tests.invariants import desired
+
+HOOKS = ("/sync", "/finalize", "/customize", "/plan")
+WITH_CHILDREN = ("/sync", "/finalize", "/plan")
+
+
+def client(**settings: Any) -> FlaskClient:
+    """A client of a new application."""
+    app = create_app(Settings(**{"log_level": "ERROR", **settings}), clock=lambda: NOW)
+    return app.test_client()
+
+
+CLIENT = client()
+
+
+def post(path: str, body: Any, content_type: str | None = "application/json") -> TestResponse:
+    """One POST; documents are sent as JSON."""
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return CLIENT.post(path, data=sent, content_type=content_type)
+
+
+def check_error(response: TestResponse, *codes: int) -> Document:
+    """A JSON error that a person can read, without anything of our insides."""
+    assert response.status_code in codes, response.data
+    assert response.mimetype == "application/json"
+    body: Document = json.loads(response.data)
+    assert body["error"]
+    assert body.keys() <= {"error", "path", "requestId"}
+    assert all(isinstance(value, str) and len(value) <= 600 for value in body.values())
+    assert b"Traceback" not in response.data
+    assert b".py" not in response.data
+    assert "children" not in body
+    return body
+
+
+def good() -> Document:
+    """A request with one settled pod."""
+    parent = tapp()
+    child = json.loads(post("/sync", request(parent)).data)["children"][0]
+    return request(parent, [running(stored(child, parent))])
+
+
+# --- what is no JSON, or no request ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", HOOKS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b" ",
+        b"{",
+        b"[]",
+        b"null",
+        b"5",
+        b'"text"',
+        b"{}",
+        b"\xff\xfe",
+        b'{"parent": "\xff"}',
+        b'{"parent": "\\ud800"}',
+        b'{"parent": {}, "children": {}',
+        b"{'parent': {}}",
+        b'{"parent": NaN}',
+        b"\x00",
+        b"\xef\xbb\xbf{}",
+        b'{"parent": {}}{"parent": {}}',
+        b"<xml/>",
+    ],
+)
+def test_bytes_that_are_no_request_are_refused(path: str, body: bytes) -> None:
+    check_error(post(path, body), 400)
+
+
+@pytest.mark.parametrize("path", HOOKS)
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_deep_nesting_is_refused_and_does_no_harm(path: str, opening: bytes) -> None:
+    for body in (opening * 100_000, b'{"parent":' + opening * 100_000):
+        check_error(post(path, body), 400)
+    assert CLIENT.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("depth", [100, 400, 900, 3000, 50_000])
+@pytest.mark.parametrize("place", ["a template", "a pod", "a status", "an annotation"])
+def test_nesting_inside_a_request_is_an_answer_or_a_json_error(depth: int, place: str) -> None:
+    document = good()
+    (pod,) = document["children"]["Pod.v1"].values()
+    nested = b"[" * depth + b"]" * depth
+    if place == "a template":
+        document["parent"]["spec"]["template"]["spec"]["extra"] = "@@"
+    elif place == "a pod":
+        pod["spec"]["extra"] = "@@"
+    elif place == "a status":
+        document["parent"]["status"] = {"statuses": "@@"}
+    else:
+        key = "metacontroller.k8s.io/last-applied-configuration"
+        pod["metadata"]["annotations"][key] = nested.decode()
+    body = json.dumps(document).encode().replace(b'"@@"', nested)
+    response = post("/sync", body)
+    if response.status_code == 200:
+        kept = [] if place == "a template" else ["web-0"]  # another template: made anew
+        assert sorted(desired(json.loads(response.data), "Pod")) == kept
+    else:
+        check_error(response, 400, 500)
+    assert CLIENT.get("/healthz").status_code == 200
+
+
+def test_a_field_of_ten_megabytes_is_no_trouble() -> None:
+    long = "x" * 10_000_000
+    document = good()
+    document["parent"]["metadata"]["annotations"] = {"long": long}
+    (pod,) = document["children"]["Pod.v1"].values()
+    pod["status"]["message"] = long
+    assert post("/sync", document).status_code == 200
+    for path in (("parent", "kind"), ("parent", "spec", "replicas"), ("children", "Pod.v1")):
+        check_error(post("/sync", put(good(), path, long)), 400)
+
+
+def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
+    """The document with one value replaced; `...` removes it."""
+    inner: Any = document
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return document
+
+
+PARENT = ("parent",)
+META = ("parent", "metadata")
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        pytest.param(PARENT, ..., "parent", id="no parent"),
+        pytest.param(PARENT, None, "parent", id="a null parent"),
+        pytest.param(PARENT, [], "parent", id="a list as parent"),
+        pytest.param((*PARENT, "kind"), ..., "parent.kind", id="no kind"),
+        pytest.param((*PARENT, "kind"), "Deployment", "parent.kind", id="another kind"),
+        pytest.param((*PARENT, "apiVersion"), ..., "parent.apiVersion", id="no apiVersion"),
+        pytest.param((*PARENT, "apiVersion"), "apps/v1", "parent.apiVersion", id="another group"),
+        pytest.param(META, ..., "parent.metadata", id="no metadata"),
+        pytest.param(META, "web", "parent.metadata", id="a string as metadata"),
+        pytest.param((*META, "uid"), ..., "parent.metadata.uid", id="no uid"),
+        pytest.param((*META, "uid"), "", "parent.metadata.uid", id="an empty uid"),
+        pytest.param((*META, "uid"), 5, "parent.metadata.uid", id="a number as uid"),
+        pytest.param((*META, "name"), ..., "parent.metadata.name", id="no name"),
+        pytest.param((*META, "namespace"), ..., "parent.metadata.namespace", id="no namespace"),
+    ],
+)
+def test_a_parent_without_identity_is_refused_with_the_path(
+    hook: str, path: tuple[str, ...], value: Any, where: str
+) -> None:
+    assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
+
+
+@pytest.mark.parametrize("hook", WITH_CHILDREN)
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        pytest.param(("children",), ..., id="no children"),
+        pytest.param(("children",), None, id="null children"),
+        pytest.param(("children",), [], id="a list of children"),
+        pytest.param(("children", "Pod.v1"), [], id="a list of pods"),
+        pytest.param(("children", "Pod.v1"), "x", id="a string as pods"),
+        pytest.param(("children", "Pod.v1", "shop/web-1"), None, id="a null pod"),
+        pytest.param(("children", "Pod.v1", "shop/web-1"), [], id="a list as pod"),
+        pytest.param(("children", "Pod.v1", "shop/web-1"), {}, id="an empty pod"),
+        pytest.param(
+            ("children", "Pod.v1", "shop/web-1"), {"metadata": {"name": ""}}, id="an empty name"
+        ),
+        pytest.param(
+            ("children", "Pod.v1", "shop/web-1"), {"metadata": {"name": 5}}, id="a number as name"
+        ),
+        pytest.param(
+            ("children", "Pod.v1", "shop/other"),
+            {"metadata": {"name": "web-0", "namespace": "shop"}},
+            id="one pod twice",
+        ),
+        pytest.param(
+            ("children", "Pod.v1", "other/web-1"),
+            {"metadata": {"name": "web-1", "namespace": "other"}},
+            id="a pod of another namespace",
+        ),
+        pytest.param(
+            ("children", "PersistentVolumeClaim.v1", "shop/data"), None, id="a null claim"
+        ),
+        pytest.param(
+            ("children", "Service.v1"), {"shop/a": {"metadata": {"name": "a"}}}, id="another kind"
+        ),
+    ],
+)
+def test_children_that_cannot_be_told_apart_are_refused(
+    hook: str, path: tuple[str, ...], value: Any
+) -> None:
+    assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith("children")
+
+
+SPEC = ("parent", "spec")
+
+
+@pytest.mark.parametrize("hook", ["/sync", "/plan"])
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        (SPEC, ..., "parent.spec"),
+        (SPEC, [], "parent.spec"),
+        ((*SPEC, "replicas"), "3", "parent.spec.replicas"),
+        ((*SPEC, "replicas"), -1, "parent.spec.replicas"),
+        ((*SPEC, "replicas"), 1.5, "parent.spec.replicas"),
+        ((*SPEC, "replicas"), 10**30, "parent.spec.replicas"),
+        ((*SPEC, "template"), "nginx", "parent.spec.template"),
+        ((*SPEC, "templatePool"), [], "parent.spec.templatePool"),
+        ((*SPEC, "templatePool"), {"a": None}, "parent.spec.templatePool.a"),
+        ((*SPEC, "templates"), {"0": 1}, "parent.spec.templates.0"),
+        ((*SPEC, "statuses"), {"0": True}, "parent.spec.statuses.0"),
+        ((*SPEC, "updateStrategy"), {"maxUnavailable": []}, "parent.spec.updateStrategy.maxUn"),
+        ((*SPEC, "minReadySeconds"), -5, "parent.spec.minReadySeconds"),
+        ((*SPEC, "volumeClaimTemplates"), {}, "parent.spec.volumeClaimTemplates"),
+        (
+            (*SPEC, "persistentVolumeClaimRetentionPolicy"),
+            {"whenDeleted": "Sometimes"},
+            "parent.spec.persistentVolumeClaimRetentionPolicy.whenDeleted",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_spec_that_cannot_be_read_deletes_nothing_and_names_the_field(
+    hook: str, path: tuple[str, ...], value: Any, where: str
+) -> None:
+    """A 4xx: Metacontroller leaves all children as they are and shows the error on the TApp."""
+    assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
+
+
+# --- HTTP -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", HOOKS)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
+def test_hooks_take_only_post(path: str, method: str) -> None:
+    response = CLIENT.open(path, method=method)
+    check_error(response, 405)
+    assert "POST" in response.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version", "/metrics"])
+def test_probes_take_only_get(path: str) -> None:
+    response = post(path, {})
+    check_error(response, 405)
+    assert "GET" in response.headers["Allow"]
+    assert CLIENT.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/sync/", "/SYNC", "/nothing", "/sync/x", "/%00", "/..%2f"])
+def test_other_paths_are_not_found(path: str) -> None:
+    check_error(post(path, {}), 404)
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "a"]
+)
+def test_other_content_types_are_refused(content_type: str) -> None:
+    check_error(post("/sync", good(), content_type), 415)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json", "application/json; charset=utf-8", None, "APPLICATION/JSON"],
+)
+def test_json_is_understood_however_it_is_announced(content_type: str | None) -> None:
+    assert post("/sync", good(), content_type).status_code == 200
+
+
+def test_a_compressed_body_is_refused() -> None:
+    response = CLIENT.post(
+        "/sync",
+        data=b"\x1f\x8b",
+        content_type="application/json",
+        headers={"Content-Encoding": "gzip"},
+    )
+    check_error(response, 415)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_body_above_the_limit_is_refused(more: int) -> None:
+    small = client(max_body_bytes=20_000)
+    body = json.dumps(good()).encode()
+    body += b" " * (20_000 - len(body) + more)
+    response = small.post("/sync", data=body, content_type="application/json")
+    if more:
+        check_error(response, 413)
+    else:
+        assert response.status_code == 200
+
+
+def test_a_bug_is_a_500_with_an_id_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bug(*_arguments: Any) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    document = good()
+    monkeypatch.setattr("hooks.app.sync", bug)
+    response = post("/sync", document)
+    body = check_error(response, 500)
+    assert body["requestId"]
+    assert b"secret" not in response.data
+
+
+@pytest.mark.parametrize("path", HOOKS)
+@given(body=st.binary(max_size=200))
+def test_random_bytes_are_refused(path: str, body: bytes) -> None:
+    check_error(post(path, body), 400)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All places in a document."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    return [path, *(found for key, item in items for found in paths(item, (*path, key)))]
+
+
+PLACES = [path for path in paths(good()) if path and path[0] in ("parent", "children", "related")]
+
+
+@given(st.sampled_from(PLACES), JSON)
+def test_any_value_anywhere_in_a_request_is_answered_or_refused(
+    path: tuple[Any, ...], value: Any
+) -> None:
+    """Never a 200 with fewer children, and never more than a short JSON error."""
+    document = put(good(), path, value)
+    for hook in WITH_CHILDREN:
+        response = post(hook, document)
+        if response.status_code != 200:
+            check_error(response, 400, 503)
+        elif hook == "/sync":
+            _check_kept(document, json.loads(response.data))
+
+
+def _check_kept(document: Document, answer: Document) -> None:
+    spec = document["parent"]["spec"]
+    replicas = spec.get("replicas")
+    completed = [
+        pod for pod in (document["children"].get("Pod.v1") or {}).values() if _has_ended(pod)
+    ]
+    if replicas is None or replicas > 0:
+        template = good()["parent"]["spec"]["template"]
+        same = spec.get("template") == template and not completed
+        if same and not spec.get("statuses") and document["children"].get("Pod.v1"):
+            assert desired(answer, "Pod")
+
+
+def _has_ended(pod: Any) -> bool:
+    status = pod.get("status")
+    return isinstance(status, dict) and status.get("phase") in ("Failed", "Succeeded")
