@@ -59,9 +59,11 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     app = Flask("tapp-hooks", static_folder=None)
 
     def on_sync(body: bytes) -> bytes:
+        started = time.perf_counter()
         answer, decided = sync(Request(body, TApp), options, clock())
-        _log_plan(decided)
-        return encode(answer)
+        text = encode(answer)
+        _log_plan(decided, time.perf_counter() - started)
+        return text
 
     def on_finalize(body: bytes) -> bytes:
         asked = Request(body, Parent)
@@ -153,13 +155,14 @@ def _versions() -> dict[str, Any]:
     return {"version": VERSION, "libraries": {name: metadata.version(name) for name in libraries}}
 
 
-def _log_plan(decided: Any) -> None:
+def _log_plan(decided: Any, seconds: float) -> None:
     meta = decided.world.tapp.metadata
     fields = {
         "hook": "sync",
         "parent": f"{meta.namespace}/{meta.name}",
         "generation": meta.generation,
         **counts(decided),
+        "milliseconds": round(seconds * 1000, 1),
     }
     LOGGER.info("sync", extra={"fields": fields})
     for action, number in fields["actions"].items():
