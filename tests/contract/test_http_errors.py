@@ -4,55 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
-from werkzeug.test import TestResponse
 
-from hooks.app import create_app
-from hooks.settings import Settings
-from tests.builders import NOW, Document, request, running, stored, tapp
+from tests.builders import Document
+from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
 from tests.invariants import desired
-
-HOOKS = ("/sync", "/finalize", "/customize", "/plan")
-WITH_CHILDREN = ("/sync", "/finalize", "/plan")
-
-
-def client(**settings: Any) -> FlaskClient:
-    """A client of a new application."""
-    app = create_app(Settings(**{"log_level": "ERROR", **settings}), clock=lambda: NOW)
-    return app.test_client()
-
-
-CLIENT = client()
-
-
-def post(path: str, body: Any, content_type: str | None = "application/json") -> TestResponse:
-    """One POST; documents are sent as JSON."""
-    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return CLIENT.post(path, data=sent, content_type=content_type)
-
-
-def check_error(response: TestResponse, *codes: int) -> Document:
-    """A JSON error that a person can read, without anything of our insides."""
-    assert response.status_code in codes, response.data
-    assert response.mimetype == "application/json"
-    body: Document = json.loads(response.data)
-    assert body["error"]
-    assert body.keys() <= {"error", "path", "requestId"}
-    assert all(isinstance(value, str) and len(value) <= 600 for value in body.values())
-    assert b"Traceback" not in response.data
-    assert b".py" not in response.data
-    assert "children" not in body
-    return body
-
-
-def good() -> Document:
-    """A request with one settled pod."""
-    parent = tapp()
-    child = json.loads(post("/sync", request(parent)).data)["children"][0]
-    return request(parent, [running(stored(child, parent))])
-
 
 # --- what is no JSON, or no request ---------------------------------------------------------------
 
@@ -247,67 +204,6 @@ def test_a_spec_that_cannot_be_read_deletes_nothing_and_names_the_field(
 ) -> None:
     """A 4xx: Metacontroller leaves all children as they are and shows the error on the TApp."""
     assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
-
-
-# --- HTTP -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("path", HOOKS)
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
-def test_hooks_take_only_post(path: str, method: str) -> None:
-    response = CLIENT.open(path, method=method)
-    check_error(response, 405)
-    assert "POST" in response.headers["Allow"]
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version", "/metrics"])
-def test_probes_take_only_get(path: str) -> None:
-    response = post(path, {})
-    check_error(response, 405)
-    assert "GET" in response.headers["Allow"]
-    assert CLIENT.get(path).status_code == 200
-
-
-@pytest.mark.parametrize("path", ["/", "/sync/", "/SYNC", "/nothing", "/sync/x", "/%00", "/..%2f"])
-def test_other_paths_are_not_found(path: str) -> None:
-    check_error(post(path, {}), 404)
-
-
-@pytest.mark.parametrize(
-    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "a"]
-)
-def test_other_content_types_are_refused(content_type: str) -> None:
-    check_error(post("/sync", good(), content_type), 415)
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    ["application/json", "application/json; charset=utf-8", None, "APPLICATION/JSON"],
-)
-def test_json_is_understood_however_it_is_announced(content_type: str | None) -> None:
-    assert post("/sync", good(), content_type).status_code == 200
-
-
-def test_a_compressed_body_is_refused() -> None:
-    response = CLIENT.post(
-        "/sync",
-        data=b"\x1f\x8b",
-        content_type="application/json",
-        headers={"Content-Encoding": "gzip"},
-    )
-    check_error(response, 415)
-
-
-@pytest.mark.parametrize("more", [0, 1])
-def test_a_body_above_the_limit_is_refused(more: int) -> None:
-    small = client(max_body_bytes=20_000)
-    body = json.dumps(good()).encode()
-    body += b" " * (20_000 - len(body) + more)
-    response = small.post("/sync", data=body, content_type="application/json")
-    if more:
-        check_error(response, 413)
-    else:
-        assert response.status_code == 200
 
 
 def test_a_bug_is_a_500_with_an_id_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

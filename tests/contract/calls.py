@@ -1,0 +1,50 @@
+"""Calls of the application over WSGI, bytes in and bytes out."""
+
+import json
+from typing import Any
+
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from tests.builders import NOW, Document, request, running, stored, tapp
+
+HOOKS = ("/sync", "/finalize", "/customize", "/plan")
+WITH_CHILDREN = ("/sync", "/finalize", "/plan")
+
+
+def client(**settings: Any) -> FlaskClient:
+    """A client of a new application."""
+    app = create_app(Settings(**{"log_level": "ERROR", **settings}), clock=lambda: NOW)
+    return app.test_client()
+
+
+CLIENT = client()
+
+
+def post(path: str, body: Any, content_type: str | None = "application/json") -> TestResponse:
+    """One POST; documents are sent as JSON."""
+    sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return CLIENT.post(path, data=sent, content_type=content_type)
+
+
+def check_error(response: TestResponse, *codes: int) -> Document:
+    """A JSON error that a person can read, without anything of our insides."""
+    assert response.status_code in codes, response.data
+    assert response.mimetype == "application/json"
+    body: Document = json.loads(response.data)
+    assert body["error"]
+    assert body.keys() <= {"error", "path", "requestId"}
+    assert all(isinstance(value, str) and len(value) <= 600 for value in body.values())
+    assert b"Traceback" not in response.data
+    assert b".py" not in response.data
+    assert "children" not in body
+    return body
+
+
+def good() -> Document:
+    """A request with one settled pod."""
+    parent = tapp()
+    child = json.loads(post("/sync", request(parent)).data)["children"][0]
+    return request(parent, [running(stored(child, parent))])

@@ -1,0 +1,264 @@
+"""The HTTP around the hooks: methods, content types, limits, tokens, probes (design section 8)."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hooks.app import create_app
+from hooks.auth import TokenFileError
+from hooks.logs import JsonFormatter
+from hooks.settings import Settings
+from tests.builders import claim_template, request, tapp
+from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, client, good, post
+from tests.unit.world import settled
+
+
+@pytest.mark.parametrize("path", HOOKS)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
+def test_hooks_take_only_post(path: str, method: str) -> None:
+    response = CLIENT.open(path, method=method)
+    check_error(response, 405)
+    assert "POST" in response.headers["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version", "/metrics"])
+def test_probes_take_only_get(path: str) -> None:
+    response = post(path, {})
+    check_error(response, 405)
+    assert "GET" in response.headers["Allow"]
+    assert CLIENT.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/sync/", "/SYNC", "/nothing", "/sync/x", "/%00", "/..%2f"])
+def test_other_paths_are_not_found(path: str) -> None:
+    check_error(post(path, {}), 404)
+
+
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "a"]
+)
+def test_other_content_types_are_refused(content_type: str) -> None:
+    check_error(post("/sync", good(), content_type), 415)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json", "application/json; charset=utf-8", None, "APPLICATION/JSON"],
+)
+def test_json_is_understood_however_it_is_announced(content_type: str | None) -> None:
+    assert post("/sync", good(), content_type).status_code == 200
+
+
+def test_a_compressed_body_is_refused() -> None:
+    response = CLIENT.post(
+        "/sync",
+        data=b"\x1f\x8b",
+        content_type="application/json",
+        headers={"Content-Encoding": "gzip"},
+    )
+    check_error(response, 415)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_body_above_the_limit_is_refused(more: int) -> None:
+    small = client(max_body_bytes=20_000)
+    body = json.dumps(good()).encode()
+    body += b" " * (20_000 - len(body) + more)
+    response = small.post("/sync", data=body, content_type="application/json")
+    if more:
+        check_error(response, 413)
+    else:
+        assert response.status_code == 200
+
+
+# --- bearer tokens --------------------------------------------------------------------------------
+
+
+def call(hooks: Any, header: str | None, path: str = "/sync") -> Any:
+    """A call with an Authorization header."""
+    headers = {} if header is None else {"Authorization": header}
+    body = json.dumps(good()).encode()
+    return hooks.post(path, data=body, content_type="application/json", headers=headers)
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    """A file with one token."""
+    path = tmp_path / "token"
+    path.write_text("s3cret-old\n")
+    return path
+
+
+def test_the_right_token_opens(token_file: Path) -> None:
+    hooks = client(auth_token_file=token_file)
+    assert call(hooks, "Bearer s3cret-old").status_code == 200
+    assert call(hooks, "bearer s3cret-old").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Bearer s3cret",
+        "Bearer s3cret-old2",
+        "Basic s3cret-old",
+        "s3cret-old",
+        "Bearer s\u00e9cret",
+    ],
+)
+@pytest.mark.parametrize("path", HOOKS)
+def test_anything_else_does_not(token_file: Path, header: str | None, path: str) -> None:
+    response = call(client(auth_token_file=token_file), header, path)
+    check_error(response, 401)
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+    assert b"s3cret" not in response.data
+
+
+def test_probes_need_no_token(token_file: Path) -> None:
+    hooks = client(auth_token_file=token_file)
+    assert hooks.get("/healthz").status_code == hooks.get("/readyz").status_code == 200
+
+
+def test_both_tokens_open_during_a_rotation_and_the_old_one_not_after(token_file: Path) -> None:
+    hooks = client(auth_token_file=token_file)
+    token_file.write_text("s3cret-old\ns3cret-new\n\n")
+    assert call(hooks, "Bearer s3cret-old").status_code == 200
+    assert call(hooks, "Bearer s3cret-new").status_code == 200
+    token_file.write_text("s3cret-new")
+    assert call(hooks, "Bearer s3cret-new").status_code == 200
+    check_error(call(hooks, "Bearer s3cret-old"), 401)
+
+
+def test_a_file_that_is_emptied_or_lost_leaves_the_last_tokens_in_force(token_file: Path) -> None:
+    hooks = client(auth_token_file=token_file)
+    token_file.write_text("\n")
+    assert call(hooks, "Bearer s3cret-old").status_code == 200
+    check_error(call(hooks, "Bearer "), 401)
+    token_file.unlink()
+    assert call(hooks, "Bearer s3cret-old").status_code == 200
+    check_error(call(hooks, None), 401)
+
+
+@pytest.mark.parametrize("content", [None, "", " \n\t\n"])
+def test_without_a_token_in_its_file_the_service_does_not_start(
+    tmp_path: Path, content: str | None
+) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(TokenFileError, match="token"):
+        create_app(Settings(auth_token_file=path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TAPP_LOG_LEVEL", "LOUD"),
+        ("TAPP_MAX_BODY_BYTES", "many"),
+        ("TAPP_TOLERATION_SECONDS", "-1"),
+        ("TAPP_DELETE_POD_AFTER_APP_FINISH", "perhaps"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match="validation error"):
+        create_app()
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAPP_DELETE_POD_AFTER_APP_FINISH", "false")
+    monkeypatch.setenv("TAPP_TOLERATION_SECONDS", "60")
+    options = Settings().options
+    assert (options.delete_pod_after_app_finish, options.toleration_seconds) == (False, 60)
+
+
+# --- hook protocol --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hook", WITH_CHILDREN)
+def test_both_hook_protocols_get_the_same_answer(hook: str) -> None:
+    world = settled(replicas=3, volumeClaimTemplates=[claim_template()])
+    world.change(replicas=2, statuses={"0": "Killed"})
+    answers = [post(hook, world.request(version=version)).data for version in (1, 2)]
+    assert answers[0] == answers[1]
+    assert answers[0].startswith(b"{")
+
+
+def test_unknown_fields_of_a_request_are_ignored() -> None:
+    document = {**good(), "future": {"a": 1}}
+    assert post("/sync", document).data == post("/sync", good()).data
+
+
+def test_kinds_without_children_may_be_missing_or_of_any_name() -> None:
+    document = request(tapp())
+    document["children"] = {"Pod.v1": {}, "Service.v1": {}}
+    assert post("/sync", document).status_code == 200
+
+
+def test_the_answer_has_only_keys_that_metacontroller_knows() -> None:
+    answer = json.loads(post("/sync", good()).data)
+    assert sorted(answer) == ["children", "status"]
+    answer = json.loads(post("/finalize", {**good(), "finalizing": True}).data)
+    assert sorted(answer) == ["children", "finalized", "resyncAfterSeconds", "status"]
+
+
+def test_a_new_process_gives_the_same_bytes() -> None:
+    answers = {client().post("/sync", json=good()).data for _ in range(2)}
+    assert answers == {post("/sync", good()).data}
+
+
+# --- what people and probes see -------------------------------------------------------------------
+
+
+def test_the_plan_explains_every_instance_and_the_budget() -> None:
+    plan = json.loads(post("/plan", request(tapp(replicas=2))).data)
+    assert [item["action"] for item in plan["instances"]] == ["Create", "Create"]
+    assert plan["budget"]["shouldRun"] == 2
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_probes_answer_json(path: str) -> None:
+    response = CLIENT.get(path)
+    assert (response.status_code, response.mimetype) == (200, "application/json")
+
+
+def test_the_version_is_told() -> None:
+    assert json.loads(CLIENT.get("/version").data)["version"]
+
+
+def test_metrics_count_requests_by_hook_and_code() -> None:
+    post("/sync", good())
+    post("/sync", b"")
+    text = CLIENT.get("/metrics").data.decode()
+    assert 'tapp_hook_requests_total{code="200",hook="sync"}' in text
+    assert 'tapp_hook_requests_total{code="400",hook="sync"}' in text
+
+
+def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:
+    logger, lines = logging.getLogger("tapp.hooks"), []
+    hooks = client(log_level="INFO")
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(JsonFormatter().format(record))  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        hooks.post("/sync", json=request(tapp(replicas=2)))
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel("ERROR")
+    (line,) = lines
+    assert "\n" not in line
+    fields = json.loads(line)
+    assert fields["parent"] == "shop/web"
+    assert fields["generation"] == 1
+    assert fields["actions"] == {"Create": 2}
+    assert fields["reasons"] == {"NoPod": 2}
+    assert fields["milliseconds"] >= 0
