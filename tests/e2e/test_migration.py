@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,14 @@ SPEC: Json = {
     "containers": [{"name": "main", "image": "app:1"}],
     "terminationGracePeriodSeconds": 1,
 }
+
+
+def environment() -> dict[str, str]:
+    """The environment with the control plane's kubectl first on PATH."""
+    path = f"{build.bin_dir()}{os.pathsep}{os.environ['PATH']}"
+    if shutil.which("kubectl", path=path) is None:
+        pytest.skip("no kubectl")
+    return {**os.environ, "PATH": path}
 
 
 @pytest.fixture
@@ -95,6 +104,12 @@ class OldApp:
         """A pod, if it is there."""
         return self.kube.find("v1", "pods", self.namespace, name)
 
+    def adopted(self) -> bool:
+        """Whether every pod carries a revision of ours."""
+        found = [self.pod(name) or {"metadata": {}} for name in PODS]
+        labels = [each["metadata"].get("labels") or {} for each in found]
+        return all(each.get("tapp_template_hash_key", "").startswith("v1-") for each in labels)
+
     def claim(self) -> Json:
         """The claim's metadata."""
         found = self.kube.get("v1", "persistentvolumeclaims", self.namespace, "data-web-0")
@@ -103,16 +118,13 @@ class OldApp:
 
     def migrate(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs the command as its users do."""
-        path = f"{build.bin_dir()}{os.pathsep}{os.environ['PATH']}"
-        if shutil.which("kubectl", path=path) is None:
-            pytest.skip("no kubectl")
         where = [f"--kubeconfig={self.cluster.kubeconfig}", "-n", self.namespace]
         if self.cluster.context:
             where.append(f"--context={self.cluster.context}")
         return subprocess.run(
             [sys.executable, "-m", "migration", *where, *arguments],
             cwd=REPOSITORY,
-            env={**os.environ, "PATH": path},
+            env=environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -148,12 +160,7 @@ def test_metacontroller_takes_over_and_nothing_restarts(
     assert app.claim()["labels"]["controller-uid"] == app.uid
     register()
 
-    def adopted() -> bool:
-        found = [app.pod(name) or {"metadata": {}} for name in PODS]
-        labels = [each["metadata"].get("labels") or {} for each in found]
-        return all(each.get("tapp_template_hash_key", "").startswith("v1-") for each in labels)
-
-    wait(adopted, "the pods carry the new revision label")
+    wait(app.adopted, "the pods carry the new revision label")
     for name, old in before.items():
         new = app.pod(name)
         assert old is not None
@@ -198,3 +205,32 @@ def test_it_refuses_where_metacontroller_is_in_charge_already(
     assert "nothing was written" in refused.stderr
     assert "controller-uid" not in (app.claim().get("labels") or {})
     register()
+
+
+def test_pods_that_were_let_go_of_can_be_taken_back(
+    register: Callable[[], None], cluster: Cluster, app: OldApp
+) -> None:
+    """docs/migration.md, "If the order went wrong"."""
+    app.create()
+    before = {name: app.pod(name) for name in PODS}
+    # What Metacontroller does to a child with the right owner and without the label.
+    for name in PODS:
+        path = app.kube.path("v1", "pods", app.namespace, name)
+        app.kube.patch(path, {"metadata": {"ownerReferences": None}})
+    told = app.migrate()
+    assert told.returncode == 1
+    commands = re.findall(r"(kubectl label pod .*)$", told.stdout, re.MULTILINE)
+    assert len(commands) == len(PODS)
+    for command in commands:
+        words = command.split()
+        where = [f"--kubeconfig={cluster.kubeconfig}"]
+        where += [f"--context={cluster.context}"] if cluster.context else []
+        subprocess.run([words[0], *where, *words[1:]], env=environment(), check=True)
+    register()
+    wait(app.adopted, "the pods are owned and carry the new revision label")
+    for name, old in before.items():
+        new = app.pod(name)
+        assert old is not None
+        assert new is not None
+        assert new["metadata"]["uid"] == old["metadata"]["uid"]
+        assert [owner["uid"] for owner in new["metadata"]["ownerReferences"]] == [app.uid]
