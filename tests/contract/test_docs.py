@@ -1,7 +1,9 @@
 """The documentation says what is true: names in it exist, and what exists is named in it."""
 
 import ast
+import io
 import json
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hooks import metrics
+from hooks import logs, metrics
 from hooks.app import create_app
 from hooks.settings import Settings
 from hooks.version import VERSION
@@ -128,6 +130,20 @@ def test_metrics_are_documented_as_they_are() -> None:
     )
     assert documented == ours
     assert metrics.REQUESTS._labelnames == ("hook", "code")
+
+
+def test_the_log_line_shown_has_the_fields_of_a_real_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(logs.JsonFormatter())
+    monkeypatch.setattr(logs.LOGGER, "handlers", [handler])
+    ((_, request),) = blocks("request")
+    create_app(Settings()).test_client().post("/sync", json=request)
+    shown = re.search(r"(?m)^ +({.*})$", section(OPERATIONS, "Logs"))
+    assert shown
+    assert list(json.loads(shown[1])) == list(json.loads(written.getvalue()))
 
 
 def test_every_field_of_the_spec_is_in_the_readme() -> None:
