@@ -8,7 +8,7 @@ from msgspec import Raw
 from tapp.judge import CURRENT, Action, Instance, Verdict
 from tapp.lookalike import Pattern
 from tapp.model import TApp
-from tapp.observe import Pod, Values
+from tapp.observe import Appearance, Pod, Values
 from tapp.plan import Options, Plan
 from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod
 from tapp.templates import Template
@@ -54,18 +54,19 @@ class KeptPods:
 
     def __init__(self) -> None:
         """Starts without any answer."""
-        self._patterns: dict[tuple[int, bool], Pattern] = {}
+        self._known: dict[Appearance, Pattern] = {}
+        self._unknown: dict[Appearance, Pattern] = {}
 
     def answer(self, pod: Pod, template: Template | None) -> Child:
         """The answer for one pod; `template` as in `kept_pod`."""
         look = pod.look
         if look.shared_by is None:
             return kept_pod(look, template)
-        key = (id(look), template is None)
-        pattern = self._patterns.get(key)
+        patterns = self._unknown if template is None else self._known
+        pattern = patterns.get(look)
         if pattern is None:
             text = msgspec.json.encode(kept_pod(look, template))
-            pattern = self._patterns[key] = Pattern(text, look.shared_by)
+            pattern = patterns[look] = Pattern(text, look.shared_by)
         return Raw(pattern.fill(pod.values))
 
 
@@ -103,16 +104,17 @@ class NewPods:
 
     def _values(self, instance: int) -> Values:
         number = b"%d" % instance
-        return Values(self._prefix + number, number, b"", b"", b"", b"")
+        return self._prefix + number, number, b"", b"", b"", b""
 
 
 def _pod(instance: Instance, verdict: Verdict, kept: KeptPods, new: NewPods) -> Child | None:
     pod, template = instance.pod, instance.template
+    if verdict is CURRENT and pod is not None and isinstance(template, Template):
+        return kept.answer(pod, template)
     match verdict.action:
         case Action.KEEP:
             assert pod is not None  # noqa: S101 - there is nothing else to keep
-            current = verdict is CURRENT or instance.updated
-            known = template if current and isinstance(template, Template) else None
+            known = template if instance.updated and isinstance(template, Template) else None
             return kept.answer(pod, known)
         case Action.ABSENT | Action.DELETE | Action.RECREATE:
             return None

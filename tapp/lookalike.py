@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable
 from operator import itemgetter
 
-from tapp.objects import PodObject
-from tapp.observe import Appearance, Pod, Values
+from tapp.objects import PodMeta, PodObject
+from tapp.observe import NODE, NUMBER, Appearance, Pod, Values
 from tapp.vocabulary import IN_PLACE_UPDATE, INSTANCE, POD_INDEX
 
 _GROUPS = 8
@@ -28,6 +28,10 @@ _RECORD = f'"{IN_PLACE_UPDATE}":"'.encode()
 _STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _NEAR = 256
 """How far from its place in the pod before a value is looked for first."""
+
+
+Find = Callable[[bytes, bytes, int], int]
+String = Callable[[bytes, int], bytes]
 
 
 class Pattern:
@@ -65,7 +69,7 @@ def _places(text: bytes, values: Values) -> list[tuple[int, int, int]]:
     searches = [
         (b"", value, index)
         for index, value in enumerate(values)
-        if value and index not in (_NUMBER_INDEX, _NODE_INDEX)
+        if value and index not in (NUMBER, NODE)
     ]
     for key, index in _KEYED:
         if values[index]:
@@ -82,12 +86,11 @@ def _places(text: bytes, values: Values) -> list[tuple[int, int, int]]:
     return sorted(found, key=lambda place: (place[0], -place[1]))
 
 
-_NUMBER_INDEX, _NODE_INDEX = Values._fields.index("number"), Values._fields.index("node")
 _QUOTES = (b'"', b'\\"')
 _KEYED = (
-    (INSTANCE.encode() + b"%b:%b", _NUMBER_INDEX),
-    (POD_INDEX.encode() + b"%b:%b", _NUMBER_INDEX),
-    (b"nodeName%b:%b", _NODE_INDEX),
+    (INSTANCE.encode() + b"%b:%b", NUMBER),
+    (POD_INDEX.encode() + b"%b:%b", NUMBER),
+    (b"nodeName%b:%b", NODE),
 )
 
 
@@ -99,10 +102,10 @@ class _Group:
     ) -> None:
         self.look = look
         pattern = Pattern(text, values)
-        self.fill, common = pattern.fill, pattern.common
+        self.fill = pattern.fill
         # A pod whose name stands in the common text cannot be told from that text.
-        self.spoken_of = {name for piece in common for name in instances.findall(piece)}
-        self.unclear = any(_TOKEN in piece for piece in common)
+        self.spoken_of = {name for piece in pattern.common for name in instances.findall(piece)}
+        self.unclear = any(_TOKEN in piece for piece in pattern.common)
 
 
 class Looks:
@@ -114,7 +117,7 @@ class Looks:
         self._instances = re.compile(re.escape(app.encode()) + rb"-\d+")
         self._groups: list[_Group] = []
         self._room = groups
-        self._node_at = self._token_at = 0
+        self._node_at = self._token_at = self._record_at = -1
 
     def observe(self, pod: PodObject) -> Pod:
         """The pod with its appearance, which it shares with the pods that look alike.
@@ -123,15 +126,16 @@ class Looks:
             msgspec.DecodeError: a part of it is no JSON.
         """
         meta = pod.metadata
-        text = b"\n".join(
-            (
-                (meta.namespace or "").encode(),
-                *(meta.labels, meta.annotations, pod.spec, meta.finalizers),
-            )
-        )
-        values = self._values(meta.name.encode(), text, len(meta.labels))
+        text = b"\n".join((meta.labels, meta.annotations, pod.spec, meta.finalizers))
+        name = meta.name.encode()
+        if self._groups:
+            values = self._values(name, text, _near, _string_before_another)
+            for group in self._groups:
+                if group.fill(values) == text and self._fits(group, meta, name):
+                    return Pod(pod, group.look, values)
+        values = self._values(name, text, _anywhere, _string)
         for group in self._groups:
-            if group.fill(values) == text and values.name not in group.spoken_of:
+            if group.fill(values) == text and self._fits(group, meta, name):
                 return Pod(pod, group.look, values)
         look = Appearance(pod)
         if self._room:
@@ -142,27 +146,43 @@ class Looks:
                 look.shared_by = values
         return Pod(pod, look, values)
 
-    def _values(self, name: bytes, text: bytes, labels: int) -> Values:
+    @staticmethod
+    def _fits(group: _Group, meta: PodMeta, name: bytes) -> bool:
+        return group.look.namespace == meta.namespace and name not in group.spoken_of
+
+    def _values(self, name: bytes, text: bytes, find: Find, string: String) -> Values:
         node = token = record = applied = b""
-        at = self._node_at = _find(text, _NODE, self._node_at)
+        at = self._node_at = find(text, _NODE, self._node_at)
         if at >= 0:
             at += len(_NODE)
             node = text[at : text.index(b'"', at)]
-        at = self._token_at = _find(text, _TOKEN, self._token_at)
+        at = self._token_at = find(text, _TOKEN, self._token_at)
         if at >= 0:
             token = text[at : at + _TOKEN_LENGTH]
-        at = text.find(_RECORD, labels)
+        at = self._record_at = find(text, _RECORD, self._record_at)
         if at >= 0:
-            match = _STRING.match(text, at + len(_RECORD))
-            record = match[0] if match is not None else b""
+            record = string(text, at + len(_RECORD))
             applied = record.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-        return Values(name, name[self._prefix :], node, token, record, applied)
+        return name, name[self._prefix :], node, token, record, applied
 
 
-def _find(text: bytes, what: bytes, near: int) -> int:
-    """Where `what` stands in `text`; first looked for near its place in the pod before."""
-    if near > _NEAR:
-        at = text.find(what, near - _NEAR, near + _NEAR)
-        if at >= 0:
-            return at
+def _near(text: bytes, what: bytes, place: int) -> int:
+    """Where `what` stands close to its place in the pod before; -1 where that pod had none."""
+    if place < 0:
+        return -1
+    return text.find(what, max(0, place - _NEAR), place + _NEAR)
+
+
+def _anywhere(text: bytes, what: bytes, _place: int) -> int:
     return text.find(what)
+
+
+def _string(text: bytes, start: int) -> bytes:
+    """The JSON string whose text begins at `start`, as it is escaped."""
+    match = _STRING.match(text, start)
+    return match[0] if match is not None else b""
+
+
+def _string_before_another(text: bytes, start: int) -> bytes:
+    """The same in a tenth of the time, right where another string follows."""
+    return text[start : text.find(b'","', start)]

@@ -5,8 +5,6 @@ objects. What may be needed whole stays `Raw`: a slice of the request, decoded o
 field is optional but the name, because Go leaves empty ones out or sends null.
 """
 
-from typing import Any
-
 import msgspec
 from msgspec import Raw
 
@@ -83,7 +81,7 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
     """`state` of a container: one of the three is set."""
 
     waiting: Waiting | None = None
-    running: dict[str, Any] | None = None
+    running: Raw | None = None
     terminated: Terminated | None = None
 
 
@@ -93,7 +91,6 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False):
     name: str | None = None
     container_id: str | None = msgspec.field(default=None, name="containerID")
     state: ContainerState | None = None
-    last_state: ContainerState | None = msgspec.field(default=None, name="lastState")
 
 
 class RanImage(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ rest is how it does (phase, readiness, containers). This module is the only read
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,27 +28,15 @@ COMPLETED = ("Succeeded", "Failed")
 INIT = "initContainers"
 
 
-class Values(NamedTuple):
-    """The texts in a pod's appearance that are its own, as they stand in the request's JSON.
+Values = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+"""The texts in a pod's appearance that are its own, as they stand in the request's JSON.
 
-    Attributes:
-        name: its name, also in its host name and in the names of its claims.
-        number: its instance's number, in two labels.
-        node: the node that it is bound to.
-        token: the name of its token volume.
-        record: the record of its last in-place update, as it is escaped in its annotation.
-        record_applied: the same, escaped once more, in the last-applied annotation.
-    """
-
-    name: bytes
-    number: bytes
-    node: bytes
-    token: bytes
-    record: bytes
-    record_applied: bytes
-
-
-NO_VALUES = Values(b"", b"", b"", b"", b"", b"")
+Its name (also in its host name and the names of its claims), its instance's number (in two labels),
+its node, the name of its token volume, the record of its last in-place update as it is escaped in
+its annotation, and the same record escaped once more in the last-applied annotation.
+"""
+NAME, NUMBER, NODE, TOKEN, RECORD, RECORD_APPLIED = range(6)
+NO_VALUES: Values = (b"", b"", b"", b"", b"", b"")
 
 
 class Appearance:
@@ -252,7 +240,7 @@ class Pod:
     def record(self) -> InPlaceRecord | None:
         """The last in-place update; None if there was none (or somebody broke the annotation)."""
         if self._record is None and IN_PLACE_UPDATE in self.look.annotations:
-            own = self.values.record
+            own = self.values[RECORD]
             text = (
                 msgspec.json.decode(b'"' + own + b'"')
                 if own
@@ -284,6 +272,8 @@ class Pod:
             status = self._object.status
             if status is not None:
                 for raw in (status.init_container_statuses, status.container_statuses):
+                    if raw is objects.NOTHING:
+                        continue
                     try:
                         found += objects.decode_statuses(raw) or []
                     except msgspec.ValidationError:

@@ -28,7 +28,11 @@ def merge_key(*lists: Any) -> str | None:
 def project(observed: Any, applied: Any) -> Any:
     """The values of `observed` in the shape of `applied`. Neither is changed; parts are shared."""
     if isinstance(observed, dict) and isinstance(applied, dict):
-        return {key: project(observed[key], applied[key]) for key in applied if key in observed}
+        return {
+            key: project(value, applied[key]) if type(value) in _NESTED else value
+            for key in applied
+            if (value := observed.get(key, _ABSENT)) is not _ABSENT
+        }
     if isinstance(observed, list) and isinstance(applied, list):
         key = merge_key(observed, applied)
         if key is not None:
@@ -43,26 +47,26 @@ def project(observed: Any, applied: Any) -> Any:
     return observed
 
 
+_ABSENT = object()
+_NESTED = (dict, list)
+
+
 def duplicate_merge_keys(value: Any, path: str = "") -> list[str]:
     """Paths of lists in which two items share a merge key, for example one port on TCP and UDP.
 
     Metacontroller's merge collapses such items, so an object that it once applied can never be
     answered without an (illegal) change (metacontroller/metacontroller#371).
     """
+    found: list[str] = []
     if isinstance(value, dict):
-        return [
-            found
-            for key, item in value.items()
-            if isinstance(item, (dict, list))
-            for found in duplicate_merge_keys(item, f"{path}.{key}" if path else key)
-        ]
-    if not isinstance(value, list):
-        return []
-    key = merge_key(value)
-    keys = [str(item[key]) for item in value] if key else []
-    here = [path] if len(set(keys)) < len(keys) else []
-    return here + [
-        found
-        for index, item in enumerate(value)
-        for found in duplicate_merge_keys(item, f"{path}[{keys[index] if key else index}]")
-    ]
+        for key, item in value.items():
+            if type(item) in _NESTED:
+                found += duplicate_merge_keys(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and type(value[0]) in _NESTED:
+        key = merge_key(value)
+        keys = [str(item[key]) for item in value] if key else [str(i) for i in range(len(value))]
+        if len(set(keys)) < len(keys):
+            found.append(path)
+        for name, item in zip(keys, value, strict=True):
+            found += duplicate_merge_keys(item, f"{path}[{name}]")
+    return found
