@@ -1,0 +1,87 @@
+"""The instances by time: a row each, with template, image and state."""
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from demo.stage import Look, Stage
+
+BAR = 50
+TAIL = 0.06
+"""How much longer than the act its chart is, so that the end can be seen."""
+
+MARKS = {
+    "Running": ("━", "green"),
+    "Updating": ("▒", "yellow"),
+    "Pending": ("░", "cyan"),
+    "Broken": ("x", "bold red"),
+    "Killing": ("╲", "magenta"),
+    "Killed": ("·", "bright_black"),
+    "NotCreated": (" ", "bright_black"),
+    "": (" ", ""),
+}
+BEFORE = ("─", "blue")
+"""Running, still as before the change."""
+LOUDNESS = ("Broken", "Killing", "Pending", "Updating")
+
+
+def legend() -> Text:
+    """What the marks mean."""
+    words = {
+        "Running": "running",
+        "Updating": "updating",
+        "Pending": "starting",
+        "Broken": "broken",
+        "Killing": "stopping",
+        "Killed": "stopped",
+    }
+    text = Text("  ").append(BEFORE[0] * 2, BEFORE[1]).append(" runs as before")
+    for state, word in words.items():
+        mark, style = MARKS[state]
+        text.append("  ").append(mark * 2, style).append(f" {word}")
+    return text
+
+
+def chart(stage: Stage, upto: int = BAR) -> Table:
+    """The chart of an act, drawn up to some column."""
+    start, seconds = stage.started, stage.seconds
+    label = f"{seconds:.1f} s"
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    table.add_column("", justify="right", width=2)
+    table.add_column("template", width=8)
+    table.add_column("0 s".ljust(BAR - len(label)) + label, width=BAR, no_wrap=True)
+    table.add_column("image", width=15)
+    table.add_column("state", width=8)
+    done = upto == BAR
+    for number in sorted({number for moment in stage.moments for number in moment.looks}):
+        history = [(moment.time, moment.looks.get(number, Look(""))) for moment in stage.moments]
+        last = history[-1][1]
+        template = next((look.template for _, look in reversed(history) if look.template), "")
+        state = Text(last.state or "gone", style=MARKS.get(last.state, ("", ""))[1])
+        bar = _bar(history, start, seconds * (1 + TAIL), last.revision)[:upto]
+        ending = (last.image, state) if done else ("", "")
+        table.add_row(str(number), template, bar, *ending)
+    return table
+
+
+def _bar(history: list[tuple[float, Look]], start: float, seconds: float, final: str) -> Text:
+    width = seconds / BAR
+    bar = Text()
+    for column in range(BAR):
+        left = start + column * width
+        seen = [look for at, look in history if left < at <= left + width]
+        before = [look for at, look in history if at <= left] or [history[0][1]]
+        look = _loudest(seen) or [*before, *seen][-1]
+        as_before = look.state == "Running" and look.revision != final
+        mark, style = BEFORE if as_before else MARKS.get(look.state, ("?", "red"))
+        bar.append(mark, style=style)
+    return bar
+
+
+def _loudest(looks: list[Look]) -> Look | None:
+    """What must not be overlooked though it was short."""
+    for state in LOUDNESS:
+        for look in looks:
+            if look.state == state:
+                return look
+    return None

@@ -1,0 +1,160 @@
+"""What a person sees: per act the change, the instances by time, the reasons, the goals."""
+
+import time
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.live import Live
+from rich.rule import Rule
+from rich.text import Text
+
+from demo.chart import BAR, chart, legend
+from demo.difference import difference
+from demo.stage import Decision, Document, Stage
+from demo.story import Act, Goal
+
+FRAMES = 10
+FRAME_SECONDS = 0.05
+INDENT = 6
+QUIET_REASONS = {"UpToDate", "Terminating", "Finished"}
+ACTIONS = {
+    "Create": "create",
+    "UpdateInPlace": "update in place",
+    "Recreate": "delete, then create anew",
+    "Delete": "delete",
+    "Keep": "wait",
+    "Adopt": "adopt",
+}
+NEXT = """
+Try next
+  make run      then, in another terminal, ask the service what it would do and why:
+                  curl -H 'Content-Type: application/json' \\
+                       -d @examples/requests/plan.json localhost:8080/plan
+  examples/     one behaviour each, to apply to a cluster; begin with examples/README.md
+  README.md     how to install it on a cluster
+"""
+
+
+class Screen:
+    """Prints to a terminal, or plainly to whatever else reads."""
+
+    def __init__(self, console: Console) -> None:
+        """`console` decides about colours and animation."""
+        self.console = console
+
+    def open(self, base: str) -> None:
+        """What this is, and how to read it."""
+        self._print()
+        self._print(Text("TApp for today's Kubernetes", style="bold"))
+        self._print(
+            f"The real service runs under gunicorn at {base} and makes every decision.\n"
+            "The cluster and Metacontroller are simulated, and so is their time; they know nothing "
+            "of TApp.\n"
+        )
+        self._print(legend())
+
+    def title(self, number: int, act: Act) -> None:
+        """The act begins."""
+        self._print()
+        self._print(Rule(Text(f"{number}. {act.title}", style="bold"), align="left"))
+        if act.text:
+            self._print(act.text)
+
+    def change(self, before: Document, after: Document | None) -> None:
+        """The spec's difference."""
+        self._print()
+        if after is None:
+            self._print("    $ kubectl delete tapp shop")
+        else:
+            for line in difference(before, after):
+                self._print(Text("    ").append_text(line))
+        self._print()
+
+    def chart(self, stage: Stage) -> None:
+        """The instances by time; drawn bit by bit where somebody watches."""
+        if not self.console.is_terminal:
+            self._print(chart(stage))
+            return
+        with Live(console=self.console, auto_refresh=False) as live:
+            for frame in range(1, FRAMES + 1):
+                live.update(chart(stage, BAR * frame // FRAMES), refresh=True)
+                time.sleep(FRAME_SECONDS)
+
+    def reasons(self, stage: Stage) -> None:
+        """What the service decided and why, and what the status says where it is not well."""
+        self._print()
+        for line in reasons(stage):
+            self._print(line)
+        degraded = stage.condition("Degraded")
+        if degraded.get("status") == "True":
+            heading = Text("  status condition Degraded", style="red")
+            self._print(_with_reason(heading, degraded["reason"], degraded["message"]))
+
+    def goals(self, goals: Iterable[Goal]) -> None:
+        """What had to be reached."""
+        self._print()
+        for goal in goals:
+            mark, style = ("✓", "green") if goal.reached else ("✗ missed:", "bold red")
+            self._print(Text(f"  {mark} ", style=style).append(goal.words, style="default"))
+
+    def close(self, stage: Stage, missed: list[str], seconds: float) -> None:
+        """The outcome and what to try next."""
+        self._print()
+        self._print(Rule())
+        if missed:
+            self._print(Text("The demo ends here, because a goal was missed:", style="bold red"))
+            for words in missed:
+                self._print(Text(f"  ✗ {words}", style="red"))
+            return
+        words = (
+            f"{stage.hook.calls} calls of the service, the slowest took "
+            f"{stage.hook.slowest * 1000:.0f} ms; {seconds:.1f} s in all."
+        )
+        outcome = Text("Every goal was reached. ", style="bold green")
+        self._print(outcome.append(words, style="default"))
+        self._print(NEXT)
+
+    def _print(self, what: object = "") -> None:
+        self.console.print(what, markup=False, highlight=False)
+
+
+def reasons(stage: Stage) -> list[Text]:
+    """Decisions, one kind at a time: for whom, when, and the service's reason."""
+    kinds: dict[tuple[str, str], tuple[str, dict[float, list[int]]]] = {}
+    latest: dict[int, tuple[str, str]] = {}
+    for moment in stage.moments:
+        for number, decision in moment.decisions.items():
+            kind = decision.action, decision.reason
+            if latest.get(number) != kind and _is_news(decision):
+                _, times = kinds.setdefault(kind, (decision.message, {}))
+                times.setdefault(moment.time - stage.started, []).append(number)
+            latest[number] = kind
+    return [_reason(kind, message, times) for kind, (message, times) in kinds.items()]
+
+
+def _is_news(decision: Decision) -> bool:
+    return decision.action in ACTIONS and decision.reason not in QUIET_REASONS
+
+
+def _reason(kind: tuple[str, str], message: str, times: dict[float, list[int]]) -> Text:
+    action, reason = kind
+    waits = action == "Keep"
+    heading = Text(f"  {ACTIONS[action]}", style="yellow" if waits else "bold")
+    when = [
+        f"{_listed(numbers)} {'from' if waits else 'at'} {at:.1f} s"
+        for at, numbers in times.items()
+    ]
+    heading.append(f"  {', '.join(when)}", style="default")
+    return _with_reason(heading, reason, message)
+
+
+def _with_reason(heading: Text, reason: str, message: str) -> Text:
+    return heading.append(f"\n{' ' * INDENT}{reason}: {message}", style="bright_black")
+
+
+def _listed(numbers: list[int]) -> str:
+    """`0 1`, or `0-5` where it is a run of three or more."""
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and numbers == list(range(first, last + 1)):  # noqa: PLR2004
+        return f"{first}-{last}"
+    return " ".join(map(str, numbers))

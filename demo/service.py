@@ -1,0 +1,95 @@
+"""The real service: gunicorn on a free loopback port, stopped at the end whatever happens."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+START_SECONDS = 20.0
+STOP_SECONDS = 10.0
+ATTEMPTS = 3
+OK = 200
+
+
+class ServiceError(Exception):
+    """The service did not start; the message ends with its last words."""
+
+
+@contextlib.contextmanager
+def serve() -> Iterator[str]:
+    """Runs the service; yields its base URL.
+
+    Raises:
+        ServiceError: it did not start.
+    """
+    for attempt in range(ATTEMPTS):
+        with tempfile.TemporaryFile() as log:
+            port = _free_port()
+            process = _start(port, log.fileno())
+            try:
+                if _answers(process, port):
+                    yield f"http://127.0.0.1:{port}"
+                    return
+                if attempt + 1 == ATTEMPTS:  # the port may have been taken meanwhile: try another
+                    log.seek(0)
+                    words = log.read().decode(errors="replace")[-2000:]
+                    raise ServiceError(f"the service did not start:\n{words}")
+            finally:
+                _stop(process)
+
+
+def _start(port: int, log: int) -> "subprocess.Popen[bytes]":
+    """Starts gunicorn as `make run` does, with the default settings."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
+    environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    environment.update(HOST="127.0.0.1", PORT=str(port), WEB_CONCURRENCY="1")
+    return subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", "hooks.app:create_app()"],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,  # Ctrl-C is ours to handle
+    )
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+def _answers(process: "subprocess.Popen[bytes]", port: int) -> bool:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+        try:
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == OK:
+                return True
+        except OSError:
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    return False
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """Asks it to end, and insists if it does not."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

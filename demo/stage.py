@@ -1,0 +1,218 @@
+"""The embedded cluster with one TApp on it, and a record of what every sync saw and decided."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import yaml
+
+from demo.service import ROOT
+from simulator.hook_calls import HookCall
+from simulator.hook_client import Answer, HttpHook
+from simulator.recording import Write
+from simulator.world import World
+
+Document = dict[str, Any]
+
+NAME = "shop"
+BROKEN = ("ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff")
+
+
+class TimedHook:
+    """Calls the service and keeps the longest answer time."""
+
+    def __init__(self, base: str) -> None:
+        """`base` is the service's URL."""
+        self._http = HttpHook(base)
+        self.calls = 0
+        self.slowest = 0.0
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        """Call the service."""
+        started = time.perf_counter()
+        answer = self._http.post(url, body, seconds)
+        self.slowest = max(self.slowest, time.perf_counter() - started)
+        self.calls += 1
+        return answer
+
+
+@dataclass(frozen=True)
+class Look:
+    """One instance at one moment."""
+
+    state: str
+    template: str = ""
+    image: str = ""
+    revision: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a sync decided about one instance, and why; `Keep` because all is well is none."""
+
+    action: str
+    reason: str
+    message: str
+
+
+@dataclass
+class Moment:
+    """One sync: when, what it saw, what it decided."""
+
+    time: float
+    looks: dict[int, Look] = field(default_factory=dict)
+    decisions: dict[int, Decision] = field(default_factory=dict)
+    serving: int = 0
+
+
+class Stage:
+    """One TApp on the embedded cluster."""
+
+    def __init__(self, base: str) -> None:
+        """`base` is the service's URL."""
+        self.hook = TimedHook(base)
+        self.world = World(_read("metacontroller/base/composite-controller.yaml"), self.hook)
+        self.spec: Document = {}
+        self.moments: list[Moment] = []
+        self.started = 0.0
+        self.fewest_serving = 0
+        self._calls = 0
+        self._writes = 0
+
+    def begin(self) -> None:
+        """Start a step: forget what earlier ones recorded."""
+        self.world.hook_calls.clear()
+        self.moments = [
+            Moment(self.world.clock.now, moment.looks, serving=moment.serving)
+            for moment in self.moments[-1:]
+        ]
+        self.started = self.world.clock.now
+        self._writes = len(self.world.writes)
+
+    def apply(self, spec: Document) -> None:
+        """`kubectl apply` of the TApp with this spec."""
+        self.spec = spec
+        metadata = {"name": NAME}
+        tapp = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": metadata}
+        self.world.apply({**tapp, "spec": spec})
+
+    def delete(self) -> None:
+        """`kubectl delete` of the TApp."""
+        self.world.delete("TApp", NAME)
+
+    def settle(self) -> None:
+        """Wait until nothing moves any more, and read what happened."""
+        try:
+            self.world.settle()
+        finally:
+            self._remember()
+
+    def _remember(self) -> None:
+        for call in list(self.world.hook_calls):
+            if call.error:
+                continue
+            if call.hook == "sync":
+                self.moments.append(self._moment(call))
+            elif call.hook == "finalize":
+                self.moments.append(_farewell(call))
+        self.fewest_serving = min((moment.serving for moment in self.moments), default=0)
+
+    def _moment(self, call: HookCall) -> Moment:
+        """What one sync saw and decided, by asking `/plan` with its request."""
+        plan = self.plan(b"".join(call.parts))
+        pods = _pods(call.request)
+        moment = Moment(call.time)
+        for item in plan["instances"]:
+            number = item["id"]
+            moment.looks[number] = _look(pods.get(number), item["status"], item["template"])
+            moment.decisions[number] = Decision(item["action"], item["reason"], item["message"])
+        moment.serving = plan["budget"]["available"]
+        return moment
+
+    def plan(self, request: bytes) -> Document:
+        """The service's decisions on a request, explained."""
+        plan: Document = msgspec.json.decode(self.hook.post("/plan", request, 10).body)
+        return plan
+
+    @property
+    def seconds(self) -> float:
+        """How long the step took, in simulated time."""
+        return max([moment.time - self.started for moment in self.moments], default=0.0) or 0.1
+
+    @property
+    def news(self) -> list[Write]:
+        """Metacontroller's writes to pods and claims in this step."""
+        return [write for write in self.world.writes[self._writes :] if write.kind != "TApp"]
+
+    @property
+    def touched(self) -> set[int]:
+        """Instances whose pods Metacontroller wrote to in this step."""
+        names = [write.name for write in self.news if write.kind == "Pod"]
+        return {int(name.rpartition("-")[2]) for name in names}
+
+    @property
+    def pods(self) -> dict[int, Document]:
+        """Number -> pod."""
+        pods = self.world.list("Pod")
+        return {int(pod["metadata"]["name"].rpartition("-")[2]): pod for pod in pods}
+
+    @property
+    def uids(self) -> dict[int, str]:
+        """Number -> the pod's uid."""
+        return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
+
+    @property
+    def claims(self) -> dict[str, str]:
+        """Claim -> its uid."""
+        claims = self.world.list("PersistentVolumeClaim")
+        return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
+
+    @property
+    def status(self) -> Document:
+        """The TApp's status; empty where there is no TApp."""
+        found = self.world.list("TApp")
+        status: Document = found[0].get("status") or {} if found else {}
+        return status
+
+    def condition(self, type: str) -> Document:
+        """One of the status' conditions; empty where it is not there."""
+        for found in self.status.get("conditions") or []:
+            if found["type"] == type:
+                condition: Document = found
+                return condition
+        return {}
+
+
+def _read(path: str) -> Document:
+    document: Document = yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+    return document
+
+
+def _pods(request: Document) -> dict[int, Document]:
+    pods = (request["children"].get("Pod.v1") or {}).values()
+    return {int(pod["metadata"]["name"].rpartition("-")[2]): pod for pod in pods}
+
+
+def _look(pod: Document | None, state: str, template: str) -> Look:
+    if pod is None:
+        return Look(state, template)
+    container = pod["spec"]["containers"][0]
+    statuses = pod.get("status", {}).get("containerStatuses") or []
+    waiting = [(item["state"].get("waiting") or {}).get("reason") for item in statuses]
+    if any(reason in BROKEN for reason in waiting):
+        state = "Broken"
+    revision = pod["metadata"]["labels"]["tapp_template_hash_key"]
+    return Look(state, template, container["image"], revision)
+
+
+def _farewell(call: HookCall) -> Moment:
+    """What a finalize call saw; it decides to let everything go."""
+    moment = Moment(call.time)
+    for number, pod in _pods(call.request).items():
+        leaving = pod["metadata"].get("deletionTimestamp") is not None
+        moment.looks[number] = _look(pod, "Killing" if leaving else "Running", "")
+        moment.decisions[number] = Decision(
+            "Wait" if leaving else "Delete", "TAppDeleted", "the TApp is being deleted"
+        )
+    return moment

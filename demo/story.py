@@ -1,0 +1,276 @@
+"""The acts: what the user changes, and the goals that each change must reach.
+
+An act is a generator: it yields the next spec (None deletes the TApp), and when the cluster has
+come to rest it returns its goals. Goals look at the cluster, never at what the service says it did.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from demo.stage import NAME, Stage
+
+Spec = dict[str, Any]
+
+OLD, NEW, BAD, FIXED = "nginx:1.27", "nginx:1.28", "nginx:1.29-typo", "nginx:1.29"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an act must reach, in words, and whether it did."""
+
+    words: str
+    reached: bool
+
+
+Play = Generator[Spec | None, None, list[Goal]]
+
+
+@dataclass(frozen=True)
+class Act:
+    """One change and what a person should know before it."""
+
+    title: str
+    text: str
+    play: Callable[[Stage], Play]
+
+
+def template(image: str, **more: Any) -> Spec:
+    """A pod template of the demo."""
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    container = {"name": "web", "image": image, "volumeMounts": mounts, **more}
+    return {"metadata": {"labels": {"app": NAME}}, "spec": {"containers": [container]}}
+
+
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def create(stage: Stage) -> Play:
+    """Six instances, each with a claim."""
+    yield {
+        "replicas": 6,
+        "updateStrategy": {"maxUnavailable": 2},
+        "template": template(OLD),
+        "volumeClaimTemplates": [CLAIM],
+    }
+    return [
+        Goal("six pods run and are Ready", ready(stage) == set(range(6))),
+        Goal("each has its own claim", len(stage.claims) == len(stage.pods)),
+        complete(stage),
+    ]
+
+
+def canary(stage: Stage) -> Play:
+    """One instance on a template of the pool."""
+    before = stage.uids
+    yield {**stage.spec, "templatePool": {"canary": template(NEW)}, "templates": {"5": "canary"}}
+    return [
+        Goal(f"instance 5 runs {NEW}", images(stage) == {**dict.fromkeys(range(5), OLD), 5: NEW}),
+        Goal("in the same pod: updated in place", stage.uids == before),
+        Goal("no other pod was written to", stage.touched == {5}),
+        complete(stage),
+    ]
+
+
+def roll(stage: Stage) -> Play:
+    """The default template follows; the canary has nothing left to do."""
+    before = stage.uids
+    spec = {**stage.spec, "template": template(NEW)}
+    yield {key: spec[key] for key in spec if key not in ("templatePool", "templates")}
+    return [
+        Goal(f"all run {NEW}", set(images(stage).values()) == {NEW}),
+        Goal("in the same pods", stage.uids == before),
+        Goal("instance 5 was not touched", stage.touched == set(range(5))),
+        Goal("four instances served at any time", stage.fewest_serving == 4),  # noqa: PLR2004
+        complete(stage),
+    ]
+
+
+def bad_image(stage: Stage) -> Play:
+    """An image that cannot be pulled."""
+    stage.world.kubelet.behaviour.bad_images = {BAD}
+    yield {**stage.spec, "template": template(BAD)}
+    degraded = stage.condition("Degraded")
+    return [
+        Goal("it stopped after two instances", stage.touched == {0, 1}),
+        Goal(f"the other four still serve {NEW}", ready(stage) == {2, 3, 4, 5}),
+        Goal(
+            "the status says Degraded, and why",
+            degraded.get("status") == "True" and "ImagePullBackOff" in degraded["message"],
+        ),
+    ]
+
+
+def repair(stage: Stage) -> Play:
+    """The next template repairs the broken ones first."""
+    before = stage.uids
+    yield {**stage.spec, "template": template(FIXED)}
+    return [
+        Goal(f"all run {FIXED}", set(images(stage).values()) == {FIXED}),
+        Goal(
+            "all are Ready, in the pods they had",
+            (ready(stage), stage.uids) == (set(before), before),
+        ),
+        Goal("four instances served at any time", stage.fewest_serving == 4),  # noqa: PLR2004
+        complete(stage),
+    ]
+
+
+def kill(stage: Stage) -> Play:
+    """One instance stops."""
+    claims = stage.claims
+    yield {**stage.spec, "statuses": {"3": "Killed"}}
+    return [
+        Goal("pod 3 is gone, the others run", ready(stage) == {0, 1, 2, 4, 5} == set(stage.pods)),
+        Goal("its claim stayed", stage.claims == claims),
+        Goal("status.statuses says Killed", stage.status["statuses"].get("3") == "Killed"),
+        complete(stage),
+    ]
+
+
+def start(stage: Stage) -> Play:
+    """And starts again."""
+    claims = stage.claims
+    yield {key: value for key, value in stage.spec.items() if key != "statuses"}
+    volumes = stage.pods[3]["spec"]["volumes"] if 3 in stage.pods else []  # noqa: PLR2004
+    mounted = [(item.get("persistentVolumeClaim") or {}).get("claimName") for item in volumes]
+    return [
+        Goal("instance 3 runs again", ready(stage) == set(range(6))),
+        Goal("with the claim it had", stage.claims == claims and f"data-{NAME}-3" in mounted),
+        Goal("no other pod was written to", stage.touched == {3}),
+        complete(stage),
+    ]
+
+
+def force(stage: Stage) -> Play:
+    """Instances off the rolling template have a budget of their own."""
+    before, claims = stage.uids, stage.claims
+    hotfix = template(FIXED, env=[{"name": "HOTFIX", "value": "on"}])
+    yield {
+        **stage.spec,
+        "updateStrategy": {
+            "template": "default",
+            "maxUnavailable": 2,
+            "forceUpdate": {"maxUnavailable": 4},
+        },
+        "templatePool": {"hotfix": hotfix},
+        "templates": {str(number): "hotfix" for number in range(4)},
+    }
+    renewed = {number for number, uid in stage.uids.items() if before.get(number) != uid}
+    return [
+        Goal("0 to 3 have new pods with the variable", renewed == {0, 1, 2, 3} == hotfixed(stage)),
+        Goal("all four at once", stage.fewest_serving == 2),  # noqa: PLR2004
+        Goal("with the claims they had", stage.claims == claims),
+        complete(stage),
+    ]
+
+
+def scale_up(stage: Stage) -> Play:
+    """More instances."""
+    before = stage.uids
+    yield {**stage.spec, "replicas": 8}
+    kept = {number: uid for number, uid in stage.uids.items() if number in before}
+    return [
+        Goal("eight instances run", ready(stage) == set(range(8))),
+        Goal("the first six were not touched", kept == before and stage.touched == {6, 7}),
+        complete(stage),
+    ]
+
+
+def scale_down(stage: Stage) -> Play:
+    """Fewer instances."""
+    claims = stage.claims
+    yield {**stage.spec, "replicas": 4}
+    return [
+        Goal(
+            "the highest numbers went: 0 to 3 run", ready(stage) == {0, 1, 2, 3} == set(stage.pods)
+        ),
+        Goal("all eight claims stayed", stage.claims == claims and len(claims) == 8),  # noqa: PLR2004
+        complete(stage),
+    ]
+
+
+def delete(stage: Stage) -> Play:
+    """The end."""
+    claims = stage.claims
+    yield None
+    return [
+        Goal("the TApp is gone, and all of its pods", not stage.status and not stage.pods),
+        Goal("every claim is still there", stage.claims == claims),
+        Goal(
+            "in eleven acts no write was refused, and none changed nothing",
+            all(write.outcome == "ok" for write in stage.world.writes),
+        ),
+    ]
+
+
+def ready(stage: Stage) -> set[int]:
+    """Instances whose pod is Ready."""
+    result = set()
+    for number, pod in stage.pods.items():
+        conditions = pod["status"].get("conditions") or []
+        if any(item["type"] == "Ready" and item["status"] == "True" for item in conditions):
+            result.add(number)
+    return result
+
+
+def images(stage: Stage) -> dict[int, str]:
+    """Number -> the image that its container runs."""
+    return {
+        number: status["image"]
+        for number, pod in stage.pods.items()
+        for status in pod["status"].get("containerStatuses") or []
+    }
+
+
+def hotfixed(stage: Stage) -> set[int]:
+    """Instances whose container has the variable of the hotfix."""
+    return {number for number, pod in stage.pods.items() if pod["spec"]["containers"][0].get("env")}
+
+
+def complete(stage: Stage) -> Goal:
+    """The status says so, too."""
+    condition = stage.condition("Ready")
+    return Goal("the status condition Ready is True", condition.get("status") == "True")
+
+
+ACTS = (
+    Act("Six instances, each with its own volume", "Instances are numbered: 0 to 5.", create),
+    Act(
+        "A canary",
+        "A second template goes into the pool, and instance 5 is told to run it. Only the image "
+        "differs, so its container is exchanged in the running pod.",
+        canary,
+    ),
+    Act(
+        "The others follow, two at a time",
+        "The default template gets the new image. Instance 5 goes back to it and has nothing to "
+        "do: what its pod runs is already what the template says.",
+        roll,
+    ),
+    Act(
+        "A bad image",
+        "Somebody mistypes a tag. The two instances that the budget allows go down, and the "
+        "roll-out waits.",
+        bad_image,
+    ),
+    Act(
+        "Repaired by the next template",
+        "Broken instances may always be updated: there is nothing to lose.",
+        repair,
+    ),
+    Act("Instance 3 is stopped", "An entry in `statuses` does it; the data stays.", kill),
+    Act("Instance 3 starts again", "The entry is removed.", start),
+    Act(
+        "A forced update",
+        "A template that is not the rolling one has a larger budget, here 4. An environment "
+        "variable cannot be changed in a running pod: these pods are made anew.",
+        force,
+    ),
+    Act("Scaled up", "", scale_up),
+    Act("Scaled down", "By default the claims of instances that leave are kept.", scale_down),
+    Act("Deleted", "`kubectl delete tapp shop`. The data outlives the TApp.", delete),
+)
