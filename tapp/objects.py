@@ -71,6 +71,10 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     reason: str | None = None
 
 
+class Running(msgspec.Struct, frozen=True, gc=False):
+    """`state.running` of a container: that it is there says all."""
+
+
 class Terminated(msgspec.Struct, frozen=True, gc=False, rename={"exit_code": "exitCode"}):
     """`state.terminated` of a container."""
 
@@ -81,7 +85,7 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
     """`state` of a container: one of the three is set."""
 
     waiting: Waiting | None = None
-    running: Raw | None = None
+    running: Running | None = None
     terminated: Terminated | None = None
 
 
