@@ -160,7 +160,7 @@ class _Spec(msgspec.Struct, rename="camel"):
 
 
 _decode_strings = msgspec.json.Decoder(dict[str, str] | None).decode
-_decode_spec = msgspec.json.Decoder(_Spec | None).decode
+_decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def _oddity(pod: PodObject) -> str:
@@ -172,7 +172,8 @@ def _oddity(pod: PodObject) -> str:
     )
     for path, decode, raw in parts:
         try:
-            decode(raw)
+            if raw is not objects.NOTHING:
+                decode(raw)
         except msgspec.ValidationError as error:
             return f"{path}: {error}"
     return ""
