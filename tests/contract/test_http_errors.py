@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.builders import Document
 from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
-from tests.invariants import desired
+from tests.reading import desired
 
 # --- what is no JSON, or no request ---------------------------------------------------------------
 

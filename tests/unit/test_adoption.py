@@ -8,7 +8,7 @@ from simulator.admission import Policy, inject_sidecar
 from simulator.objects import with_meta
 from tests import builders
 from tests.builders import Document, claim_template, running, tapp, template, without_last_applied
-from tests.invariants import bare
+from tests.reading import bare
 from tests.unit.world import World, condition, settled
 
 GATE = "tkestack.io/InPlaceUpdate"

@@ -9,7 +9,8 @@ import pytest
 from simulator.apply import LAST_APPLIED, apply_update
 from tests import builders
 from tests.builders import Document, labelled, tapp, template, without_last_applied
-from tests.invariants import bare, desired, writes
+from tests.invariants import writes
+from tests.reading import bare, desired
 from tests.unit.world import World, condition, settled
 
 RICH = template(

@@ -6,7 +6,7 @@ import pytest
 
 from tests import builders
 from tests.builders import Document, claim_template, tapp, template, terminating
-from tests.invariants import desired
+from tests.reading import desired
 from tests.unit.world import Hook, World, settled
 
 DATA = [claim_template()]

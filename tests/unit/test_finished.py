@@ -12,7 +12,7 @@ EARLY = {"delete_pod_after_app_finish": False}
 
 def batch(policy: str | None, replicas: int = 1, **spec: object) -> World:
     """A settled TApp whose pods have that restart policy."""
-    pod = {} if policy is None else {"restartPolicy": policy}
+    pod: Document = {} if policy is None else {"restartPolicy": policy}
     return settled(replicas=replicas, template=template(**pod), **spec)
 
 

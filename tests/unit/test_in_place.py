@@ -15,7 +15,7 @@ from tests.builders import (
     terminated,
     without_last_applied,
 )
-from tests.invariants import bare
+from tests.reading import bare
 from tests.unit.world import World, settled
 
 RECORD = "apps.tkestack.io/in-place-update"

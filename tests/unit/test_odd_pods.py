@@ -8,7 +8,7 @@ import pytest
 
 from simulator.apply import apply_update
 from tests.builders import Document, labelled, template
-from tests.invariants import desired
+from tests.reading import desired
 from tests.unit.world import World, condition, settled
 
 

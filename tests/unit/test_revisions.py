@@ -190,7 +190,8 @@ def test_false_and_zero_that_mean_something_are_kept() -> None:
 
 def test_metadata_spelled_differently_is_no_change() -> None:
     bare = {"spec": template()["spec"]}
-    for metadata in (None, {}, {"labels": None}, {"labels": {}, "annotations": {}}):
+    spellings: list[Any] = [None, {}, {"labels": None}, {"labels": {}, "annotations": {}}]
+    for metadata in spellings:
         assert revisions({**bare, "metadata": metadata}) == revisions(bare)
 
 
@@ -198,10 +199,11 @@ def reformatted(draw: st.DrawFn, value: Any, key: str = "") -> Any:
     """The same template as another tool would print it."""
     if isinstance(value, dict):
         if key in ("requests", "limits", "overhead"):
-            return {name: draw(st.sampled_from(_same(amount))) for name, amount in value.items()}
+            return {name: draw(st.sampled_from(_same(item))) for name, item in value.items()}
         items = draw(st.permutations(list(value.items())))
-        noise = draw(st.sampled_from([{}, {"futureField": None}, {"args": []}, {"env": None}]))
-        known = {name: reformatted(draw, item, name) for name, item in items}
+        silent: list[Document] = [{}, {"futureField": None}, {"args": []}, {"env": None}]
+        noise = draw(st.sampled_from(silent))
+        known: Document = {name: reformatted(draw, item, name) for name, item in items}
         if key in ("labels", "annotations", "emptyDir"):
             return known
         return {**{name: item for name, item in noise.items() if name not in known}, **known}
@@ -228,8 +230,8 @@ def test_reformatting_never_changes_a_revision(body: Document) -> None:
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Paths of all strings and numbers in a document."""
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    result = []
+    items: Any = value.items() if isinstance(value, dict) else enumerate(value)
+    result: list[tuple[str | int, ...]] = []
     for key, item in items:
         nested = isinstance(item, dict | list)
         result += leaves(item, (*path, key)) if nested else [(*path, key)]

@@ -12,7 +12,7 @@ from tests.builders import (
     template,
     terminating,
 )
-from tests.invariants import desired
+from tests.reading import desired
 from tests.unit.world import World, condition, settled
 
 NEW = template("nginx:2", container={"command": ["run"]})

@@ -13,7 +13,8 @@ from hooks.settings import Settings
 from simulator.admission import Policy
 from tests import builders
 from tests.builders import NOW, Document
-from tests.invariants import check, desired, writes
+from tests.invariants import check, writes
+from tests.reading import desired
 
 MOST_ROUNDS = 40
 
@@ -92,13 +93,14 @@ class World:
         request = self.request()
         answer = self.hook.sync(request)
         self.writes = writes(request, answer)
-        self._apply(answer)
+        self.apply(answer)
         generation = self.parent["metadata"]["generation"]
         status = {**answer["status"], "observedGeneration": generation}
         self.parent = {**self.parent, "status": status}
         return answer
 
-    def _apply(self, answer: Document) -> None:
+    def apply(self, answer: Document) -> None:
+        """What Metacontroller and the API server make of an answer."""
         want = desired(answer, "Pod")
         for name, pod in list(self.pods.items()):
             if name not in want:

@@ -1,0 +1,128 @@
+"""The safety properties, on random worlds (design section 9)."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hooks import wire
+from simulator.apply import merge
+from tapp.lookalike import Looks
+from tapp.model import TApp
+from tapp.project import project
+from tests.builders import Document
+from tests.invariants import p1_permuted_children_give_the_same_bytes
+from tests.unit.strategies import worlds
+from tests.unit.world import Hook, World
+
+HOOK = Hook()
+
+
+@given(worlds())
+def test_p2_p4_p5_p6_p8_hold_in_any_state(world: World) -> None:
+    world.sync()  # checks them
+    world.sync()
+    world.kubelet()
+    world.sync()
+
+
+@given(worlds(), st.integers(0, 9))
+def test_p1_the_order_of_children_and_earlier_calls_do_not_matter(world: World, seed: int) -> None:
+    request = world.request()
+    p1_permuted_children_give_the_same_bytes(
+        request, lambda document: bytes(HOOK.post("/sync", document).data), seed
+    )
+    assert Hook().post("/sync", request).data == HOOK.post("/sync", request).data
+
+
+@given(worlds())
+def test_p1_no_answer_depends_on_which_pods_look_alike(world: World) -> None:
+    request = world.request()
+    with pytest.MonkeyPatch.context() as patch:
+        together = HOOK.post("/sync", request).data
+        patch.setattr(wire, "Looks", lambda app: Looks(app, groups=0))
+        assert HOOK.post("/sync", request).data == together
+
+
+@given(worlds())
+def test_p3_a_healthy_kubelet_and_a_valid_spec_reach_a_goal_that_stays(world: World) -> None:
+    strategy = {"paused": False, "maxUnavailable": 1, "forceUpdate": {"maxUnavailable": 1}}
+    world.change(updateStrategy=strategy, templates=None, defaultTemplateName=None)
+    world.settle()
+    for name, pod in world.pods.items():
+        ended = pod["status"]["phase"] in ("Succeeded", "Failed")
+        assert ended or pod["status"]["phase"] == "Running", name
+    assert world.parent["status"]["updatedReplicas"] == world.parent["status"]["replicas"]
+
+
+@given(worlds())
+def test_p6_finalize_ends_and_keeps_what_it_must(world: World) -> None:
+    answer: Document = {"finalized": False}
+    for _ in range(5):
+        if not answer["finalized"]:
+            answer = world.hook.finalize(world.request(finalizing=True))
+            world.apply(answer)
+            world.kubelet()
+    assert answer["finalized"]
+    assert world.pods == {}
+    policy = world.parent["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"]
+    assert policy == "Retain" or not world.claims
+
+
+@given(worlds())
+def test_a_request_is_read_and_never_changed(world: World) -> None:
+    request = world.request()
+    before = deepcopy(request)
+    body = json.dumps(request).encode()
+    HOOK.post("/sync", body)
+    assert request == before
+    again = wire.Request(body, TApp)
+    document = deepcopy(again.document)
+    wire.world_of(again)
+    assert again.document == document
+
+
+# --- projection: the answer that changes nothing --------------------------------------------------
+
+KEYS = st.sampled_from(["name", "port", "path", "ip", "a", "b", "items", "containerPort"])
+SCALARS = st.sampled_from(["", "x", "y", 0, 1, True, False, None])
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
+
+
+def has_doubles(value: Any) -> bool:
+    """Whether two items of a list share a value that could be a merge key."""
+    if isinstance(value, dict):
+        return any(map(has_doubles, value.values()))
+    if not isinstance(value, list):
+        return False
+    for key in ("containerPort", "port", "name", "ip", "path"):
+        found = [str(item[key]) for item in value if isinstance(item, dict) and key in item]
+        if len(set(found)) < len(found):
+            return True
+    return any(map(has_doubles, value))
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_projection_merges_to_what_was_observed(observed: Document, applied: Document) -> None:
+    if has_doubles(observed) or has_doubles(applied):
+        return
+    answer = project(observed, applied)
+    assert merge(observed, applied, answer) == observed
+    assert project(observed, answer) == answer
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_projection_changes_neither_of_its_arguments(
+    observed: Document, applied: Document
+) -> None:
+    before = deepcopy((observed, applied))
+    project(observed, applied)
+    assert (observed, applied) == before
