@@ -56,4 +56,4 @@ image: ## Build the container image tapp-hooks:dev
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-include tests/e2e/targets.mk
+include $(wildcard bench/targets.mk tests/*/targets.mk)

@@ -11,8 +11,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import multiprocess
-
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8080')}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 2)
 worker_class = "gthread"  # idle keep-alive connections would block sync workers, probes included
@@ -44,6 +42,9 @@ def post_worker_init(worker: Any) -> None:
 
 def child_exit(server: Any, worker: Any) -> None:
     """Lets the metrics of a dead worker's gauges go; its counters stay in the sums."""
+    # Imported here: the library looks for PROMETHEUS_MULTIPROC_DIR, set above, when it is imported.
+    from prometheus_client import multiprocess  # noqa: PLC0415
+
     multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
 

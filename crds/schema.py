@@ -134,7 +134,8 @@ def _spec() -> Schema:
             ),
             "updateStrategy": _update_strategy(),
             "forceDeletePod": _flag(
-                "Delete pods by force that hang in Terminating on a node that is lost."
+                "Accepted, but not supported yet: a condition says so. Taint a lost node "
+                "node.kubernetes.io/out-of-service to free the pods that hang on it."
             ),
             "autoDeleteUnusedTemplate": _flag(
                 "Remove entries of templatePool that nothing refers to. Needs the admission "

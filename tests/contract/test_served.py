@@ -1,0 +1,55 @@
+"""The service as it is shipped: gunicorn, its configuration, its workers."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+from demo.service import serve
+
+REQUEST = {
+    "parent": {
+        "apiVersion": "apps.tkestack.io/v1",
+        "kind": "TApp",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u-1"},
+        "spec": {
+            "replicas": 2,
+            "template": {"spec": {"containers": [{"name": "a", "image": "a"}]}},
+        },
+    },
+    "children": {"Pod.v1": {}, "PersistentVolumeClaim.v1": {}},
+    "related": {},
+    "finalizing": False,
+}
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with serve() as url:
+        yield url
+
+
+def fetch(url: str, body: object = None) -> bytes:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        read: bytes = answer.read()
+    return read
+
+
+def test_a_served_sync_answers_two_pods(url: str) -> None:
+    answer = json.loads(fetch(f"{url}/sync", REQUEST))
+    assert [child["metadata"]["name"] for child in answer["children"]] == ["web-0", "web-1"]
+
+
+def test_the_metrics_of_all_workers_are_served(url: str) -> None:
+    fetch(f"{url}/sync", REQUEST)
+    text = fetch(f"{url}/metrics").decode()
+    assert 'tapp_hook_requests_total{code="200",hook="sync"}' in text
+    assert "tapp_hook_seconds_bucket" in text
+    assert 'tapp_hook_actions_total{action="Create"}' in text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version"])
+def test_the_doors_for_people_and_probes_are_open(url: str, path: str) -> None:
+    assert json.loads(fetch(url + path))
