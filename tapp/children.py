@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from tapp.appearance import Appearance, Values
 from tapp.judge import CURRENT, Action, Instance, Verdict
 from tapp.lookalike import Pattern
 from tapp.model import TApp
-from tapp.observe import Appearance, Pod, Values
+from tapp.observe import Pod
 from tapp.plan import Options, Plan
 from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod
 from tapp.templates import Template

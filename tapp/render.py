@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from tapp.appearance import Appearance
 from tapp.canonical import canonical
 from tapp.claims import NewClaim, claim_templates, claims_of
 from tapp.judge import Action, Verdict, changed_images
 from tapp.model import TApp
 from tapp.objects import ClaimObject, RanImage
-from tapp.observe import Appearance, Pod
+from tapp.observe import Pod
 from tapp.revision import own_annotations, own_labels
 from tapp.templates import Template
 from tapp.vocabulary import (
