@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from operator import itemgetter
 
-from tapp.appearance import NODE, NUMBER, Appearance, Values
+from tapp.appearance import NAME, NODE, NUMBER, Appearance, Values
 from tapp.objects import PodMeta, PodObject
 from tapp.observe import Pod
 from tapp.vocabulary import IN_PLACE_UPDATE, INSTANCE, POD_INDEX
@@ -131,13 +131,13 @@ class Looks:
         name = meta.name.encode()
         if self._groups:
             values = self._values(name, text, _near, _string_before_another)
-            for group in self._groups:
-                if group.fill(values) == text and self._fits(group, meta, name):
-                    return Pod(pod, group.look, values)
-        values = self._values(name, text, _anywhere, _string)
-        for group in self._groups:
-            if group.fill(values) == text and self._fits(group, meta, name):
+            group = self._group(meta, text, values)
+            if group is not None:
                 return Pod(pod, group.look, values)
+        values = self._values(name, text, _anywhere, _string)
+        group = self._group(meta, text, values)
+        if group is not None:
+            return Pod(pod, group.look, values)
         look = Appearance(pod)
         if self._room:
             group = _Group(look, text, values, self._instances)
@@ -147,9 +147,18 @@ class Looks:
                 look.shared_by = values
         return Pod(pod, look, values)
 
-    @staticmethod
-    def _fits(group: _Group, meta: PodMeta, name: bytes) -> bool:
-        return group.look.namespace == meta.namespace and name not in group.spoken_of
+    def _group(self, meta: PodMeta, text: bytes, values: Values) -> _Group | None:
+        """The group that a pod looks like; it comes first next time, as its like often follows."""
+        for place, group in enumerate(self._groups):
+            if (
+                group.fill(values) == text
+                and group.look.namespace == meta.namespace
+                and values[NAME] not in group.spoken_of
+            ):
+                if place:
+                    self._groups.insert(0, self._groups.pop(place))
+                return group
+        return None
 
     def _values(self, name: bytes, text: bytes, find: Find, string: String) -> Values:
         node = token = record = applied = b""
@@ -169,8 +178,8 @@ class Looks:
 
 def _near(text: bytes, what: bytes, place: int) -> int:
     """Where `what` stands close to its place in the pod before; -1 where that pod had none."""
-    if place < 0:
-        return -1
+    if place < 0 or text.startswith(what, place):
+        return place
     return text.find(what, max(0, place - _NEAR), place + _NEAR)
 
 
