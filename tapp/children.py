@@ -94,11 +94,14 @@ class NewPods:
         return Raw(pattern.fill(self._values(instance)))
 
     def _pattern(self, template: Template) -> Pattern | None:
-        """The template's text with the instance left out; None where it speaks of that number."""
-        if str(self._NUMBER).encode() in msgspec.json.encode(template.body):
-            return None
+        """The template's text with the instance left out; None where that cannot be told apart.
+
+        A TApp's name that JSON escapes, or that number in the template: the proof is instance 0.
+        """
         text = msgspec.json.encode(self._render(self._NUMBER, template))
-        return Pattern(text, self._values(self._NUMBER))
+        pattern = Pattern(text, self._values(self._NUMBER))
+        proof = msgspec.json.encode(self._render(0, template))
+        return pattern if pattern.fill(self._values(0)) == proof else None
 
     def _render(self, instance: int, template: Template) -> dict[str, Any]:
         return new_pod(self._tapp, instance, template, self._toleration_seconds)
