@@ -237,7 +237,7 @@ def _salvaged(raw: Raw, path: str) -> PodObject:
     deleted = metadata.get("deletionTimestamp")
     try:
         status = _decode_status(skeleton.status)
-    except msgspec.ValidationError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         status = None
     return PodObject(
         PodMeta(
