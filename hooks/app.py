@@ -57,6 +57,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     tokens = Tokens(settings.auth_token_file) if settings.auth_token_file else None
     options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
 
     def on_sync(body: bytes) -> bytes:
         started = time.perf_counter()
