@@ -1,0 +1,145 @@
+"""Requests to start from: real ones, and pods made to confuse whoever compares them as text.
+
+Every child is the hook's own answer after admission (`tests.builders`), in several stages of life.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from bench import requests as bench
+from simulator.apply import LAST_APPLIED
+from tests.builders import (
+    Document,
+    claim_template,
+    completed,
+    crashing,
+    request,
+    running,
+    stored,
+    tapp,
+    template,
+    terminating,
+    updated,
+)
+
+RECORD = "apps.tkestack.io/in-place-update"
+Post = Callable[[str, bytes], bytes]
+
+
+def documents(post: Post) -> list[tuple[str, Document]]:
+    """Requests with the endpoint that they are meant for; `post` is the service."""
+    found = [*_of_the_benchmark(), *_lives(post), *_lookalikes(post)]
+    return [*found, *(("/finalize", {**item, "finalizing": True}) for _, item in found[::3])]
+
+
+def _of_the_benchmark() -> Iterator[tuple[str, Document]]:
+    for path, body in bench.situations(4, seed=3).values():
+        document = msgspec.json.decode(body)
+        for pod in document["children"]["Pod.v1"].values():
+            pod["metadata"]["managedFields"] = pod["metadata"]["managedFields"][:0]
+        yield path, document
+
+
+def _children(post: Post, parent: Document) -> list[Document]:
+    answer = msgspec.json.decode(post("/sync", msgspec.json.encode(request(parent))))
+    return [stored(child, parent) for child in answer["children"]]
+
+
+def _split(children: list[Document]) -> tuple[list[Document], list[Document]]:
+    pods = [item for item in children if item["kind"] == "Pod"]
+    return pods, [item for item in children if item["kind"] != "Pod"]
+
+
+def _lives(post: Post) -> Iterator[tuple[str, Document]]:
+    """A TApp with pools, claims and sidecars, its pods in every stage of life."""
+    other = template("nginx:1.27", labels={"app": "web", "track": "canary"})
+    spec: Document = {
+        "replicas": 5,
+        "template": template(
+            sidecars=[{"name": "log", "image": "fluent-bit:3"}],
+            initContainers=[
+                {"name": "prepare", "image": "busybox:1"},
+                {"name": "proxy", "image": "envoy:1", "restartPolicy": "Always"},
+            ],
+            tolerations=[{"key": "gpu", "operator": "Exists"}],
+        ),
+        "templatePool": {"canary": other, "unused": other},
+        "templates": {"3": "canary"},
+        "statuses": {"4": "Killed"},
+        "updateStrategy": {"maxUnavailable": "50%", "forceUpdate": {"maxUnavailable": 1}},
+        "volumeClaimTemplates": [claim_template()],
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete", "whenDeleted": "Delete"},
+        "serviceName": "web",
+        "minReadySeconds": 5,
+    }
+    before = tapp(**{**spec, "statuses": {}})
+    pods, claims = _split(_children(post, before))
+    stages = [running(pods[0]), crashing(pods[1]), completed(pods[2], "Failed")]
+    stages += [terminating(running(pods[3])), running(pods[4])]
+    yield "/sync", request(before)
+    yield "/sync", request(before, [running(pod) for pod in pods], claims, version=1)
+    yield "/sync", request(tapp(**spec), stages, claims)
+    yield "/sync", request(tapp(**{**spec, "replicas": 2}), stages, claims)
+    newer = tapp(generation=2, **{**spec, "template": template("nginx:1.29", sidecars=[])})
+    yield "/sync", request(newer, stages, claims[:2])
+    yield "/sync", _rolling(post, spec)
+
+
+def _rolling(post: Post, spec: Document) -> Document:
+    """In the middle of an update in place: records, and a container that has not restarted."""
+    plain = {**spec, "templates": {}, "statuses": {}, "minReadySeconds": 0}
+    parent = tapp(**plain)
+    pods, claims = _split(_children(post, parent))
+    pods = [running(pod) for pod in pods]
+    newer = deepcopy(plain)
+    newer["template"]["spec"]["containers"][0]["image"] = "nginx:1.26"
+    after = tapp(generation=2, **newer)
+    answer = json.loads(post("/sync", msgspec.json.encode(request(after, pods, claims))))
+    wanted = {child["metadata"]["name"]: child for child in answer["children"]}
+    pods = [updated(pod, wanted.get(pod["metadata"]["name"], pod), after) for pod in pods]
+    return request(after, [running(pods[0]), *pods[1:]], claims)
+
+
+_ODD_TEMPLATES: list[Document] = [
+    template(container={"env": [{"name": "LEADER", "value": "web-0.web"}]}),
+    template(container={"env": [{"name": "PEERS", "value": "web-0,web-1,web-10,web-11"}]}),
+    template(labels={"app": "web", "shard": "1", "web-1": "web-1", "zone": "10"}),
+    template("registry/web-1:web-10", container={"args": ["%b", "%d%%", "%(name)s", "%"]}),
+    template(annotations={"note": 'web-1 "nodeName":"web-1"', RECORD: "{}", "1": "1"}),
+    template(annotations={"note": "kube-api-access-abcde", "x": '\\"nodeName\\":\\"node-1'}),
+    template(container={"env": [{"name": "N", "value": "2147483647"}]}, hostname="web-1"),
+    template(nodeSelector={RECORD: '{"revision":"x"}', "nodeName": "web-1"}, nodeName="web-1"),
+]
+
+
+def _lookalikes(post: Post) -> Iterator[tuple[str, Document]]:
+    """Pods whose names, numbers and nodes stand in each other's specs too."""
+    for index, body in enumerate(_ODD_TEMPLATES):
+        parent = tapp(replicas=13 if index < 3 else 3, template=body)
+        pods = [running(pod) for pod in _children(post, parent)]
+        for number, pod in enumerate(pods):
+            _confuse(pod, number, index)
+        if len(pods) > 10:
+            pods = [pods[number] for number in (0, 1, 2, 10, 11, 12)]
+        newer = deepcopy(body)
+        newer["spec"]["containers"][0]["image"] = "nginx:2"
+        yield "/sync", request(tapp(replicas=13, template=body), pods)
+        yield "/sync", request(tapp(replicas=13, template=newer, generation=2), pods)
+
+
+def _confuse(pod: Document, number: int, variant: int) -> None:
+    annotations: dict[str, Any] = pod["metadata"]["annotations"]
+    pod["spec"]["nodeName"] = ("node-1", f"web-{number + 1}", f"{number}", "web-1")[variant % 4]
+    if variant % 3 == 1:
+        annotations[RECORD] = ("{}", "{", "", '{"revision":"\\u0041"}', "null")[number % 5]
+    if variant % 4 == 2:
+        annotations["peer"] = f"web-{(number + 1) % 3}"
+        annotations[LAST_APPLIED] = annotations[LAST_APPLIED].replace(":", ": ")
+    if variant % 4 == 3:
+        text = json.loads(annotations[LAST_APPLIED])
+        text["metadata"]["annotations"] = {RECORD: annotations.get(RECORD, "%s"), "peer": "web-1"}
+        annotations[LAST_APPLIED] = json.dumps(text)

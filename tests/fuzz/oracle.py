@@ -1,0 +1,282 @@
+"""What any answer to anything must be (P7), and what Metacontroller would do with it (P1, P6)."""
+
+import io
+import json
+import re
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from types import FrameType
+from typing import Any
+
+import msgspec
+import pytest
+
+from hooks import wire
+from hooks.app import create_app
+from hooks.settings import Settings
+from tapp.lookalike import Looks
+from tests.builders import NOW, Document
+
+
+class _Meta(msgspec.Struct):
+    name: str
+
+
+class _Named(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Odd(msgspec.Struct):
+    metadata: dict[str, msgspec.Raw]
+
+
+class _Children(msgspec.Struct):
+    pods: dict[str, msgspec.Raw] | None = msgspec.field(name="Pod.v1", default=None)
+    claims: dict[str, msgspec.Raw] | None = msgspec.field(
+        name="PersistentVolumeClaim.v1", default=None
+    )
+
+
+class Request(msgspec.Struct):
+    """What of a request the checks look at; the rest may be as broken as the service allows."""
+
+    parent: dict[str, Any]
+    children: msgspec.Raw
+
+
+read = msgspec.json.Decoder(Request).decode
+read_children = msgspec.json.Decoder(_Children).decode
+read_named = msgspec.json.Decoder(_Named).decode
+read_odd = msgspec.json.Decoder(_Odd).decode
+
+
+def name_of(child: msgspec.Raw) -> str:
+    """The name of a child, of which the last one counts where it stands twice."""
+    try:
+        return read_named(child).metadata.name
+    except msgspec.ValidationError:
+        return msgspec.json.decode(read_odd(child).metadata["name"], type=str)
+
+
+HOOKS = ("/sync", "/finalize", "/customize", "/plan")
+GOOD, BAD = {200}, {400, 401, 404, 405, 413, 415}
+SECONDS = 20.0
+"""Above this an answer counts as a hang (50,000 instances and 10 MB strings included)."""
+LONGEST_ERROR = 600
+ERROR_KEYS = {"error", "path", "requestId"}
+ANSWER_KEYS = {
+    "/sync": {"status", "children", "resyncAfterSeconds"},
+    "/finalize": {"status", "children", "finalized", "resyncAfterSeconds"},
+    "/customize": {"relatedResources"},
+    "/plan": {"instances", "budget", "claims", "refused"},
+}
+_ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
+
+
+class FindingError(AssertionError):
+    """The service did what it must never do."""
+
+
+class HangError(BaseException):
+    """An answer takes too long; no `except Exception` on the way catches this."""
+
+
+def hold(claim: Any, what: object) -> None:
+    """Fails unless `claim`."""
+    if not claim:
+        raise FindingError(str(what)[:2000])
+
+
+class Service:
+    """The WSGI application, called without a server or a test client between."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Another application, with a clock that stands still."""
+        app = create_app(Settings(log_level="ERROR", **settings), clock=lambda: NOW)
+        self._call = app.wsgi_app
+        self.codes: Counter[int] = Counter()
+
+    def call(self, path: str, body: bytes, **more: Any) -> tuple[int, dict[str, str], bytes]:
+        """Status code, headers (lower-case names) and body of the answer."""
+        environ = {
+            "REQUEST_METHOD": "POST",
+            "PATH_INFO": path,
+            "QUERY_STRING": "",
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": "localhost",
+            "SERVER_PORT": "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": io.BytesIO(body),
+            "wsgi.errors": io.StringIO(),
+            "wsgi.url_scheme": "http",
+            "wsgi.version": (1, 0),
+            "wsgi.multithread": False,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+            **more,
+        }
+        started: list[Any] = []
+
+        def start_response(status: str, headers: Any, _: Any = None) -> Any:
+            started[:] = [status, headers]
+
+        answer = b"".join(self._call(environ, start_response))
+        headers = {name.lower(): value for name, value in started[1]}
+        return int(started[0][:3]), headers, answer
+
+    def post(self, path: str, body: bytes) -> bytes:
+        """The body of an answer that must be a 200."""
+        code, _, answer = self.call(path, body)
+        hold(code == 200, answer)
+        return answer
+
+    def check(self, path: str, body: bytes, rng: Random | None = None, **more: Any) -> int:
+        """Sends one request and holds its answer against all that must be true of it.
+
+        Args:
+            path: the endpoint.
+            body: the request.
+            rng: chooses which of the costly checks are made; all of them where None.
+            more: WSGI variables.
+
+        Returns:
+            The status code.
+        """
+        code, headers, answer = self.call(path, body, **more)
+        self.codes[code] += 1
+        hold(len(answer) == int(headers.get("content-length", len(answer))), "wrong length")
+        if code != 200:
+            check_error(code, headers, answer)
+            return code
+        if path not in HOOKS:
+            return code
+        hold(headers["content-type"] == "application/json", headers)
+        document = parsed(answer)
+        hold(document.keys() <= ANSWER_KEYS[path], document.keys())
+        if path in ("/sync", "/finalize"):
+            request = read(body)
+            omitted = check_children(request, document)
+            check_answer(path, document)
+            if rng is None or omitted or rng.random() < 0.1:
+                self._check_omitted(path, request, body, omitted)
+        if path != "/customize" and (rng is None or rng.random() < 0.35):
+            with one_by_one():
+                other = self.call(path, body, **more)
+            hold(other[0] == code, f"pods one by one: {other[0]} {other[2][:500]!r}")
+            hold(other[2] == answer, "pods one by one are answered differently")
+        return code
+
+    def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
+        """A child is left out, which deletes it, only where the decision says so."""
+        if path == "/finalize":
+            spec = request.parent.get("spec")
+            key = "persistentVolumeClaimRetentionPolicy"
+            policy = spec.get(key) if isinstance(spec, dict) else None
+            delete = isinstance(policy, dict) and policy.get("whenDeleted") == "Delete"
+            claims = [name for kind, name in omitted if kind != "Pod"]
+            hold(delete or not claims, f"claims are deleted: {claims}")
+            return
+        code, _, answer = self.call("/plan", body)
+        hold(code == 200, f"/plan answers {code} where /sync answers 200: {answer[:500]!r}")
+        plan = parsed(answer)
+        name = request.parent["metadata"]["name"]
+        gone = {
+            ("Pod", f"{name}-{item['id']}")
+            for item in plan["instances"]
+            if item["action"] in ("Delete", "Recreate") and item["reason"] and item["message"]
+        }
+        gone |= {("PersistentVolumeClaim", claim) for claim in plan["claims"]["delete"]}
+        hold(omitted == gone, f"left out: {omitted - gone}; kept though to go: {gone - omitted}")
+
+
+def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
+    """An error is a short JSON document without anything of our insides."""
+    body = parsed(answer)
+    unowned = code == 503 and "Namespace" in body.get("error", "")
+    hold(code in BAD or unowned, f"{code}: {answer[:500]!r}")
+    hold(headers["content-type"] == "application/json", headers)
+    hold(body.get("error") and body.keys() <= ERROR_KEYS, body)
+    for value in body.values():
+        hold(isinstance(value, str) and len(value) <= LONGEST_ERROR, f"too long: {value!r:.100}")
+    found = _ERROR_TYPES.search(answer)
+    hold(not found or found[0] == b".py", f"{found} in {answer!r}")
+
+
+def check_answer(path: str, answer: Document) -> None:
+    """Metacontroller's strict decoder would take it."""
+    hold(isinstance(answer.get("status"), dict), "status is no object")
+    again = answer.get("resyncAfterSeconds", 1)
+    hold(isinstance(again, int | float) and again > 0, again)
+    if path == "/finalize":
+        hold(isinstance(answer.get("finalized"), bool), "finalized is no boolean")
+
+
+def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
+    """Checks the children; returns (kind, name) of those observed that the answer leaves out."""
+    hold(isinstance(answer.get("children"), list), "children is no list")
+    found = set()
+    namespace = request.parent["metadata"]["namespace"]
+    for child in answer["children"]:
+        hold(isinstance(child, dict) and child.get("apiVersion") == "v1", child)
+        kind, meta = child.get("kind"), child.get("metadata")
+        hold(kind in ("Pod", "PersistentVolumeClaim") and isinstance(meta, dict), child)
+        name = meta.get("name")
+        hold(isinstance(name, str) and name, child)
+        hold(meta.get("namespace", namespace) == namespace, meta)
+        for strings in ("labels", "annotations"):
+            hold(isinstance(meta.get(strings) or {}, dict), child)
+        hold((kind, name) not in found, f"{kind} {name} twice")
+        found.add((kind, name))
+    children = read_children(request.children)
+    observed = {("Pod", name_of(pod)) for pod in (children.pods or {}).values()}
+    observed |= {
+        ("PersistentVolumeClaim", name_of(claim)) for claim in (children.claims or {}).values()
+    }
+    return observed - found
+
+
+def parsed(answer: bytes) -> Document:
+    """One well-formed JSON object in which no key stands twice; Go's decoder sees it the same."""
+    text = answer.decode("utf-8")
+    document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    hold(isinstance(document, dict), answer[:100])
+    return document
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Document:
+    document = dict(pairs)
+    hold(len(document) == len(pairs), f"a key stands twice: {[key for key, _ in pairs]}")
+    return document
+
+
+def _no_constant(text: str) -> None:
+    raise FindingError(f"{text} in an answer")
+
+
+@contextmanager
+def one_by_one() -> Iterator[None]:
+    """Lets the service read every pod by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "Looks", lambda app: Looks(app, groups=0))
+        yield
+
+
+@contextmanager
+def no_hang(seconds: float = SECONDS) -> Iterator[None]:
+    """Raises `HangError` in the main thread when the body takes longer."""
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise HangError(f"no answer after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
