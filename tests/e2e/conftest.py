@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from .app import App
 from .binaries import build
 from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
 from .definitions import definition_files
@@ -241,3 +242,15 @@ def namespace(kube: Kube) -> Iterator[str]:
 def pods(kube: Kube, namespace: str, kubelet: FakeKubelet) -> Pods:  # noqa: ARG001
     """Plain pods in the test's namespace, run by the fake kubelet."""
     return Pods(kube, namespace)
+
+
+@pytest.fixture
+def app(request: pytest.FixtureRequest, cluster: Cluster, kube: Kube) -> Iterator[App]:
+    """A TApp in the test's namespace: changed, waited for, read, and its writes counted."""
+    namespace, proxy = (request.getfixturevalue(name) for name in ("namespace", "hook_proxy"))
+    for runs_it in ("kubelet", "tapps"):
+        request.getfixturevalue(runs_it)
+    one = App(cluster, kube, namespace, proxy)
+    one.watcher.start()
+    yield one
+    one.watcher.stop()

@@ -1,0 +1,337 @@
+"""One TApp on the real API server, in a person's words, and what became of it.
+
+What was written is read from the API server's audit log, who served at each moment from a watch of
+the test's own: neither believes the service or Metacontroller.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .audit import Write
+from .cluster import REPOSITORY, Cluster
+from .informer import Informer
+from .kube import Json, Kube, documents
+from .metacontroller import USER
+from .pods import is_ready
+from .proxy import HookProxy
+
+GROUP = "apps.tkestack.io/v1"
+EXAMPLES = REPOSITORY / "examples"
+KINDS = {"pods": "Pod", "persistentvolumeclaims": "Claim", "tapps": "TApp"}
+PATIENCE = 60.0
+QUIET = 0.6
+TEMPLATE: Json = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "main", "image": "app:1"}],
+    },
+}
+
+
+def example(path: str) -> list[Json]:
+    """The documents of an example file, such as `kill/1-create`."""
+    return documents(EXAMPLES / f"{path}.yaml")
+
+
+def template(image: str = "app:1", **spec: Any) -> Json:
+    """A pod template with one container; `spec` is added to the pod's spec."""
+    made = copy.deepcopy(TEMPLATE)
+    made["spec"]["containers"][0]["image"] = image
+    made["spec"] |= spec
+    return made
+
+
+def tapp(name: str = "web", **spec: Any) -> Json:
+    """A TApp of three instances, unless its spec says otherwise."""
+    spec = {"replicas": 3, "template": template()} | spec
+    return {"apiVersion": GROUP, "kind": "TApp", "metadata": {"name": name}, "spec": spec}
+
+
+def each(verb: str, name: str, *numbers: int) -> list[str]:
+    """`each("create Pod", "web", 0, 1)`: one line for each instance."""
+    return [f"{verb} {name}-{number}" for number in numbers]
+
+
+class Watcher:
+    """Who serves at every moment, as anybody with a watch on pods can tell.
+
+    A pod serves while it is Ready and not being deleted, and each container whose image the spec
+    changed has been replaced: a real kubelet reports nothing while it pulls.
+    """
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self._lock = threading.Lock()
+        self._serving: set[str] = set()
+        self._images: dict[str, dict[str, str]] = {}
+        self._replaced: dict[str, dict[str, str | None]] = {}
+        self.fewest = 0
+        """The fewest pods that served at one time since `begin`."""
+        self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
+
+    def begin(self) -> None:
+        """Starts to count."""
+        with self._lock:
+            self.fewest = len(self._serving)
+
+    def start(self) -> None:
+        """Starts to watch."""
+        self._informer.start()
+
+    def stop(self) -> None:
+        """Stops."""
+        self._informer.stop()
+
+    def _heard(self, change: str, pod: Json) -> None:
+        uid = pod["metadata"]["uid"]
+        spec, status = pod["spec"], pod.get("status") or {}
+        images = {c["name"]: c["image"] for c in spec["containers"]}
+        ids = {c["name"]: c.get("containerID") for c in status.get("containerStatuses") or []}
+        with self._lock:
+            pending = self._replaced.setdefault(uid, {})
+            for name, image in self._images.get(uid, images).items():
+                if images.get(name) != image:
+                    pending[name] = ids.get(name)
+            for name in [name for name, was in pending.items() if ids.get(name) != was]:
+                del pending[name]
+            self._images[uid] = images
+            gone = change == "DELETED" or "deletionTimestamp" in pod["metadata"]
+            if is_ready(pod) and not gone and not pending:
+                self._serving.add(uid)
+            else:
+                self._serving.discard(uid)
+            self.fewest = min(self.fewest, len(self._serving))
+
+
+class App:
+    """A TApp from its first manifest to its end; use the fixture `app`."""
+
+    def __init__(self, cluster: Cluster, kube: Kube, namespace: str, proxy: HookProxy) -> None:
+        self.kube = kube
+        self.namespace = namespace
+        self.name = "web"
+        self.watcher = Watcher(kube, namespace)
+        self._audit = cluster.audit
+        self._proxy = None if cluster.hook_in_cluster else proxy
+        self._mark = self._audit.mark() if self._audit else 0
+        self._nudges = 0
+
+    @property
+    def counted(self) -> bool:
+        """Whether writes can be counted on this cluster."""
+        return self._audit is not None
+
+    # What a user does
+
+    def apply(self, *objects: Json) -> App:
+        """Server-side apply in the test's namespace, without waiting."""
+        for each_one in objects:
+            placed = copy.deepcopy(each_one)
+            placed["metadata"]["namespace"] = self.namespace
+            if placed["kind"] == "TApp":
+                self.name = placed["metadata"]["name"]
+            self.kube.apply(placed)
+        return self
+
+    def patch(self, **spec: Any) -> App:
+        """A merge patch of the spec, without waiting."""
+        self.kube.patch(self.path, {"spec": spec})
+        return self
+
+    def delete(self, **options: Any) -> None:
+        """Deletes the TApp and waits until it is gone."""
+        self.kube.delete(GROUP, "tapps", self.namespace, self.name, **options)
+        self.until(lambda: self.found is None, "the TApp is gone")
+
+    def nudge(self) -> None:
+        """Makes Metacontroller sync, by an annotation of the TApp, and waits until it has asked."""
+        self._nudges += 1
+        self.kube.patch(self.path, {"metadata": {"annotations": {"nudge": str(self._nudges)}}})
+        mine = re.compile(rf'"nudge": ?"{self._nudges}"'.encode())
+        if self._proxy is not None:
+            self.until(lambda: any(mine.search(call) for call in self.calls()), "another sync")
+
+    # What a user asks
+
+    @property
+    def path(self) -> str:
+        """The TApp's path."""
+        return self.kube.path(GROUP, "tapps", self.namespace, self.name)
+
+    @property
+    def found(self) -> Json | None:
+        """The TApp, if it is there."""
+        return self.kube.find(GROUP, "tapps", self.namespace, self.name)
+
+    @property
+    def status(self) -> Json:
+        """Its status."""
+        return self.kube.request("GET", self.path).get("status") or {}
+
+    @property
+    def statuses(self) -> str:
+        """All instance statuses, by number, in one line."""
+        found = self.status.get("statuses") or {}
+        return " ".join(found[key] for key in sorted(found, key=int))
+
+    def condition(self, type: str) -> str:
+        """`status reason: message` of a condition, or ""."""
+        return condition(self.kube.request("GET", self.path), type)
+
+    @property
+    def pods(self) -> dict[int, Json]:
+        """Number -> pod."""
+        listed = self.kube.list_all("v1", "pods", self.namespace)
+        start = f"{self.name}-"
+        pods = {pod["metadata"]["name"]: pod for pod in listed}
+        return {int(n.removeprefix(start)): pods[n] for n in sorted(pods) if n.startswith(start)}
+
+    def pod(self, number: int) -> Json:
+        """One pod."""
+        return self.kube.get("v1", "pods", self.namespace, f"{self.name}-{number}")
+
+    def images(self, container: str | None = None) -> str:
+        """The image of each pod's first (or named) container, by number, in one line."""
+        return " ".join(
+            next(c["image"] for c in pod["spec"]["containers"] if container in (None, c["name"]))
+            for _, pod in sorted(self.pods.items())
+        )
+
+    def uids(self) -> dict[int, str]:
+        """Number -> the pod's uid: who is still the same."""
+        return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
+
+    def restarts(self) -> dict[int, int]:
+        """Number -> restarts of all of the pod's containers."""
+        return {
+            number: sum(c["restartCount"] for c in pod["status"]["containerStatuses"])
+            for number, pod in self.pods.items()
+        }
+
+    def claims(self) -> dict[str, str]:
+        """Claim -> its uid, those that are being deleted left out."""
+        claims = self.kube.list_all("v1", "persistentvolumeclaims", self.namespace)
+        here = [c["metadata"] for c in claims if "deletionTimestamp" not in c["metadata"]]
+        return {meta["name"]: meta["uid"] for meta in here}
+
+    # Waiting
+
+    def until(self, fact: Callable[[], bool], what: str, seconds: float = PATIENCE) -> App:
+        """Waits for something to become true."""
+        deadline = time.monotonic() + seconds
+        while not fact():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not in {seconds:.0f} s: {what}; {self.describe()}")
+            time.sleep(0.05)
+        return self
+
+    def settle(self, seconds: float = PATIENCE) -> App:
+        """Waits until all is as the spec asks, and nothing moves any more."""
+        self.until(self._complete, "the TApp is complete", seconds)
+        return self.quiet(seconds)
+
+    def quiet(self, seconds: float = PATIENCE) -> App:
+        """Waits until Metacontroller has nothing more to ask."""
+        deadline = time.monotonic() + seconds
+        count, since = len(self.calls()), time.monotonic()
+        while time.monotonic() - since < (QUIET if self._proxy else 5 * QUIET):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"never quiet; {self.describe()}")
+            time.sleep(0.05)
+            if len(self.calls()) != count:
+                count, since = len(self.calls()), time.monotonic()
+        return self
+
+    def calls(self) -> list[bytes]:
+        """The requests in which the hook has been asked about this namespace, where it is ours."""
+        mine = self.namespace.encode()
+        heard = list(self._proxy.calls) if self._proxy else []
+        return [call.request for call in heard if mine in call.request]
+
+    def _complete(self) -> bool:
+        found = self.kube.request("GET", self.path)
+        status = found.get("status") or {}
+        return (
+            status.get("observedGeneration") == found["metadata"]["generation"]
+            and condition(found, "Ready").startswith("True ")
+            and condition(found, "Progressing").startswith("False Complete")
+        )
+
+    def describe(self) -> str:
+        """What a person would look at when something does not happen."""
+        found = self.found or {}
+        refused = [f"{w.what} {w.name}: {w.code}" for w in self._written() if not w.accepted]
+        return json.dumps({"status": found.get("status"), "refused": refused[-5:]}, indent=1)
+
+    # What was written
+
+    def _written(self) -> list[Write]:
+        """Everybody's writes in the namespace since the last call of `news`."""
+        return self._audit.writes(self._mark, namespace=self.namespace) if self._audit else []
+
+    def news(self) -> list[Write]:
+        """Metacontroller's writes since the last call, refused and idle ones included."""
+        written = self._written()
+        if self._audit is not None:
+            self._mark = self._audit.file.stat().st_size
+        seen: set[tuple[str, str | None]] = set()
+        found = []
+        for write in written:
+            if write.user == USER:
+                assert write.accepted or write.code in (404, 409), (write.what, write.response)
+                key = (f"{write.resource} {write.name}", write.resource_version)
+                idle = write.verb == "update" and write.accepted and key in seen
+                assert not idle, f"{write.what} {write.name} changed nothing"
+                found.append(write)
+            seen.add((f"{write.resource} {write.name}", write.resource_version))
+        return found
+
+    def writes(self) -> list[str]:
+        """Metacontroller's accepted writes to children since the last call, in order.
+
+        None may have been refused (but for a race that it lost) and none may have changed nothing.
+        """
+        children = ("pods", "persistentvolumeclaims")
+        return [
+            f"{write.verb} {KINDS[write.resource]} {write.name}"
+            for write in self.news()
+            if write.resource in children and write.accepted
+        ]
+
+    def wrote(self, *expected: str) -> bool:
+        """Whether exactly these writes were made, in any order; then the next ones count."""
+        if self.counted:
+            assert sorted(self.writes()) == sorted(expected)
+        return True
+
+    def wrote_in_order(self, *expected: str) -> bool:
+        """Whether exactly these writes were made, in this order; then the next ones count."""
+        if self.counted:
+            assert self.writes() == list(expected)
+        return True
+
+    def idle(self, times: int = 3) -> bool:
+        """Whether further syncs write nothing at all, neither to children nor to the TApp."""
+        if self.counted:
+            self.news()
+        for _ in range(times):
+            self.nudge()
+        self.quiet()
+        writes = [f"{write.what} {write.name}: {write.code}" for write in self.news()]
+        assert writes == [], writes
+        return True
+
+
+def condition(found: Json, type: str) -> str:
+    """`status reason: message` of a TApp's condition, or ""."""
+    for item in (found.get("status") or {}).get("conditions") or []:
+        if item["type"] == type:
+            return f"{item['status']} {item['reason']}: {item['message']}"
+    return ""
