@@ -151,11 +151,13 @@ class Kubelet:
         worker.timer = None
         if not worker.initialized and not worker.init and self._refuse(worker, pod):
             return
-        if not is_terminating(pod):
+        leaving = is_terminating(pod)
+        if not leaving:
             self._advance_all(worker, pod)
         if not (self.behaviour.silent_restarts and worker.restarting):
             pod = self._publish(worker, pod)
-        self._plan_next(worker)
+        if not leaving:  # else it stands still until `_stop`, whatever was due
+            self._plan_next(worker)
 
     def _plan_next(self, worker: Worker) -> None:
         waiting = [(one.next_due, one.retrying) for one in worker.all]
