@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from bench import requests as bench
 from simulator.apply import LAST_APPLIED
 from tests.builders import (
     Document,
@@ -32,16 +31,8 @@ Post = Callable[[str, bytes], bytes]
 
 def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
-    found = [*_of_the_benchmark(), *_lives(post), *_lookalikes(post)]
+    found = [*_lives(post), *_lookalikes(post)]
     return [*found, *(("/finalize", {**item, "finalizing": True}) for _, item in found[::3])]
-
-
-def _of_the_benchmark() -> Iterator[tuple[str, Document]]:
-    for path, body in bench.situations(4, seed=3).values():
-        document = msgspec.json.decode(body)
-        for pod in document["children"]["Pod.v1"].values():
-            pod["metadata"]["managedFields"] = pod["metadata"]["managedFields"][:0]
-        yield path, document
 
 
 def _children(post: Post, parent: Document) -> list[Document]:
