@@ -1,0 +1,67 @@
+"""What the fuzzer has found, each as a test of its own."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.builders import Document, request, running, stored, tapp, template, with_meta
+from tests.fuzz.oracle import HOOKS, Service
+
+SERVICE = Service()
+RECORD = "apps.tkestack.io/in-place-update"
+
+
+def sent(document: Document) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def settled(parent: Document) -> list[Document]:
+    answer = json.loads(SERVICE.post("/sync", sent(request(parent))))
+    return [running(stored(child, parent)) for child in answer["children"]]
+
+
+@pytest.mark.parametrize("record", ["", "\\", "a\\", 'x","y', "{}", '\\"'])
+def test_a_record_that_somebody_emptied_is_read_as_far_as_it_goes(record: str) -> None:
+    """It stood last in its annotations, and was read on to the next string of the pod."""
+    parent = tapp(replicas=4, template=template(annotations={"note": "a"}))
+    pods = []
+    for pod in settled(parent):
+        others = {k: v for k, v in pod["metadata"]["annotations"].items() if k != RECORD}
+        changed = with_meta(pod, annotations={**others, RECORD: record})
+        pods.append({**changed, "spec": {"priority": 0, "schedulerName": "a", **changed["spec"]}})
+    assert SERVICE.check("/sync", sent(request(parent, pods))) == 200
+
+
+@pytest.mark.parametrize("odd", ["none", "labels"])
+@pytest.mark.parametrize("place", ["containerStatuses", "phase", "conditions"])
+def test_a_status_that_is_no_utf_8_is_no_bug(place: str, odd: str) -> None:
+    parent = tapp()
+    (pod,) = settled(parent)
+    if odd == "labels":
+        pod["metadata"]["name"] = pod["metadata"].pop("name")
+        pod["metadata"]["deletionTimestamp"] = {}
+    status: dict[str, Any] = pod["status"]
+    pod["status"] = {
+        **status,
+        "reason": "@@",
+        place: [{"name": "@@"}] if place != "phase" else "@@",
+    }
+    body = sent(request(parent, [pod])).replace(b"@@", b"\xff")
+    assert SERVICE.check("/sync", body) == 200
+
+
+@pytest.mark.parametrize("name", ['we"b', "we\nb", "wéb", "we\\b", "%b", "web-2147483647"])
+def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
+    """All of them got the number that stands in for the instance's in the rendered text."""
+    parent = tapp(replicas=3)
+    parent["metadata"]["name"] = name
+    answer = json.loads(SERVICE.post("/sync", sent(request(parent))))
+    names = [child["metadata"]["name"] for child in answer["children"]]
+    assert names == [f"{name}-{number}" for number in range(3)]
+
+
+@pytest.mark.parametrize("path", HOOKS)
+def test_options_is_no_method_of_ours(path: str) -> None:
+    """Flask answered it by itself, in HTML."""
+    assert SERVICE.check(path, b"", REQUEST_METHOD="OPTIONS") == 405
