@@ -19,6 +19,7 @@ from hooks.customize import customize
 from hooks.explain import counts, explain
 from hooks.finalize import finalize
 from hooks.logs import LOGGER, configure
+from hooks.openapi import document
 from hooks.settings import Settings
 from hooks.sync import sync
 from hooks.version import VERSION
@@ -110,6 +111,10 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     @app.get("/version")
     def version() -> Response:
         return Response(encode(_versions()), mimetype=JSON)
+
+    @app.get("/openapi.json")
+    def openapi() -> Response:
+        return Response(encode(document()), mimetype=JSON)
 
     @app.get("/metrics")
     def exposition() -> Response:

@@ -277,12 +277,23 @@ def _validated(model: type[M], document: Mapping[str, Any]) -> M:
         return model.model_validate(document)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        path = "".join(
-            f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
-        )
-        raise WireError(f"parent{path}", first["msg"]) from None
+        raise WireError(f"parent{_path(document, first['loc'])}", first["msg"]) from None
     except RecursionError:
         raise WireError("parent", "is nested too deeply") from None
+
+
+def _path(document: Any, places: tuple[int | str, ...]) -> str:
+    """The path of an error, without pydantic's own additions such as the type of a union."""
+    path = ""
+    for place in places:
+        if not isinstance(document, (dict, list)):
+            break
+        path += f"[{place}]" if isinstance(place, int) else f".{place}"
+        try:
+            document = document[place]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            break  # the missing field itself is the last place
+    return path
 
 
 def _decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:

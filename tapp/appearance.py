@@ -98,9 +98,8 @@ class Appearance:
     @cached_property
     def duplicates(self) -> list[str]:
         """Paths that Metacontroller cannot merge; none in a pod that it never applied."""
-        if self.applied is None:
-            return []
-        return duplicate_merge_keys({"spec": self.applied.get("spec")})
+        projected = self.projected
+        return [] if projected is None else duplicate_merge_keys({"spec": projected.get("spec")})
 
     @property
     def document(self) -> dict[str, Any]:
@@ -114,7 +113,7 @@ class Appearance:
             metadata["finalizers"] = self.finalizers
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec}
 
-    @property
+    @cached_property
     def projected(self) -> dict[str, Any] | None:
         """The answer that changes nothing, if Metacontroller has applied this pod before."""
         if self.applied is None:

@@ -316,3 +316,16 @@ def test_the_same_request_twice_writes_once() -> None:
     answers = {world.hook.post("/sync", request).data for _ in range(3)}
     assert len(answers) == 1
     assert writes(request, json.loads(answers.pop())) == ["update Pod/web-0"]
+
+
+def test_a_port_doubled_by_admission_is_named_although_the_template_has_it_once() -> None:
+    world = settled(template=template("dns:1", container={"ports": [{"containerPort": 53}]}))
+
+    def double(pod: Document) -> Document:
+        ports = pod["spec"]["containers"][0]["ports"]
+        ports.append({"containerPort": 53, "protocol": "UDP"})
+        return pod
+
+    world.modify(0, double)
+    answer = world.hook.sync(world.request())
+    assert condition(answer, "DuplicateMergeKeys") is not None
