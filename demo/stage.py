@@ -11,6 +11,7 @@ from demo.service import ROOT
 from simulator.hook_calls import HookCall
 from simulator.hook_client import Answer, HttpHook
 from simulator.recording import Write
+from simulator.store import Event
 from simulator.world import World
 
 Document = dict[str, Any]
@@ -63,7 +64,6 @@ class Moment:
     time: float
     looks: dict[int, Look] = field(default_factory=dict)
     decisions: dict[int, Decision] = field(default_factory=dict)
-    serving: int = 0
 
 
 class Stage:
@@ -77,17 +77,16 @@ class Stage:
         self.moments: list[Moment] = []
         self.started = 0.0
         self.fewest_serving = 0
-        self._calls = 0
+        self._serving: set[str] = set()
         self._writes = 0
+        self.world.watch(self._note)
 
     def begin(self) -> None:
         """Start a step: forget what earlier ones recorded."""
         self.world.hook_calls.clear()
-        self.moments = [
-            Moment(self.world.clock.now, moment.looks, serving=moment.serving)
-            for moment in self.moments[-1:]
-        ]
+        self.moments = [Moment(self.world.clock.now, moment.looks) for moment in self.moments[-1:]]
         self.started = self.world.clock.now
+        self.fewest_serving = len(self._serving)
         self._writes = len(self.world.writes)
 
     def apply(self, spec: Document) -> None:
@@ -116,7 +115,17 @@ class Stage:
                 self.moments.append(self._moment(call))
             elif call.hook == "finalize":
                 self.moments.append(_farewell(call))
-        self.fewest_serving = min((moment.serving for moment in self.moments), default=0)
+
+    def _note(self, event: Event) -> None:
+        """Count who is Ready, from the cluster's own events."""
+        if event.kind.name != "Pod":
+            return
+        pod, name = event.new, event.object["metadata"]["name"]
+        if pod is not None and is_ready(pod) and not pod["metadata"].get("deletionTimestamp"):
+            self._serving.add(name)
+        else:
+            self._serving.discard(name)
+        self.fewest_serving = min(self.fewest_serving, len(self._serving))
 
     def _moment(self, call: HookCall) -> Moment:
         """What one sync saw and decided, by asking `/plan` with its request."""
@@ -127,7 +136,6 @@ class Stage:
             number = item["id"]
             moment.looks[number] = _look(pods.get(number), item["status"], item["template"])
             moment.decisions[number] = Decision(item["action"], item["reason"], item["message"])
-        moment.serving = plan["budget"]["available"]
         return moment
 
     def plan(self, request: bytes) -> Document:
@@ -182,6 +190,12 @@ class Stage:
                 condition: Document = found
                 return condition
         return {}
+
+
+def is_ready(pod: Document) -> bool:
+    """Whether the pod's condition Ready is True."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
 def _read(path: str) -> Document:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from demo.stage import NAME, Stage
+from demo.stage import NAME, Stage, is_ready
 
 Spec = dict[str, Any]
 
@@ -209,12 +209,7 @@ def delete(stage: Stage) -> Play:
 
 def ready(stage: Stage) -> set[int]:
     """Instances whose pod is Ready."""
-    result = set()
-    for number, pod in stage.pods.items():
-        conditions = pod["status"].get("conditions") or []
-        if any(item["type"] == "Ready" and item["status"] == "True" for item in conditions):
-            result.add(number)
-    return result
+    return {number for number, pod in stage.pods.items() if is_ready(pod)}
 
 
 def images(stage: Stage) -> dict[int, str]:

@@ -1,8 +1,8 @@
 """A TApp on the embedded cluster, in a person's words; every sync keeps every invariant.
 
-`Life` plays what a user does, and answers what a user asks. The hook is the real application, called
-in process with the simulated time. Facts about the cluster (what is up, what was written) come from
-the cluster, not from the hook.
+`Life` plays what a user does, and answers what a user asks. The hook is the real application,
+called in process with the simulated time. Facts about the cluster (what is up, what was written)
+come from the cluster, not from the hook.
 """
 
 import json
