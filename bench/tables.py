@@ -1,0 +1,112 @@
+"""The figures as tables for a person."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rich.table import Table
+
+from bench.inprocess import GROWTH_TARGET
+from bench.requests import CREATE
+
+Row = dict[str, Any]
+Column = tuple[str, Callable[[Row], str]]
+
+
+def in_process(rows: Iterable[Row]) -> Table:
+    """Ratios of the WSGI application."""
+    return _table(
+        "In process: the WSGI application against REF (orjson) and FLOOR (msgspec)",
+        rows,
+        ("instances", lambda row: f"{row['instances']:,}"),
+        ("situation", lambda row: str(row["situation"])),
+        ("MB", lambda row: f"{row['bytes'] / 1e6:.2f}"),
+        ("REF ms", lambda row: f"{row['refMs']:.3f}"),
+        ("FLOOR ms", lambda row: f"{row['floorMs']:.3f}"),
+        ("handler ms", lambda row: f"{row['handlerMs']:.3f}"),
+        ("/ REF", lambda row: f"{row['handlerToRef']:.2f}"),
+        ("target", _create_or_target),
+        ("/ FLOOR", lambda row: f"{row['handlerToFloor']:.1f}"),
+        ("growth", _growth),
+    )
+
+
+def over_http(rows: Iterable[Row]) -> Table:
+    """Latency and throughput by connections."""
+    return _table(
+        "Over HTTP: nothing to do, gunicorn as shipped with two workers, keep-alive connections",
+        rows,
+        ("instances", lambda row: f"{row['instances']:,}"),
+        ("connections", lambda row: str(row["connections"])),
+        ("requests", lambda row: str(row["requests"])),
+        ("p50 ms", lambda row: f"{row['p50Ms']:.2f}"),
+        ("p99 ms", lambda row: f"{row['p99Ms']:.2f}"),
+        ("req/s", lambda row: f"{row['perSecond']:,.1f}"),
+        ("REF ms", lambda row: f"{row['refMs']:.2f}"),
+        ("p50 / REF", lambda row: f"{row['p50ToRef']:.2f}"),
+        ("target", _target),
+    )
+
+
+def probes(row: Row) -> Table:
+    """`/healthz` under load."""
+    return _table(
+        "/healthz by a new connection, four syncs in flight on two workers",
+        [row],
+        ("instances", lambda row: f"{row['instances']:,}"),
+        ("probes", lambda row: str(row["probes"])),
+        ("p50 ms", lambda row: f"{row['p50Ms']:.1f}"),
+        ("p99 ms", lambda row: f"{row['p99Ms']:.1f}"),
+        ("max ms", lambda row: f"{row['maxMs']:.1f}"),
+        ("target of p99", _target),
+        ("a sync's p50 ms", lambda row: f"{row['syncP50Ms']:.0f}"),
+    )
+
+
+def memory(rows: Iterable[Row]) -> Table:
+    """Resident memory of one worker, MiB."""
+    return _table(
+        "Memory of a worker (resident MiB), one sync at a time",
+        rows,
+        ("instances", lambda row: f"{row['instances']:,}"),
+        ("situation", lambda row: str(row["situation"])),
+        ("body", lambda row: str(row["bodyMiB"])),
+        ("idle", lambda row: str(row["idleMiB"])),
+        ("peak", lambda row: str(row["peakMiB"])),
+        ("after", lambda row: str(row["afterMiB"])),
+        ("(peak - idle) / body", lambda row: f"{row['peakOverIdleToBody']:.2f}"),
+        ("target", _target),
+    )
+
+
+def _table(title: str, rows: Iterable[Row], *columns: Column) -> Table:
+    table = Table(title=title)
+    for name, _ in columns:
+        table.add_column(name, justify="left" if name == "situation" else "right")
+    for row in rows:
+        table.add_row(*(cell(row) for _, cell in columns))
+    return table
+
+
+def _target(row: Row) -> str:
+    if "met" not in row:
+        return ""
+    limit = f"{row['targetMs']:g} ms" if "targetMs" in row else f"{row['target']:g}"
+    return _judged(f"<= {limit}", met=row["met"])
+
+
+def _create_or_target(row: Row) -> str:
+    """A request to create all has no pods: its target is a share of the full request's REF."""
+    if row["situation"] == CREATE and "met" in row:
+        ratio = row["handlerToFullRef"]
+        return _judged(f"{ratio:.2f} of full REF <= {row['target']:g}", met=row["met"])
+    return _target(row)
+
+
+def _growth(row: Row) -> str:
+    if "growth" not in row:
+        return ""
+    return _judged(f"{row['growth']:.1f}", met=row["growth"] <= GROWTH_TARGET)
+
+
+def _judged(text: str, *, met: bool) -> str:
+    return f"{text} [green]met[/]" if met else f"{text} [bold red]missed[/]"
