@@ -1,9 +1,9 @@
 # The hook service. Build: docker build -t tapp-hooks:dev .
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11.14-slim-bookworm AS build
 COPY requirements.txt /
 RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --only-binary=:all: -r /requirements.txt
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11.14-slim-bookworm
 # glibc gives large request buffers back to the kernel and fetches them anew unless told otherwise.
 ENV PATH=/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \

@@ -11,7 +11,7 @@ from math import ceil
 from tapp.judge import DISRUPTIVE, Action, Instance, Verdict
 from tapp.model import UpdateStrategy
 
-_PERCENT = re.compile(r"(\d{1,3})%")
+_PERCENT = re.compile(r"0*(\d{1,3})%")
 FULL = 100
 
 
