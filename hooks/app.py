@@ -103,6 +103,24 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     hook("customize", on_customize)
     hook("plan", on_plan)
 
+    _add_probes(app)
+
+    @app.after_request
+    def count(response: Response) -> Response:
+        metrics.REQUESTS.labels(request.endpoint or "none", response.status_code).inc()
+        return response
+
+    app.register_error_handler(WireError, _bad_request)
+    app.register_error_handler(RefusedError, _refused)
+    app.register_error_handler(NamespaceMissingError, _namespace_missing)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(Exception, _bug)
+    return app
+
+
+def _add_probes(app: Flask) -> None:
+    """What is read with GET, without a token."""
+
     @app.get("/healthz")
     @app.get("/readyz", endpoint="readyz")
     def healthz() -> Response:
@@ -119,18 +137,6 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     @app.get("/metrics")
     def exposition() -> Response:
         return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE_LATEST)
-
-    @app.after_request
-    def count(response: Response) -> Response:
-        metrics.REQUESTS.labels(request.endpoint or "none", response.status_code).inc()
-        return response
-
-    app.register_error_handler(WireError, _bad_request)
-    app.register_error_handler(RefusedError, _refused)
-    app.register_error_handler(NamespaceMissingError, _namespace_missing)
-    app.register_error_handler(HTTPException, _http_error)
-    app.register_error_handler(Exception, _bug)
-    return app
 
 
 def _read_body(limit: int) -> bytes:
