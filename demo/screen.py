@@ -3,8 +3,9 @@
 import time
 from collections.abc import Iterable
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
@@ -87,8 +88,8 @@ class Screen:
             self._print(line)
         degraded = stage.condition("Degraded")
         if degraded.get("status") == "True":
-            heading = Text("  status condition Degraded", style="red")
-            self._print(_with_reason(heading, degraded["reason"], degraded["message"]))
+            self._print(Text("  status condition Degraded", style="red"))
+            self._print(_because(degraded["reason"], degraded["message"]))
 
     def goals(self, goals: Iterable[Goal]) -> None:
         """What had to be reached."""
@@ -118,7 +119,7 @@ class Screen:
         self.console.print(what, markup=False, highlight=False)
 
 
-def reasons(stage: Stage) -> list[Text]:
+def reasons(stage: Stage) -> list[RenderableType]:
     """Decisions, one kind at a time: for whom, when, and the service's reason."""
     kinds: dict[tuple[str, str], tuple[str, dict[float, list[int]]]] = {}
     latest: dict[int, tuple[str, str]] = {}
@@ -129,27 +130,29 @@ def reasons(stage: Stage) -> list[Text]:
                 _, times = kinds.setdefault(kind, (decision.message, {}))
                 times.setdefault(moment.time - stage.started, []).append(number)
             latest[number] = kind
-    return [_reason(kind, message, times) for kind, (message, times) in kinds.items()]
+    lines: list[RenderableType] = []
+    for kind, (message, times) in kinds.items():
+        lines += [_decision(kind[0], times), _because(kind[1], message)]
+    return lines
 
 
 def _is_news(decision: Decision) -> bool:
     return decision.action in ACTIONS and decision.reason not in QUIET_REASONS
 
 
-def _reason(kind: tuple[str, str], message: str, times: dict[float, list[int]]) -> Text:
-    action, reason = kind
+def _decision(action: str, times: dict[float, list[int]]) -> Text:
     waits = action == "Keep"
-    heading = Text(f"  {ACTIONS[action]}", style="yellow" if waits else "bold")
     when = [
         f"{_listed(numbers)} {'from' if waits else 'at'} {at:.1f} s"
         for at, numbers in times.items()
     ]
-    heading.append(f"  {', '.join(when)}", style="default")
-    return _with_reason(heading, reason, message)
+    heading = Text("  ").append(ACTIONS[action], style="yellow" if waits else "bold")
+    return heading.append(f"  {', '.join(when)}")
 
 
-def _with_reason(heading: Text, reason: str, message: str) -> Text:
-    return heading.append(f"\n{' ' * INDENT}{reason}: {message}", style="bright_black")
+def _because(reason: str, message: str) -> Padding:
+    words = Text(f"{reason}: ", style="bright_black").append(message, style="default")
+    return Padding(words, (0, 0, 0, INDENT), expand=False)
 
 
 def _listed(numbers: list[int]) -> str:
