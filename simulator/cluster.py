@@ -14,7 +14,7 @@ from itertools import count
 
 from simulator.admission import Admission
 from simulator.clock import Clock
-from simulator.defaults import encode
+from simulator.defaults import encode, fill_in
 from simulator.kinds import CLAIM, NAMESPACE, POD, Kind, Kinds
 from simulator.objects import (
     Json,
@@ -127,6 +127,7 @@ class Cluster:
             check_metadata(obj)
         else:
             check_metadata(obj)
+            obj = fill_in(obj, kind.schema)
             if kind.has_status:
                 obj = {key: value for key, value in obj.items() if key != "status"}
         obj = with_meta(
@@ -155,6 +156,7 @@ class Cluster:
             check_claim_update(new, old)
         else:
             check_metadata_update(new, old)
+            new = fill_in(new, kind.schema)
         if kind.has_generation and not _same_content(new, old):
             new = with_meta(new, generation=generation_of(old) + 1)
         return self._replace(kind, old, new)

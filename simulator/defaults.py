@@ -218,3 +218,21 @@ def default_pod_spec(spec: Object) -> Object:
     if "volumes" in filled:
         filled["volumes"] = [_default_volume(volume) for volume in filled["volumes"]]
     return filled
+
+
+def fill_in(value: Json, schema: Object) -> Json:
+    """Add the defaults that a custom resource's schema names, as the API server does on writes."""
+    if isinstance(value, list) and "items" in schema:
+        return [fill_in(item, schema["items"]) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known, rest = schema.get("properties") or {}, schema.get("additionalProperties")
+    missing = {
+        key: inner["default"]
+        for key, inner in known.items()
+        if "default" in inner and key not in value
+    }
+    return {
+        key: fill_in(inner, known.get(key) or (rest if isinstance(rest, dict) else {}))
+        for key, inner in {**value, **missing}.items()
+    }

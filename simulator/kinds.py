@@ -7,7 +7,7 @@ manifests, or are taken as "namespaced, with status and generation" when first s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from simulator.objects import Object
 
@@ -23,6 +23,7 @@ class Kind:
     has_status: bool = True
     has_generation: bool = True
     custom: bool = False
+    schema: Object = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def group(self) -> str:
@@ -93,6 +94,7 @@ class Kinds:
                         namespaced=spec.get("scope", "Namespaced") == "Namespaced",
                         has_status="status" in (version.get("subresources") or {}),
                         custom=True,
+                        schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
                     )
                 )
 

@@ -50,7 +50,7 @@ def pod_status(worker: Worker, pod: Object, phase: str, now: str) -> Object:
     status["phase"] = phase or phase_of(policy, worker.main)
     creating = "ContainerCreating" if worker.initialized else "PodInitializing"
     if worker.init:
-        status["initContainerStatuses"] = [one.report(creating=creating) for one in worker.init]
+        status["initContainerStatuses"] = [_init_report(one, creating) for one in worker.init]
     status["containerStatuses"] = [one.report(creating=creating) for one in worker.main]
     status.update(worker.reason)
     status.setdefault("startTime", now)
@@ -67,6 +67,12 @@ def pod_status(worker: Worker, pod: Object, phase: str, now: str) -> Object:
     }
     status["conditions"] = conditions(pod, truths, now, generation)
     return status
+
+
+def _init_report(one: Container, creating: str) -> Object:
+    """Report an init container, which is ready once it has done its work."""
+    done = one.state is State.TERMINATED and one.exit_code == 0
+    return {**one.report(creating=creating), "ready": one.ready or done}
 
 
 def _sidecars(worker: Worker, spec: Object) -> list[Container]:

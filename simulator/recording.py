@@ -21,7 +21,7 @@ from simulator.store import (
     Store,
 )
 
-_NOT_CHANGES = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
+NOT_CHANGES = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class RecordingStore:
             live = self._inner.get(kind, namespace_of(obj), name_of(obj))
         except NotFoundError:
             return "", ()
-        paths = tuple(path for path in changed_paths(live, obj) if path not in _NOT_CHANGES)
+        paths = tuple(path for path in changed_paths(live, obj) if path not in NOT_CHANGES)
         return version_of(live), paths
 
     def _record(

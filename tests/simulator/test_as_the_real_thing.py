@@ -1,0 +1,42 @@
+"""What the differential end-to-end test taught: here the simulator once differed from a cluster."""
+
+from __future__ import annotations
+
+from tests.scenarios.life import Life
+
+TEMPLATE = {
+    "metadata": {"labels": {"app": "web"}},
+    "spec": {
+        "initContainers": [{"name": "prepare", "image": "side:1"}],
+        "containers": [{"name": "main", "image": "app:1"}],
+    },
+}
+
+
+def tapp(**spec: object) -> dict[str, object]:
+    return {
+        "apiVersion": "apps.tkestack.io/v1",
+        "kind": "TApp",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"template": TEMPLATE, **spec},
+    }
+
+
+def test_an_init_container_that_has_succeeded_is_ready() -> None:
+    life = Life().apply(tapp(replicas=1))
+    (prepared,) = life.pods[0]["status"]["initContainerStatuses"]
+    assert list(prepared["state"]) == ["terminated"]
+    assert prepared["ready"]
+
+
+def test_defaults_of_a_custom_resource_are_filled_in_when_it_is_created() -> None:
+    life = Life().apply(tapp())
+    assert life.tapp["spec"]["replicas"] == 1
+    assert list(life.pods) == [0]
+
+
+def test_defaults_of_a_custom_resource_are_filled_in_when_it_is_changed() -> None:
+    life = Life().apply(tapp(replicas=3))
+    life.patch(replicas=None)
+    assert life.tapp["spec"]["replicas"] == 1
+    assert list(life.pods) == [0]
