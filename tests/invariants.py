@@ -39,10 +39,22 @@ class ViolationError(AssertionError):
     """A safety property does not hold."""
 
 
-def check(request: Document, answer: Document, plan: Document | None = None) -> None:
-    """Checks all properties of one sync; `plan` is the answer of `/plan` to the same request."""
+def check(
+    request: Document,
+    answer: Document,
+    plan: Document | None = None,
+    now: float | None = None,
+) -> None:
+    """Checks all properties of one sync.
+
+    Args:
+        request: what the hook was sent.
+        answer: what it answered.
+        plan: the answer of `/plan` to the same request, if it was asked.
+        now: seconds since the epoch when it was asked, for `minReadySeconds`.
+    """
     well_formed(request, answer)
-    p2_budget_is_respected(request, answer)
+    p2_budget_is_respected(request, answer, now)
     p5_every_update_is_legal(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
@@ -106,12 +118,12 @@ def p1_permuted_children_give_the_same_bytes(
     _hold(post({**request, "children": kinds}) == first, "the order of children matters")
 
 
-def p2_budget_is_respected(request: Document, answer: Document) -> None:
+def p2_budget_is_respected(request: Document, answer: Document, now: float | None = None) -> None:
     """P2: updates leave as many instances available as both budgets demand."""
     if request["finalizing"]:
         return
     spec = request["parent"]["spec"]
-    running, serving = should_run(request), available(request)
+    running, serving = should_run(request), available(request, now)
     pods, want = observed(request, "Pod"), desired(answer, "Pod")
     taken: dict[bool, set[int]] = {True: set(), False: set()}
     for name, pod in pods.items():

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from simulator.apply import LAST_APPLIED, MERGE_KEYS, apply_update
@@ -103,16 +104,24 @@ def replaced(pod: Document, spec: Document) -> bool:
     return bool(not spec.get("neverMigrate") and (refused or again))
 
 
-def available(request: Document) -> set[int]:
-    """Instances that serve; `minReadySeconds` is left to tests that know the time."""
+def available(request: Document, now: float | None = None) -> set[int]:
+    """Instances that serve; `minReadySeconds` counts for those who know the time."""
     running, result = should_run(request), set()
+    least = request["parent"]["spec"].get("minReadySeconds", 0) if now is not None else 0
     for name, pod in observed(request, "Pod").items():
         id = number(request, name)
         if id is None or id not in running or pod["metadata"].get("deletionTimestamp"):
             continue
-        if phase(pod) == "Running" and ready(pod) and not updating(pod):
+        serves = phase(pod) == "Running" and ready(pod) and not updating(pod)
+        if serves and (not least or (now or 0.0) - ready_since(pod) >= least):
             result.add(id)
     return result
+
+
+def ready_since(pod: Document) -> float:
+    """When the pod became Ready, in seconds since the epoch."""
+    condition = next(item for item in pod["status"]["conditions"] if item["type"] == "Ready")
+    return datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
 
 
 def phase(pod: Document) -> str:

@@ -1,0 +1,1 @@
+"""A stateful model test: random lives of a TApp on the embedded cluster, judged from outside."""

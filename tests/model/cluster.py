@@ -1,0 +1,333 @@
+"""One TApp on an embedded cluster in which everything may go wrong, and a judge that watches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
+from typing import Any
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from simulator.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
+from simulator.hook_client import Answer, HookClient, WsgiHook
+from simulator.store import NotFoundError
+from simulator.world import UnsettledError, World
+from tests import invariants
+from tests.invariants import ViolationError
+from tests.model import specs
+from tests.model.judge import Judge
+from tests.reading import default_name, images, ready, should_run, template, template_name
+from tests.scenarios.life import manifest
+
+Document = dict[str, Any]
+
+NAME = "web"
+KINDS = ("Pod", "TApp", "PersistentVolumeClaim")
+MIRROR = "mirror.example/"
+MOST_STEPS = 2_000
+
+_now: list[Callable[[], float]] = []
+
+
+def now() -> float:
+    """The time of the cluster that lives now, in seconds since the epoch."""
+    return _now[-1]()
+
+
+@cache
+def service(keep_finished: bool) -> WsgiHook:
+    """The service, the same one for all lives: it remembers nothing that matters."""
+    settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished)
+    return WsgiHook(create_app(settings, clock=now).wsgi_app)
+
+
+class CheckedHook:
+    """Passes calls on, and holds every invariant of one answer against it."""
+
+    def __init__(self, inner: HookClient) -> None:
+        self._inner = inner
+        self.syncs = 0
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        answer = self._inner.post(url, body, seconds)
+        if url.endswith("/customize"):
+            return answer
+        if answer.status != 200:
+            raise ViolationError(f"P6: {url} is answered with {answer.status}: {answer.body!r}")
+        request, plan = json.loads(body), None
+        if url.endswith("/sync"):
+            self.syncs += 1
+            if self.syncs % 4 == 0:
+                plan_url = url.removesuffix("sync") + "plan"
+                plan = json.loads(self._inner.post(plan_url, body, seconds).body)
+            if self.syncs % 32 == 0:
+                invariants.p1_permuted_children_give_the_same_bytes(
+                    request, lambda one: self._inner.post(url, json.dumps(one).encode(), 1).body
+                )
+        invariants.check(request, json.loads(answer.body), plan, now())
+        return answer
+
+
+def mirrored(image: str) -> str:
+    return image if image.startswith(MIRROR) else MIRROR + image
+
+
+ADMISSION: dict[str, tuple[Policy, ...]] = {
+    "": (),
+    "strip": (strip_last_applied,),
+    "sidecar": (inject_sidecar({"name": "mesh", "image": "mesh:1"}),),
+    "mirror": (rewrite_images(mirrored),),
+    "strip mirror": (strip_last_applied, rewrite_images(mirrored)),
+}
+
+
+class Cluster:
+    """One TApp called `web`; each method is one event, and `run` lets time pass."""
+
+    def __init__(
+        self, spec: Document, *, seed: int = 0, admission: str = "", keep_finished: bool = True
+    ) -> None:
+        self._hook = CheckedHook(service(keep_finished))
+        self.mirror = "mirror" in admission
+        self.world = World(
+            manifest("metacontroller/base/composite-controller.yaml"),
+            self._hook,
+            seed=seed,
+            policies=ADMISSION[admission],
+            crds=[manifest("crds/tapp.yaml")],
+            keep_calls=20,
+        )
+        _now[:] = [self.world.clock.unix]
+        self.judge = Judge(self.world, NAME)
+        behaviour = self.world.kubelet.behaviour
+        behaviour.bad_images |= _both(specs.BAD)
+        behaviour.crashing_images |= _both(specs.CRASHING)
+        behaviour.unready_images |= _both(specs.UNREADY)
+        self._history = [deepcopy(spec)]
+        self._lost: set[str] = set()
+        body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
+        self.world.apply({**body, "spec": spec})
+
+    @property
+    def syncs(self) -> int:
+        return self._hook.syncs
+
+    def run(self, seconds: float) -> None:
+        """Let time pass; the judge looks at every step."""
+        end, steps = self.world.clock.now + seconds, 0
+        self.judge.after_step()
+        while self.world.clock.step(end):
+            self.judge.after_step()
+            steps += 1
+            if steps > MOST_STEPS:
+                raise UnsettledError(f"P3: a loop\n{self.world.dump()}")
+        self.world.clock.now = end
+
+    # The author.
+
+    @property
+    def tapp(self) -> Document:
+        return dict(self.world.get("TApp", NAME))
+
+    @property
+    def spec(self) -> Document:
+        return deepcopy(self._history[-1])
+
+    def edit(self, change: Callable[[Document], None]) -> None:
+        """Change the spec."""
+        spec = self.spec
+        change(spec)
+        self._write(spec)
+
+    def roll_back(self, back: int) -> None:
+        """Bring back an earlier spec, with today's number of replicas."""
+        if len(self._history) > back:
+            replicas = self._history[-1]["replicas"]
+            self._write({**deepcopy(self._history[-1 - back]), "replicas": replicas})
+
+    def _write(self, spec: Document) -> None:
+        self._history.append(deepcopy(spec))
+        live = self.tapp
+        self.world.cluster.update(self.world.kinds.of(live), {**live, "spec": spec})
+
+    def pod(self, id: int) -> Document | None:
+        try:
+            return dict(self.world.get("Pod", f"{NAME}-{id}"))
+        except NotFoundError:
+            return None
+
+    def delete_pod(self, id: int) -> None:
+        if self.pod(id) is not None:
+            self.world.delete("Pod", f"{NAME}-{id}")
+
+    # Kubelets and nodes.
+
+    def finish(self, id: int, code: int = 0, container: str | None = None) -> None:
+        pod = self._on_a_node(id)
+        if pod is not None:
+            self.world.kubelet.finish(pod, code, container)
+
+    def evict(self, id: int) -> None:
+        pod = self._on_a_node(id)
+        if pod is not None and pod["status"]["phase"] not in ("Succeeded", "Failed"):
+            self.world.kubelet.evict(pod)
+
+    def _on_a_node(self, id: int) -> Document | None:
+        pod = self.pod(id)
+        if pod is None or pod["metadata"].get("deletionTimestamp"):
+            return None
+        node = pod["spec"].get("nodeName")
+        return pod if node and node not in self._lost else None
+
+    def set_speed(self, start: float, unready: float) -> None:
+        timing = self.world.kubelet.timing
+        timing.start, timing.ready = start, unready
+
+    def spoil(self, image: str) -> None:
+        self.world.kubelet.behaviour.bad_images |= _both(image)
+
+    def heal_images(self) -> None:
+        self.world.kubelet.behaviour.bad_images.clear()
+        self.world.kubelet.behaviour.crashing_images.clear()
+        self.world.kubelet.behaviour.unready_images.clear()
+        self.world.kubelet.retry()
+
+    def set_moods(self, *, refuse: bool = False, hang: bool = False) -> None:
+        behaviour = self.world.kubelet.behaviour
+        behaviour.refuses = lambda _pod: refuse
+        behaviour.hangs_on_delete = lambda _pod: hang
+        if not hang:
+            self.world.kubelet.release()
+
+    def toggle_node(self, name: str) -> None:
+        if name in self._lost:
+            self._lost.discard(name)
+            self.world.nodes.recover(name)
+        else:
+            self._lost.add(name)
+            self.world.nodes.lose(name)
+
+    # Watches and Metacontroller.
+
+    def set_lag(self, kind: str, seconds: float) -> None:
+        self.world.cache.lag[kind] = seconds
+
+    def stall(self, kind: str) -> None:
+        self.world.cache.pause(self.world.kinds.find(kind))
+
+    def advance(self, kind: str, events: int) -> None:
+        self.world.cache.advance(self.world.kinds.find(kind), events)
+
+    def resume_watches(self) -> None:
+        self.world.cache.lag.clear()
+        for kind in KINDS:
+            self.world.cache.resume(self.world.kinds.find(kind))
+
+    def sync_once_more(self) -> None:
+        self.world.metacontroller.queue.add(("default", NAME))
+
+    # The end.
+
+    def comes_to_rest(self) -> None:
+        """P3: faults stop, and the TApp reaches what its spec asks; then nothing is written."""
+        self.heal_everything()
+        self.edit(specs.repair)
+        self.settles()
+        self.is_as_specified()
+        before = len(self.world.writes)
+        self.run(1500.0)
+        news = [str(write) for write in self.world.writes[before:]]
+        if news:
+            raise ViolationError(f"P3: written though all is done: {news[:5]}")
+
+    def heal_everything(self) -> None:
+        self.world.store.heal()
+        self.world.hook.heal()
+        self.set_moods()
+        self.heal_images()
+        self.set_speed(1.0, 0.0)
+        for name in sorted(self._lost):
+            self.toggle_node(name)
+        self.resume_watches()
+        self.world.metacontroller.hook_seconds = 0.0
+        self.world.metacontroller.restart()
+
+    def settles(self) -> None:
+        """Until nothing has been written for two minutes."""
+        quiet, end, revision = self.world.clock.now, self.world.clock.now + 7200, -1
+        while self.world.clock.now - quiet < 120:
+            self.run(5.0)
+            if self.world.cluster.revision != revision:
+                quiet, revision = self.world.clock.now, self.world.cluster.revision
+            if self.world.clock.now > end:
+                raise UnsettledError(f"P3: still changing\n{self.world.dump()}")
+        errors = {key: text for key, text in self.world.metacontroller.outcomes.items() if text}
+        if errors:
+            raise ViolationError(f"P3: syncs fail: {errors}")
+
+    def is_as_specified(self) -> None:
+        """Every instance that should run runs its template; nothing else is there."""
+        tapp, pods = self.tapp, {pod["metadata"]["name"]: pod for pod in self.world.list("Pod")}
+        spec = tapp["spec"]
+        request = {"parent": tapp, "children": {"Pod.v1": pods}}
+        running = should_run(request)
+        wanted = {f"{NAME}-{id}" for id in running}
+        if not wanted <= pods.keys():
+            raise ViolationError(f"P3: {wanted - pods.keys()} do not run\n{self.world.dump()}")
+        for id in range(spec["replicas"], specs.MOST):
+            if f"{NAME}-{id}" in pods:
+                raise ViolationError(f"P3: {NAME}-{id} is still there")
+        for id in running:
+            pod, body = pods[f"{NAME}-{id}"], template(spec, template_name(spec, id))
+            assert body is not None, default_name(spec)
+            self._runs(pod, body)
+        conditions = {item["type"]: item for item in tapp["status"]["conditions"]}
+        hopeless = any(_ended(pods[name]) for name in wanted)
+        if conditions["Progressing"]["reason"] != "Complete" and not hopeless:
+            raise ViolationError(f"P3: {conditions['Progressing']}")
+        if tapp["status"]["observedGeneration"] != tapp["metadata"]["generation"]:
+            raise ViolationError("P3: status.observedGeneration is behind")
+
+    def _runs(self, pod: Document, body: Document) -> None:
+        name, have = pod["metadata"]["name"], images(pod)
+        for image_of, image in images({"spec": body["spec"]}).items():
+            if have.get(image_of) != (mirrored(image) if self.mirror else image):
+                raise ViolationError(f"P3: {name} runs {have}, its template says {image}")
+        env = body["spec"]["containers"][0].get("env")
+        app = next(item for item in pod["spec"]["containers"] if item["name"] == "app")
+        if app.get("env") != env:
+            raise ViolationError(f"P3: {name} has env {app.get('env')}, its template says {env}")
+        tier = body["metadata"]["labels"].get("tier")
+        if pod["metadata"]["labels"].get("tier") != tier:
+            raise ViolationError(f"P3: {name} has another label than {tier}")
+        if not ready(pod) and not _ended(pod):
+            raise ViolationError(f"P3: {name} is not Ready\n{self.world.dump()}")
+
+    def ends(self) -> None:
+        """The TApp is deleted: its pods go, and its claims as their policy says."""
+        before = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}
+        spec = self.tapp["spec"]
+        policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        self.world.delete("TApp", NAME)
+        self.run(120.0)
+        self.run(60.0)
+        if self.world.list("TApp") or self.world.list("Pod"):
+            raise ViolationError(f"P3: it does not go\n{self.world.dump()}")
+        after = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}
+        kept = set() if policy.get("whenDeleted") == "Delete" else before
+        if after != kept:
+            raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")
+
+
+def _ended(pod: Document) -> bool:
+    """Whether some container has ended for good: such a pod is never Ready again."""
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return policy != "Always" and any(
+        "terminated" in item["state"] for item in pod["status"].get("containerStatuses") or []
+    )
+
+
+def _both(image: str) -> set[str]:
+    return {image, mirrored(image)}

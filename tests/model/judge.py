@@ -1,0 +1,353 @@
+"""Watches the true cluster and judges every write of Metacontroller (P2, P4, P5, P6).
+
+Nothing here asks the hook what it thinks: what is available is read from the objects in the store
+at the moment of a write, what was known to a sync from its request.
+
+P2, exactly. An update *takes* an instance when it deletes its pod or changes an image in it while
+the instance was available in the snapshot on which the sync decided. It is *out* until it is
+available again in the true cluster. When an instance is taken, those that are out, those that are
+unavailable both in the snapshot and in truth, and itself are together no more than maxUnavailable
+of its group. What was out already counts whether or not the snapshot shows it, with two exceptions,
+which no answer to a single request could avoid:
+
+- `other spec`: it was taken under another spec, the snapshot does not show that yet, and the
+  snapshot's pods are older than its parent (the watch of pods lags behind the watch of TApps).
+- `came back`: it was unavailable when its update was decided, so the update cost no budget; it
+  became available before the delete arrived; and the snapshot shows the former but not the latter.
+
+Instances of the force group are judged before those of the rolling group of the same sync.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.cache import Entry
+from simulator.clock import EPOCH
+from simulator.hook_calls import HookCall
+from simulator.kinds import Kind
+from simulator.recording import Write
+from simulator.store import Event
+from simulator.world import World
+from tests.invariants import ViolationError
+from tests.reading import (
+    images,
+    number,
+    observed,
+    phase,
+    ready,
+    ready_since,
+    resolved,
+    rolling_name,
+    should_run,
+    template,
+    template_name,
+)
+
+Document = dict[str, Any]
+
+
+@dataclass
+class Snapshot:
+    """What one sync was told."""
+
+    request: Document
+    time: float
+    spec: Document
+    running: set[int]
+    available: set[int]
+    pods_are_older: bool
+    pods: dict[str, Document]
+
+    @property
+    def generation(self) -> int:
+        return int(self.request["parent"]["metadata"]["generation"])
+
+    def group(self, id: int) -> bool:
+        """Whether the instance is in the rolling group."""
+        return template_name(self.spec, id) == rolling_name(self.spec)
+
+    def budget(self, *, rolling: bool) -> int:
+        strategy = self.spec.get("updateStrategy") or {}
+        force = (strategy.get("forceUpdate") or {}).get("maxUnavailable", "100%")
+        value = strategy.get("maxUnavailable", 1) if rolling else force
+        return resolved(value, len(self.running)) or 0
+
+
+@dataclass
+class Outage:
+    """An instance that an update has made unavailable."""
+
+    snapshot: Snapshot
+    uid: str
+    revision: int
+    was_available: bool
+
+    def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
+        pod = snapshot.pods.get(name)
+        if pod is None or pod["metadata"]["uid"] != self.uid:
+            return True
+        return int(pod["metadata"]["resourceVersion"]) >= self.revision
+
+
+@dataclass
+class Judge:
+    """One TApp's writes, judged as they are committed."""
+
+    world: World
+    name: str
+    counts: Counter[str] = field(default_factory=Counter)
+    snapshot: Snapshot | None = None
+    pods: dict[str, Document] = field(default_factory=dict)
+    outages: dict[int, Outage] = field(default_factory=dict)
+    bodies: dict[str, str] = field(default_factory=dict)
+    _events: list[Event] = field(default_factory=list)
+    _pod_revisions: list[int] = field(default_factory=list)
+    _delivered: int = 0
+    _judged: int = 0
+
+    def __post_init__(self) -> None:
+        self.world.watch(self._on_event)
+        self.world.on_call(self._on_call)
+        self.world.cache.on_change(self._on_delivery)
+
+    # What is noted.
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind.name == "Pod":
+            self._pod_revisions.append(event.revision)
+        if event.kind.name in ("Pod", "PersistentVolumeClaim"):
+            self._events.append(event)
+
+    def _on_delivery(self, kind: Kind, _old: Entry | None, _new: Entry | None) -> None:
+        self._delivered += kind.name == "Pod"
+
+    def _on_call(self, call: HookCall) -> None:
+        if call.hook == "finalize":
+            self.snapshot = None
+        if call.hook != "sync":
+            return
+        request = call.request
+        waiting = self._pod_revisions[self._delivered : self._delivered + 1]
+        version = int(request["parent"]["metadata"]["resourceVersion"])
+        snapshot = Snapshot(
+            request=request,
+            time=call.time,
+            spec=request["parent"]["spec"],
+            running=should_run(request),
+            available=set(),
+            pods_are_older=bool(waiting) and waiting[0] < version,
+            pods=observed(request, "Pod"),
+        )
+        for name, pod in snapshot.pods.items():
+            id = number(request, name)
+            if id in snapshot.running and self.is_available(pod, snapshot.spec, call.time):
+                snapshot.available.add(id)
+        self.snapshot = snapshot
+
+    # What is judged.
+
+    def after_step(self) -> None:
+        """Takes in what one step of the clock has changed."""
+        events, self._events = self._events, []
+        writes = self.world.writes[self._judged :]
+        self._judged += len(writes)
+        for write in writes:
+            self._check_outcome(write)
+        ours = {(w.kind, w.name) for w in writes if w.outcome == "ok"}
+        for event in events:
+            name = event.object["metadata"]["name"]
+            mine = (event.kind.name, name) in ours
+            if event.kind.name != "Pod":
+                if mine:
+                    self._check_claim(event)
+                continue
+            self._close(name)
+            if mine and self.snapshot is not None and event.old is not None:
+                self._check_touch(event, self.snapshot)
+            if event.new is None:
+                self.pods.pop(name, None)
+            else:
+                self.pods[name] = event.new
+            if mine and event.new is not None and self.snapshot is not None:
+                self._note_body(event.new, self.snapshot)
+            self._close(name)
+
+    def is_available(self, pod: Document, spec: Document, now: float) -> bool:
+        """Whether a pod serves: it runs what its spec says, and has been Ready long enough."""
+        if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
+            return False
+        status, wanted = pod["status"], images(pod)
+        for key in ("containerStatuses", "initContainerStatuses"):
+            for item in status.get(key) or []:
+                runs = "terminated" not in item["state"]
+                if runs and item["image"] != wanted.get(item["name"]):
+                    return False
+        age = EPOCH.timestamp() + now - ready_since(pod)
+        return bool(age >= spec.get("minReadySeconds", 0))
+
+    def _is_out(self, id: int, snapshot: Snapshot) -> bool:
+        """Whether an instance is unavailable in the true cluster, now."""
+        pod = self.pods.get(f"{self.name}-{id}")
+        now = self.world.clock.now
+        return pod is None or not self.is_available(pod, snapshot.spec, now)
+
+    def _close(self, name: str) -> None:
+        id = int(name.rpartition("-")[2])
+        outage = self.outages.get(id)
+        if outage is not None and not self._is_out(id, self.snapshot or outage.snapshot):
+            del self.outages[id]
+
+    def _check_touch(self, event: Event, snapshot: Snapshot) -> None:
+        old, new = event.old, event.new
+        assert old is not None
+        name = old["metadata"]["name"]
+        id = number(snapshot.request, name)
+        gone = new is None or bool(new["metadata"].get("deletionTimestamp"))
+        if id is None or old["metadata"].get("deletionTimestamp") or id not in snapshot.running:
+            return
+        seen = snapshot.pods.get(name)
+        if seen is None or phase(seen) in ("Succeeded", "Failed"):
+            return
+        restarts = gone or images(old) != images(new or {})
+        spoken = gone or _spoken(old) != _spoken(new or {})
+        if not spoken:
+            return
+        self._check_reason(id, old, snapshot)
+        if not restarts:
+            return
+        self.counts["updates"] += 1
+        for other in list(self.outages):
+            self._close(f"{self.name}-{other}")
+        if id in snapshot.available:
+            self._check_budget(id, snapshot)
+        self.outages[id] = Outage(
+            snapshot, old["metadata"]["uid"], event.revision, id in snapshot.available
+        )
+
+    def _check_budget(self, id: int, snapshot: Snapshot) -> None:
+        """P2, as the module says it."""
+        self.counts["taken"] += 1
+        rolling = snapshot.group(id)
+        budget = snapshot.budget(rolling=rolling)
+        out = {id}
+        for other in snapshot.running - {id}:
+            outage = self.outages.get(other)
+            if outage is not None:
+                same_sync = outage.snapshot is snapshot
+                if same_sync and not rolling and snapshot.group(other):
+                    continue
+                seen = outage.is_seen_by(snapshot, f"{self.name}-{other}")
+                if not seen and other in snapshot.available and not same_sync:
+                    excused = self._excused(outage, snapshot)
+                    if excused:
+                        self.counts[excused] += 1
+                        continue
+                    budget = max(budget, snapshot.budget(rolling=snapshot.group(other)))
+                out.add(other)
+            elif other not in snapshot.available and self._is_out(other, snapshot):
+                out.add(other)
+        if len(out) > budget:
+            message = f"P2: {self.name}-{id} is taken, {sorted(out)} are out, budget {budget}"
+            raise ViolationError(f"{message}\n{self._account(out, snapshot)}")
+
+    def _account(self, out: set[int], snapshot: Snapshot) -> str:
+        """What was known and what was true, for a person who looks into a violation."""
+        lines = [
+            f"now {self.world.clock.now:.2f}, decided {snapshot.time:.2f} on generation "
+            f"{snapshot.generation}, should run {sorted(snapshot.running)}, available in the "
+            f"snapshot {sorted(snapshot.available)}, its pods older: {snapshot.pods_are_older}"
+        ]
+        for id in sorted(out):
+            pod, outage = self.pods.get(f"{self.name}-{id}"), self.outages.get(id)
+            seen = snapshot.pods.get(f"{self.name}-{id}")
+            lines.append(f"  {id}: true {_brief(pod)}; seen {_brief(seen)}")
+            if outage is not None:
+                past = outage.snapshot
+                lines.append(
+                    f"     out since rv {outage.revision}, decided {past.time:.2f} on generation "
+                    f"{past.generation}, then available: {outage.was_available}"
+                )
+        return "\n".join(lines)
+
+    def _excused(self, outage: Outage, snapshot: Snapshot) -> str:
+        if outage.snapshot.generation != snapshot.generation and snapshot.pods_are_older:
+            return "excused: other spec"
+        return "" if outage.was_available else "excused: came back"
+
+    def _check_reason(self, id: int, pod: Document, snapshot: Snapshot) -> None:
+        """P4: what the spec says for the instance has changed since its pod was made of it."""
+        body = template(snapshot.spec, template_name(snapshot.spec, id))
+        if body is None:
+            raise ViolationError(f"P4: {self.name}-{id} is touched without a template")
+        made_of = self.bodies.get(_identity(pod))
+        seen = snapshot.pods[pod["metadata"]["name"]]
+        if made_of == _body(body) and seen["metadata"]["uid"] == pod["metadata"]["uid"]:
+            stale = seen["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]
+            if stale and self.bodies.get(_identity(seen)) != _body(body):
+                self.counts["touched on an old sight"] += 1
+                return
+            raise ViolationError(f"P4: {self.name}-{id} is touched though its spec is the same")
+
+    def _note_body(self, pod: Document, snapshot: Snapshot) -> None:
+        id = number(snapshot.request, pod["metadata"]["name"])
+        if id is None or pod["metadata"].get("deletionTimestamp"):
+            return
+        body = template(snapshot.spec, template_name(snapshot.spec, id))
+        if body is not None and _identity(pod) not in self.bodies:
+            self.bodies[_identity(pod)] = _body(body)
+
+    def _check_outcome(self, write: Write) -> None:
+        """P5: the API server refuses nothing but what a test injected."""
+        self.counts[f"{write.verb} {write.kind}: {write.outcome}"] += 1
+        if write.outcome in ("Invalid", "Forbidden") and "injected" not in write.message:
+            raise ViolationError(f"P5: {write}")
+
+    def _check_claim(self, event: Event) -> None:
+        """P6: Metacontroller deletes a claim only if its policy says so, and never changes one."""
+        if event.old is None or event.old["metadata"].get("deletionTimestamp"):
+            return
+        name = event.old["metadata"]["name"]
+        if event.new is not None and not event.new["metadata"].get("deletionTimestamp"):
+            raise ViolationError(f"P6: claim {name} is changed")
+        call = next(
+            item for item in reversed(self.world.hook_calls) if item.hook in ("sync", "finalize")
+        )
+        spec = call.request["parent"]["spec"]
+        policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        key = "whenDeleted" if call.hook == "finalize" else "whenScaled"
+        scaled = int(name.rpartition("-")[2]) >= spec.get("replicas", 1)
+        if policy.get(key) != "Delete" or not (scaled or call.hook == "finalize"):
+            raise ViolationError(f"P6: claim {name} is deleted, policy {policy}")
+
+
+def _brief(pod: Document | None) -> str:
+    if pod is None:
+        return "no pod"
+    meta = pod["metadata"]
+    going = " terminating" if meta.get("deletionTimestamp") else ""
+    fit = "Ready" if ready(pod) else "not Ready"
+    status = [
+        (item["image"], *item["state"]) for item in pod["status"].get("containerStatuses", [])
+    ]
+    return f"rv {meta['resourceVersion']} {phase(pod)} {fit}{going} {images(pod)} {status}"
+
+
+def _identity(pod: Document) -> str:
+    """A pod as one template made it: its uid, and its revision label."""
+    labels = pod["metadata"]["labels"]
+    return f"{pod['metadata']['uid']} {labels.get('tapp_template_hash_key')}"
+
+
+def _spoken(pod: Document) -> Document:
+    """The part of a pod that a template speaks of."""
+    notes = dict(pod["metadata"].get("annotations") or {})
+    notes.pop("metacontroller.k8s.io/last-applied-configuration", None)
+    return {"labels": pod["metadata"].get("labels"), "notes": notes, "spec": pod["spec"]}
+
+
+def _body(body: Document) -> str:
+    return json.dumps(body, sort_keys=True)

@@ -1,0 +1,113 @@
+"""Random TApps, and the edits that people make to them."""
+
+from copy import deepcopy
+from typing import Any
+
+from hypothesis import strategies as st
+
+Document = dict[str, Any]
+
+GOOD = ("app:1", "app:2", "app:3")
+BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
+POOL = ("default", "blue", "green")
+TYPO = "bleu"
+MOST = 6
+
+images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
+good_images = st.sampled_from(GOOD)
+names = st.sampled_from(POOL)
+instances = st.integers(0, MOST - 1)
+replicas = st.sampled_from([0, 1, 2, 3, 4, 4, 5, 6])
+budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> Document:
+    """A pod template: always a container `app`, sometimes more."""
+    container: Document = {"name": "app", "image": draw(good_images)}
+    spec: Document = {"containers": [container]}
+    policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
+    if policy:
+        spec["restartPolicy"] = policy
+    extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
+    if extra == "sidecar":
+        spec["containers"].append({"name": "log", "image": "log:1"})
+    elif extra:
+        init: Document = {"name": extra, "image": "init:1"}
+        spec["initContainers"] = [
+            {**init, "restartPolicy": "Always"} if extra == "native" else init
+        ]
+    return {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+
+
+@st.composite
+def tapps(draw: st.DrawFn) -> Document:
+    """The spec of a TApp."""
+    spec: Document = {
+        "replicas": draw(st.integers(1, MOST)),
+        "template": draw(templates()),
+        "templatePool": {"blue": draw(templates()), "green": draw(templates())},
+        "updateStrategy": {"maxUnavailable": draw(budgets)},
+    }
+    if draw(st.booleans()):
+        spec["updateStrategy"]["forceUpdate"] = {"maxUnavailable": draw(budgets)}
+    spec["templates"] = draw(st.dictionaries(instances.map(str), names, max_size=2))
+    if draw(st.sampled_from([False, False, True])):
+        spec["volumeClaimTemplates"] = [claim("data")]
+        spec["persistentVolumeClaimRetentionPolicy"] = draw(retentions)
+    return spec
+
+
+def claim(name: str) -> Document:
+    resources = {"requests": {"storage": "1Gi"}}
+    body = {"accessModes": ["ReadWriteOnce"], "resources": resources}
+    return {"metadata": {"name": name}, "spec": body}
+
+
+_policies = st.sampled_from(["Retain", "Delete"])
+retentions = st.fixed_dictionaries({"whenDeleted": _policies, "whenScaled": _policies})
+
+
+def body_of(spec: Document, name: str) -> Document:
+    """A named template as a place to edit."""
+    body: Document = spec["template"] if name == "default" else spec["templatePool"][name]
+    return body
+
+
+def set_image(spec: Document, name: str, image: str) -> None:
+    body_of(spec, name)["spec"]["containers"][0]["image"] = image
+
+
+def set_helper_image(spec: Document, name: str, tag: int) -> None:
+    """Another image of whatever stands beside the application."""
+    body = body_of(spec, name)["spec"]
+    for helper in (*body["containers"][1:], *body.get("initContainers", [])):
+        helper["image"] = f"{helper['image'].partition(':')[0]}:{tag}"
+
+
+def set_env(spec: Document, name: str, value: str) -> None:
+    body_of(spec, name)["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": value}]
+
+
+def set_label(spec: Document, name: str, value: str | None) -> None:
+    labels = body_of(spec, name)["metadata"]["labels"]
+    if value is None:
+        labels.pop("tier", None)
+    else:
+        labels["tier"] = value
+
+
+def repair(spec: Document) -> None:
+    """What its author would want in the end: every name resolves, every image is good."""
+    pool = spec.setdefault("templatePool", {})
+    for name in POOL[1:]:
+        pool.setdefault(name, deepcopy(spec["template"]))
+    strategy = spec["updateStrategy"]
+    strategy["paused"] = False
+    for where, key in ((strategy, "template"), (spec, "defaultTemplateName")):
+        if where.get(key) == TYPO:
+            del where[key]
+    spec["templates"] = {id: name for id, name in spec["templates"].items() if name != TYPO}
+    for name in POOL:
+        if body_of(spec, name)["spec"]["containers"][0]["image"] not in GOOD:
+            set_image(spec, name, GOOD[0])

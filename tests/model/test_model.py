@@ -1,0 +1,36 @@
+"""A few random lives in every test run; `python -m tests.model` plays many."""
+
+import os
+
+from hypothesis import HealthCheck, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.model.machine import Model
+
+STEPS = int(os.environ.get("TAPP_MODEL_STEPS", "600"))
+LENGTH = 40
+
+
+def test_random_lives_break_no_promise() -> None:
+    """P1 to P6 and P8 hold after every step, P3 at the end of each life."""
+    chosen = settings(
+        max_examples=max(1, STEPS // LENGTH),
+        stateful_step_count=LENGTH,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(Model, settings=chosen)
+
+
+def test_a_life_is_repeated_by_its_seed() -> None:
+    """A violation that the long run reports with its seed can be looked into."""
+    Model.totals.clear()
+    short = settings(max_examples=2, stateful_step_count=10, deadline=None, database=None)
+    counts = []
+    for _ in range(2):
+        run_state_machine_as_test(seed(7)(Model), settings=short)
+        counts.append(dict(Model.totals))
+        Model.totals.clear()
+    assert counts[0] == counts[1]
