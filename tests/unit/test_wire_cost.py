@@ -1,0 +1,211 @@
+"""What a sync costs, counted instead of timed: objects allocated, calls made, lines run."""
+
+import gc
+import json
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import orjson
+import pytest
+
+from bench.inprocess import call
+from bench.requests import AFTER_ROLL, CREATE, FINALIZE, NOTHING, ROLL, SITUATIONS, Sample
+from hooks import wire
+from hooks.app import create_app
+from hooks.settings import Settings
+from hooks.wire import Request
+from tapp.model import TApp
+from tests.builders import Document
+
+APP = create_app(Settings(log_level="ERROR"))
+MOST_CALLS = {NOTHING: 48, AFTER_ROLL: 76, ROLL: 118, CREATE: 36, FINALIZE: 18}
+"""Python and C functions called for each instance, a tenth more than when this was written."""
+
+
+@cache
+def sample(n: int) -> Sample:
+    return Sample(n, seed=1)
+
+
+@cache
+def body(n: int, situation: str = NOTHING) -> tuple[str, bytes]:
+    return sample(n).request(situation)
+
+
+def changed(pods: Callable[[dict[str, Document]], None], n: int = 1_000) -> bytes:
+    """A request with nothing to do, after a change to its pods."""
+    document = json.loads(body(n)[1])
+    pods(document["children"]["Pod.v1"])
+    return orjson.dumps(document)
+
+
+def as_they_are(_pods: dict[str, Document]) -> None:
+    pass
+
+
+def without_managed_fields(pods: dict[str, Document]) -> None:
+    for pod in pods.values():
+        del pod["metadata"]["managedFields"]
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def collected_before() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def blocks(read: Callable[[bytes], object], request: bytes) -> int:
+    """How many blocks of memory hold what was read."""
+    read(request)  # what is remembered from request to request is there from now on
+    with collected_before():
+        before = sys.getallocatedblocks()
+        kept = read(request)
+        after = sys.getallocatedblocks()
+        del kept
+    return after - before
+
+
+def peak(read: Callable[[bytes], object], request: bytes) -> int:
+    """How many bytes were in use at the same time while it was read, at most."""
+    with collected_before():
+        tracemalloc.start()
+        read(request)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    return most
+
+
+def typed(request: bytes) -> object:
+    return Request(request, TApp)
+
+
+SOME = 2_000
+"""Blocks that come and go with the interpreter's free lists: two for a pod."""
+
+
+def test_no_managed_fields_become_python_objects() -> None:
+    plain, slim = changed(as_they_are), changed(without_managed_fields)
+    assert len(plain) - len(slim) > 1_500 * 1_000
+    assert abs(blocks(typed, plain) - blocks(typed, slim)) < SOME
+    assert abs(peak(typed, plain) - peak(typed, slim)) < 100_000
+
+
+def test_a_decoder_of_everything_would_be_noticed() -> None:
+    plain, slim = changed(as_they_are, 200), changed(without_managed_fields, 200)
+    assert blocks(orjson.loads, plain) - blocks(orjson.loads, slim) > 10 * SOME / 5
+    assert peak(orjson.loads, plain) - peak(orjson.loads, slim) > 10 * 100_000 / 5
+    assert blocks(orjson.loads, plain) > 5 * blocks(typed, plain)
+
+
+# --- one odd pod ----------------------------------------------------------------------------------
+
+ODD: dict[str, Callable[[Document], Any]] = {
+    "phase is a number": lambda pod: pod["status"].update(phase=7),
+    "conditions are null": lambda pod: pod["status"].update(conditions=[None]),
+    "generation is huge": lambda pod: pod["metadata"].update(generation=10**18 * 7.5),
+    "labels are a list": lambda pod: pod["metadata"].update(labels=["a"]),
+    "containers are a number": lambda pod: pod["spec"].update(containers=5),
+    "the spec is null": lambda pod: pod.update(spec=None),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+def test_an_odd_pod_goes_the_slow_way_alone(
+    change: Callable[[Document], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: Counter[str] = Counter()
+    salvage = wire._salvaged
+
+    def counted(raw: Any, path: str) -> Any:
+        slow[path] += 1
+        return salvage(raw, path)
+
+    monkeypatch.setattr(wire, "_salvaged", counted)
+    request = changed(lambda pods: change(pods["shop/web-500"]))
+    read = Request(request, TApp)
+    assert [name for name, pod in read.pods.items() if pod.odd] == ["web-500"]
+    assert set(slow) <= {"children['Pod.v1']['shop/web-500']"}
+    looks = Counter(id(pod.look) for pod in read.pods.values())
+    assert max(looks.values()) >= 999
+    assert blocks(typed, request) - blocks(typed, body(1_000)[1]) < SOME
+    answers = [json.loads(call(APP, "/sync", text)) for text in (body(1_000)[1], request)]
+    plain, mixed = (
+        {child["metadata"]["name"]: child for child in answer["children"]} for answer in answers
+    )
+    del plain["web-500"], mixed["web-500"]
+    assert plain == mixed
+
+
+# --- calls ----------------------------------------------------------------------------------------
+
+
+def calls(run: Callable[[], object]) -> int:
+    """Functions called, written in Python and in C."""
+    count = 0
+
+    def profile(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def lines(run: Callable[[], object]) -> int:
+    """Lines run; every round of a loop counts, in comprehensions too."""
+    count = 0
+
+    def trace(_frame: Any, event: str, _arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def costs(measure: Callable[[Callable[[], object]], int], situation: str) -> list[int]:
+    """What 100 and 1,000 instances cost."""
+    found = []
+    for n in (100, 1_000):
+        path, request = body(n, situation)
+        call(APP, path, request)
+        found.append(measure(lambda path=path, request=request: call(APP, path, request)))  # type: ignore[misc]
+    return found
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("measure", [calls, lines])
+def test_cost_grows_linearly(
+    measure: Callable[[Callable[[], object]], int], situation: str
+) -> None:
+    """P9: ten times the instances take at most eleven times the calls and lines."""
+    few, many = costs(measure, situation)
+    assert few < many <= 11 * few
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_an_instance_costs_few_calls(situation: str) -> None:
+    few, many = costs(calls, situation)
+    assert (many - few) / 900 <= MOST_CALLS[situation]
