@@ -184,7 +184,7 @@ class Container:
         if self.step is Step.NEW:
             self._pull(image, now, levers)
         elif self.step is Step.PULLING and due:
-            self._pulled(now, levers)
+            self._pulled(now, levers, restarts)
         elif self.step in (Step.PULL_BACKOFF, Step.CRASH_BACKOFF) and due:
             self._pull(image, now, levers)
         elif self.step is Step.STARTING and due:
@@ -203,13 +203,17 @@ class Container:
         self.image = image
         self.step, self.until = Step.PULLING, now + levers.pull_time(image)
 
-    def _pulled(self, now: float, levers: Levers) -> None:
+    def _pulled(self, now: float, levers: Levers, restarts: Callable[[int], bool]) -> None:
         if self.image not in levers.bad_images:
             self._pull_failures = 0
             self.step, self.until = Step.STARTING, now + levers.start_seconds
             return
         self._pull_failures += 1
         self.replacing = False
+        if self.ever_ran and not restarts(self.exit_code or 0):
+            # The image change killed it, and its restart policy starts it no more.
+            self.step, self.until = Step.EXITED, None
+            return
         if "terminated" in self._state:
             self._last = self._state
         reason = "ErrImagePull" if self._pull_failures == 1 else "ImagePullBackOff"

@@ -1,0 +1,289 @@
+"""Stories that two worlds play: the examples, and random edits of random small TApps, from a seed.
+
+A story is a list of steps. After each step both worlds come to rest, so a step may be anything that
+leads to one state whatever the timing; nothing here depends on which pod is ready first.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from simulator.world import merge_patch
+from tests.scenarios.life import EXAMPLES, example
+
+from .shapes import SHAPES, claim, pod_template
+
+Json = dict[str, Any]
+GROUP = "apps.tkestack.io/v1"
+BAD = "app:bad"
+"""An image that cannot be pulled, in both worlds."""
+MOST = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that a user does or that happens to a pod.
+
+    `what` is `apply` (documents), `patch` (a merge patch of the TApp), `delete` (the TApp with this
+    propagation), `delete pod`, `finish` (a pod, with an exit code) or `drift` (a merge patch of a
+    pod, or the image that its first container gets).
+    """
+
+    what: str
+    documents: tuple[Json, ...] = ()
+    patch: Json = field(default_factory=dict)
+    pod: str = ""
+    code: int = 0
+    propagation: str = "Background"
+
+    def __str__(self) -> str:
+        told = [self.what, self.pod, str(self.patch or ""), str(self.code or "")]
+        return " ".join(filter(None, [*told, self.propagation if self.what == "delete" else ""]))
+
+
+@dataclass(frozen=True)
+class Story:
+    """A TApp's name and what happens to it."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+def example_stories() -> list[Story]:
+    """Every example: a file, or the files of a directory in their order."""
+    stories = []
+    for path in sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*/1-*.yaml")]):
+        files = [path] if path.parent == EXAMPLES else sorted(path.parent.glob("*.yaml"))
+        steps = [Step("apply", documents=tuple(_known(file))) for file in files]
+        name = next(d for d in steps[0].documents if d["kind"] == "TApp")["metadata"]["name"]
+        stories.append(Story(name, (*steps, *AFTERWARDS.get(name, ()))))
+    return stories
+
+
+def _known(file: Path) -> list[Json]:
+    documents = example(str(file.relative_to(EXAMPLES).with_suffix("")))
+    return [each for each in documents if each["kind"] in ("TApp", "Service")]
+
+
+# What the world around an example does: the autoscaler scales, the batch's containers end.
+AFTERWARDS: dict[str, tuple[Step, ...]] = {
+    "scaled": (Step("patch", patch={"spec": {"replicas": 2}}),),
+    "work": tuple(Step("finish", pod=f"work-{n}", code=int(n == 3)) for n in range(4)),
+    "stored": (Step("delete"),),
+}
+
+
+def random_story(seed: int) -> Story:
+    """A TApp of one to four instances and one to four edits of it."""
+    return _Writer(f"r{seed:03d}", random.Random(seed)).story()
+
+
+class _Writer:
+    """Writes one story, and keeps track of the spec that its edits lead to."""
+
+    def __init__(self, name: str, rng: random.Random) -> None:
+        self.name = name
+        self.rng = rng
+        self.shape = SHAPES[rng.choice(sorted(SHAPES))]
+        self.ends = self.shape.get("restartPolicy", "Always") != "Always"
+        self.finished: set[int] = set()
+        self.broke = False
+        self.serial = 0
+        self.spec: Json = {}
+
+    def story(self) -> Story:
+        rng = self.rng
+        pool = {"blue": self._template("app:1"), "green": self._template("app:2")}
+        strategy: Json = {"maxUnavailable": rng.choice([1, 1, 2, "50%"])}
+        if rng.random() < 0.2:
+            strategy["template"] = rng.choice(["default", "blue"])
+        if rng.random() < 0.3:
+            strategy["forceUpdate"] = {"maxUnavailable": rng.choice([1, "50%"])}
+        self.spec = {
+            "replicas": rng.randint(1, MOST),
+            "template": self._template("app:1"),
+            "templatePool": pool,
+            "templates": {str(rng.randrange(MOST)): "blue"} if rng.random() < 0.3 else {},
+            "updateStrategy": strategy,
+        }
+        if rng.random() < 0.3:
+            self.spec["volumeClaimTemplates"] = [claim("data")]
+            if rng.random() < 0.5:
+                policy = {"whenScaled": "Delete", "whenDeleted": rng.choice(["Delete", "Retain"])}
+                self.spec["persistentVolumeClaimRetentionPolicy"] = policy
+        for key, value in (("serviceName", "peers"), ("neverMigrate", True)):
+            if rng.random() < 0.15:
+                self.spec[key] = value
+        metadata = {"name": self.name}
+        tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata, "spec": self.spec}
+        steps = [Step("apply", documents=(copy.deepcopy(tapp),))]
+        for _ in range(rng.randint(1, 4)):
+            steps.append(self._step())
+            if steps[-1].what == "delete":
+                break
+        return Story(self.name, tuple(steps))
+
+    def _template(self, image: str) -> Json:
+        return pod_template(self.name, image, self.shape)
+
+    # Steps
+
+    def _step(self) -> Step:
+        edits: list[tuple[int, Callable[[], Step | None]]] = [
+            (8, self._image),
+            (3, self._second_image),
+            (3, self._metadata),
+            (3, self._recreate),
+            (5, self._scale),
+            (5, self._assign),
+            (4, self._kill),
+            (3, self._strategy),
+            (2, self._default),
+            (3, self._delete_pod),
+            (3, self._drift),
+            (6 if self.ends else 1, self._finish),
+            (2, self._delete),
+        ]
+        weights = [weight for weight, _ in edits]
+        while True:
+            step = self.rng.choices(edits, weights)[0][1]()
+            if step is not None:
+                return step
+
+    def _patch(self, spec: Json) -> Step:
+        self.spec = merge_patch(self.spec, copy.deepcopy(spec))
+        return Step("patch", patch={"spec": spec})
+
+    def _named(self, change: Callable[[Json], None]) -> Step:
+        """Changes one of the three templates."""
+        where = self.rng.choice(["default", "default", "blue", "green"])
+        old = self.spec["template"] if where == "default" else self.spec["templatePool"][where]
+        new = copy.deepcopy(old)
+        change(new)
+        patch = difference(old, new)
+        pool = {"templatePool": {where: patch}}
+        return self._patch({"template": patch} if where == "default" else pool)
+
+    def _image(self) -> Step:
+        image = self.rng.choice(["app:1", "app:2", "app:3", "app:3", BAD])
+        self.broke |= image == BAD
+
+        def change(template: Json) -> None:
+            template["spec"]["containers"][0]["image"] = image
+
+        return self._named(change)
+
+    def _second_image(self) -> Step | None:
+        groups = [g for g in ("containers", "initContainers") if self.shape.get(g)]
+        if not groups:
+            return None
+        group, image = self.rng.choice(groups), f"side:{self.rng.randint(2, 4)}"
+
+        def change(template: Json) -> None:
+            template["spec"][group][-1]["image"] = image
+
+        return self._named(change)
+
+    def _metadata(self) -> Step:
+        kind, self.serial = self.rng.choice(["labels", "annotations"]), self.serial + 1
+        values = self.rng.choice([{"tier": str(self.serial)}, {"note": f"n{self.serial}"}, {}])
+
+        def change(template: Json) -> None:
+            template["metadata"][kind] = {"app": self.name} | values
+
+        return self._named(change)
+
+    def _recreate(self) -> Step:
+        self.serial += 1
+        env = [{"name": "SERIAL", "value": str(self.serial)}]
+        if self.rng.random() < 0.3:
+            env.append({"name": "SERIAL", "value": f"{self.serial}b"})
+
+        def change(template: Json) -> None:
+            template["spec"]["containers"][0]["env"] = env
+
+        return self._named(change)
+
+    def _scale(self) -> Step:
+        return self._patch({"replicas": self.rng.randint(0, MOST)})
+
+    def _assign(self) -> Step:
+        ids = self.rng.sample(range(MOST), self.rng.randint(1, 2))
+        return self._patch(
+            {"templates": {str(id): self.rng.choice(["blue", "green", None]) for id in ids}}
+        )
+
+    def _kill(self) -> Step:
+        ids = self.rng.sample(range(MOST), self.rng.randint(1, 2))
+        return self._patch({"statuses": {str(id): self.rng.choice(["Killed", None]) for id in ids}})
+
+    def _strategy(self) -> Step:
+        rng = self.rng
+        return self._patch(
+            rng.choice(
+                [
+                    {"updateStrategy": {"paused": rng.random() < 0.6}},
+                    {"updateStrategy": {"maxUnavailable": rng.choice([1, 2, "34%", "100%"])}},
+                    {"updateStrategy": {"template": rng.choice(["blue", None])}},
+                    {"minReadySeconds": rng.choice([0, 1])},
+                ]
+            )
+        )
+
+    def _default(self) -> Step:
+        return self._patch({"defaultTemplateName": self.rng.choice(["blue", "green", None])})
+
+    def _pod(self) -> str | None:
+        """An instance that surely has a living pod."""
+        if self.ends and self.broke:
+            return None  # a pod that cannot start again has ended
+        killed = {int(id) for id, what in (self.spec.get("statuses") or {}).items() if what}
+        ids = sorted(set(range(self.spec["replicas"])) - killed - self.finished)
+        return f"{self.name}-{self.rng.choice(ids)}" if ids else None
+
+    def _delete_pod(self) -> Step | None:
+        pod = self._pod()
+        return None if pod is None else Step("delete pod", pod=pod)
+
+    def _drift(self) -> Step | None:
+        pod = self._pod()
+        patches: list[Json] = [
+            {"metadata": {"labels": {"by-hand": "yes"}}},
+            {"metadata": {"labels": {"app": "wrong"}}},
+            {"metadata": {"annotations": {"by-hand": "yes"}}},
+            {"metadata": {"labels": {"tapp_instance_key": "9"}}},
+            {"image": "app:9"},
+        ]
+        return None if pod is None else Step("drift", pod=pod, patch=self.rng.choice(patches))
+
+    def _finish(self) -> Step | None:
+        pod = self._pod()
+        if pod is None or self.broke:
+            return None  # it may not run at all
+        # Once: a container that ends again and again waits for its next start, for how long
+        # depends on the kubelet.
+        self.finished.add(int(pod.rpartition("-")[2]))
+        return Step("finish", pod=pod, code=self.rng.choice([0, 1]))
+
+    def _delete(self) -> Step:
+        how = self.rng.choice(["Background", "Foreground", "Orphan"])
+        return Step("delete", propagation=how)
+
+
+def difference(old: Json, new: Json) -> Json:
+    """The merge patch that makes `new` of `old`."""
+    patch: Json = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = difference(before, value)
+            if inner:
+                patch[key] = inner
+        elif key not in old or before != value:
+            patch[key] = value
+    return patch

@@ -1,0 +1,101 @@
+"""One form for the objects of both worlds: without what must differ between two clusters.
+
+What is left out here is what `docs/simulator.md` lists: keep the two in step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+Json = dict[str, Any]
+LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
+IN_PLACE = "apps.tkestack.io/in-place-update"
+UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
+TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}")
+# Set by the server, or about time.
+METADATA = (
+    "uid", "resourceVersion", "creationTimestamp", "managedFields", "namespace", "selfLink",
+)  # fmt: skip
+# kubectl's own note, and those of the controllers that bind claims.
+ANNOTATIONS = ("kubectl.kubernetes.io/", "pv.kubernetes.io/", "volume.")
+EVICTION = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+CONDITIONS = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+
+
+def normal(objects: list[Json], namespace: str) -> dict[str, Json]:
+    """`kind name` -> the object in its normal form."""
+    names = {each["metadata"]["uid"]: each["metadata"]["name"] for each in objects}
+    return {
+        f"{each['kind']} {each['metadata']['name']}": _object(each, names, namespace)
+        for each in objects
+    }
+
+
+def _object(obj: Json, names: dict[str, str], namespace: str) -> Json:
+    meta = {key: value for key, value in obj["metadata"].items() if key not in METADATA}
+    annotations = {
+        key: json.loads(value) if key in (LAST_APPLIED, IN_PLACE) else value
+        for key, value in (meta.pop("annotations", None) or {}).items()
+        if not key.startswith(ANNOTATIONS)
+    }
+    parts = {"Pod": _pod, "PersistentVolumeClaim": _claim, "TApp": _tapp}[obj["kind"]](obj)
+    whole = {"metadata": meta | {"annotations": annotations}, **parts}
+    return _value(whole, names, namespace)  # type: ignore[no-any-return]
+
+
+def _pod(pod: Json) -> Json:
+    status = pod.get("status") or {}
+    spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+    conditions = {
+        each["type"]: each["status"]
+        for each in status.get("conditions") or []
+        if each["type"] in CONDITIONS
+    }
+    containers = {
+        each["name"]: {
+            "ready": each["ready"],
+            "restarts": each["restartCount"],
+            "state": sorted(each["state"]),
+        }
+        for group in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(group) or []
+    }
+    shown = {key: status.get(key) for key in ("phase", "qosClass", "observedGeneration")}
+    return {
+        "spec": spec,
+        "scheduled": "nodeName" in pod["spec"],
+        "status": shown | {"conditions": conditions, "containers": containers},
+    }
+
+
+def _claim(claim: Json) -> Json:
+    left_out = ("volumeName", "storageClassName")
+    spec = {key: value for key, value in claim["spec"].items() if key not in left_out}
+    return {"spec": spec, "phase": claim["status"]["phase"]}
+
+
+def _tapp(tapp: Json) -> Json:
+    status = dict(tapp.get("status") or {})
+    status["conditions"] = [
+        {key: value for key, value in each.items() if key != "lastTransitionTime"}
+        for each in status.get("conditions") or []
+    ]
+    return {"spec": tapp["spec"], "status": status}
+
+
+def _value(value: Any, names: dict[str, str], namespace: str) -> Any:
+    if isinstance(value, dict):
+        if value.get("key") in EVICTION and value.get("tolerationSeconds") in (3, 300):
+            value = value | {"tolerationSeconds": "the default"}
+        return {key: _value(inner, names, namespace) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_value(inner, names, namespace) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if value == namespace:
+        return "default"
+    text = UID.sub(lambda found: f"<{names.get(found[0], 'uid')}>", value)
+    return TOKEN.sub("kube-api-access-X", CONTAINER.sub("containerd://X", text))

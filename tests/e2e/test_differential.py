@@ -1,0 +1,147 @@
+"""The simulator and a real API server, played the same stories, do the same and end the same.
+
+Every example and 300 random edit sequences. What must differ is left out in `normal.py` and
+`worlds.py`, and listed in docs/simulator.md. A story that differs can be played alone:
+`DIFFERENTIAL=r017 pytest tests/e2e/test_differential.py -k random`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from simulator.objects import changed_paths
+
+from .cluster import Cluster
+from .edits import Story, example_stories, random_story
+from .kube import Kube
+from .kubelet import FakeKubelet
+from .proxy import HookProxy
+from .worlds import Real, Simulated, Writes, in_parallel, of_story, split
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.usefixtures("tapps"),
+    pytest.mark.timeout(1500),
+]
+SEEDS = range(300)
+SHOWN = 25
+
+
+@pytest.fixture
+def real(
+    cluster: Cluster,
+    kube: Kube,
+    kubelet: FakeKubelet,
+    hook_proxy: HookProxy,
+    namespace: str,
+) -> Iterator[Real]:
+    """The real world, with nothing in it."""
+    if cluster.audit is None:
+        pytest.skip("writes are compared by the API server's audit log, which cannot be read here")
+    world = Real(cluster, kube, kubelet, hook_proxy, namespace)
+    yield world
+    world.stop()
+
+
+def differences(story: Story, number: int, simulated: Any, real: Any, what: str) -> list[str]:
+    """One line for each thing that is not the same in both worlds."""
+    if simulated == real:
+        return []
+    lines = []
+    for child in sorted(simulated.keys() | real.keys()):
+        here, there = simulated.get(child), real.get(child)
+        if here == there:
+            continue
+        where = f"{story.name} step {number} ({story.steps[number]}): {what} of {child}"
+        paths = list(changed_paths(here, there)) if here and there else [""]
+        lines += [
+            f"{where}: {path}: simulated {_at(here, path)!r}, real {_at(there, path)!r}"
+            for path in paths[:5]
+        ]
+    return lines
+
+
+def _at(value: Any, path: str) -> Any:
+    """The value at a path of `changed_paths`, or as much of it as can be followed."""
+    for part in path.replace("[", ".[").split("."):
+        if isinstance(value, list) and part.startswith("["):
+            value = value[int(part[1:-1])]
+        elif isinstance(value, dict) and part in value:
+            value = value[part]
+    return value
+
+
+def play_all(stories: list[Story], real: Real, *, complete: bool = False) -> list[str]:
+    """Plays all stories in both worlds, step by step, and returns what differs."""
+    simulated = {story.name: Simulated(story) for story in stories}
+    refused: dict[str, tuple[Writes, Writes]] = {}
+    found: list[str] = []
+    for number in range(max(len(story.steps) for story in stories)):
+        playing = [story for story in stories if number < len(story.steps)]
+        in_parallel([partial(real.play, story, story.steps[number]) for story in playing])
+        real.settle(complete=complete)
+        writes, state = real.writes(), real.state()
+        for story in playing:
+            here = simulated[story.name]
+            here.play(story.steps[number])
+            accepted, again = split(here.writes())
+            really_accepted, really_again = split(of_story(writes, story))
+            remember(refused, story, again, really_again)
+            for what, mine, theirs in (
+                ("writes", accepted, really_accepted),
+                ("state", here.state(), of_story(state, story)),
+                ("refused writes", *refused[story.name]),
+            ):
+                last = number == len(story.steps) - 1
+                if what != "refused writes" or last:
+                    found += differences(story, number, mine, theirs, what)
+    return found
+
+
+def remember(
+    refused: dict[str, tuple[Writes, Writes]], story: Story, simulated: Writes, real: Writes
+) -> None:
+    """Adds a step's refused writes to those of the story so far."""
+    for all_of_them, more in zip(
+        refused.setdefault(story.name, ({}, {})), (simulated, real), strict=True
+    ):
+        for child, lines in more.items():
+            all_of_them[child] = sorted({*all_of_them.get(child, []), *lines})
+
+
+def report(found: list[str]) -> str:
+    """The differences, each kind of them once, as many as a person reads."""
+    stories = {line.partition(" ")[0] for line in found}
+    head = f"{len(found)} differences in {len(stories)} stories"
+    kinds: dict[str, list[str]] = {}
+    for line in found:
+        what = line.partition("): ")[2]
+        kinds.setdefault(re.sub(r"\d+", "#", what.replace(line.split()[0], "")), []).append(line)
+    shown = [f"{len(lines)} x {lines[0]}" for lines in kinds.values()]
+    return "\n".join([head, *shown[:SHOWN]])
+
+
+def test_examples(real: Real, note: list[str]) -> None:
+    found = play_all(example_stories(), real, complete=True)
+    note.append(f"differential: {len(example_stories())} examples, stale writes {dict(real.stale)}")
+    assert not found, report(found)
+
+
+def test_random_edits(real: Real, note: list[str]) -> None:
+    wanted = os.environ.get("DIFFERENTIAL", "").split(",")
+    stories = [random_story(seed) for seed in SEEDS]
+    if any(wanted):
+        stories = [story for story in stories if story.name in wanted]
+    found = play_all(stories, real)
+    steps = sum(len(story.steps) for story in stories)
+    note.append(
+        f"differential: {len(stories)} random stories of {steps} steps, "
+        f"stale writes {dict(real.stale)}"
+    )
+    assert not found, report(found)

@@ -1,0 +1,286 @@
+"""Two worlds that play the same stories: the simulator in memory, and a real API server.
+
+Both answer the same two questions after each step, in the same words: what did Metacontroller write
+to which child, and how does everything look now.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from simulator.containers import KILLED
+from simulator.objects import changed_paths
+from simulator.recording import NOT_CHANGES
+from tests.scenarios.life import Life
+
+from . import audit
+from .cluster import Cluster
+from .edits import BAD, GROUP, Step, Story
+from .informer import Informer
+from .kube import Json, Kube
+from .kubelet import FakeKubelet
+from .metacontroller import USER
+from .normal import normal
+from .proxy import HookProxy
+
+CHILDREN = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim"}
+QUIET = 3.0
+"""Longer than any pause of the hook, of the fake kubelet and of the garbage collector."""
+STALE = (404, 409)
+"""Refusals of writes that were decided on an old observation; the next sync decides again."""
+Writes = dict[str, list[str]]
+"""Child -> what was written to it, in order."""
+REFUSED = " -> Invalid"
+
+
+def told(verb: str, paths: tuple[str, ...] = (), outcome: str = "ok") -> str:
+    """One write in one line."""
+    tail = "" if outcome == "ok" else f" -> {outcome}"
+    return f"{verb} {', '.join(sorted(paths))}".strip() + tail
+
+
+def split(writes: Writes) -> tuple[Writes, Writes]:
+    """The accepted writes, in order; and the refused ones, each of them once.
+
+    A refused write is tried again after a while, at any later sync and as often as time allows, so
+    only the set of them can be compared, at a story's end.
+    """
+    accepted: Writes = {}
+    refused: Writes = {}
+    for child, lines in writes.items():
+        for kind, chosen in (
+            (accepted, [line for line in lines if REFUSED not in line]),
+            (refused, sorted({line for line in lines if REFUSED in line})),
+        ):
+            if chosen:
+                kind[child] = chosen
+    return accepted, refused
+
+
+class Simulated:
+    """One story in the simulator."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.life = Life()
+        self.life.world.kubelet.behaviour.bad_images.add(BAD)
+
+    def play(self, step: Step) -> None:
+        """Plays one step and comes to rest."""
+        world, name = self.life.world, self.story.name
+        match step.what:
+            case "apply":
+                self.life.begin(*step.documents)
+            case "patch":
+                world.patch("TApp", name, step.patch)
+            case "delete":
+                world.delete("TApp", name, propagation=step.propagation)  # type: ignore[arg-type]
+            case "delete pod":
+                world.delete("Pod", step.pod)
+            case "finish":
+                world.kubelet.finish(world.get("Pod", step.pod), step.code)
+            case "drift" if "image" in step.patch:
+                spec = world.get("Pod", step.pod)["spec"]
+                first, *others = spec["containers"]
+                changed = [{**first, "image": step.patch["image"]}, *others]
+                world.patch("Pod", step.pod, {"spec": {"containers": changed}})
+            case "drift":
+                world.patch("Pod", step.pod, step.patch)
+        self.life.settle(allow_errors=True)
+
+    def writes(self) -> Writes:
+        """Metacontroller's writes of children since the last call."""
+        found: Writes = defaultdict(list)
+        for write in self.life.news():
+            if write.kind != "TApp":
+                told_so = told(write.verb, write.paths, write.outcome)
+                found[f"{write.kind} {write.name}"].append(told_so)
+        return found
+
+    def state(self) -> dict[str, Json]:
+        """Everything there is, by kind and name."""
+        world = self.life.world
+        kinds = ("TApp", *CHILDREN.values())
+        return normal([obj for kind in kinds for obj in world.list(kind)], "default")
+
+
+class Real:
+    """Many stories at once on a real API server, in one namespace."""
+
+    def __init__(
+        self, cluster: Cluster, kube: Kube, kubelet: FakeKubelet, proxy: HookProxy, namespace: str
+    ) -> None:
+        assert cluster.audit is not None
+        self.audit = cluster.audit
+        self.kube = kube
+        self.kubelet = kubelet
+        self.namespace = namespace
+        self.stale: Counter[str] = Counter()
+        self._proxy = proxy
+        self._mark = self.audit.mark()
+        self._forms: dict[tuple[str, str, str], bytes] = {}
+        self._lock = threading.Lock()
+        self._last = time.monotonic()
+        paths = [
+            *(kube.path("v1", plural, namespace) for plural in CHILDREN),
+            kube.path(GROUP, "tapps", namespace),
+        ]
+        self._watches = [Informer(kube, path, self._heard).start() for path in paths]
+        kubelet.levers.bad_images.add(BAD)
+        kubelet.levers.silent_pulls = True
+        kubelet.levers.stop_code = KILLED
+
+    def stop(self) -> None:
+        """Ends the watches."""
+        for watch in self._watches:
+            watch.stop()
+
+    def _heard(self, _how: str, obj: Json) -> None:
+        meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+        form = msgspec.json.encode(obj | {"metadata": meta})
+        with self._lock:
+            self._forms[obj["kind"], meta["name"], meta["resourceVersion"]] = form
+            self._last = time.monotonic()
+
+    def play(self, story: Story, step: Step) -> None:
+        """Plays one step of one story; `settle` waits for all of them."""
+        kube, namespace = self.kube, self.namespace
+        tapp = kube.path(GROUP, "tapps", namespace, story.name)
+        pod = kube.path("v1", "pods", namespace, step.pod or None)
+        match step.what:
+            case "apply":
+                for each in step.documents:
+                    metadata = each["metadata"] | {"namespace": namespace}
+                    kube.apply(each | {"metadata": metadata})
+            case "patch":
+                kube.patch(tapp, step.patch)
+            case "delete":
+                kube.delete(
+                    GROUP, "tapps", namespace, story.name, propagationPolicy=step.propagation
+                )
+            case "delete pod":
+                kube.delete("v1", "pods", namespace, step.pod)
+            case "finish":
+                self.kubelet.finish(namespace, step.pod, step.code)
+            case "drift" if "image" in step.patch:
+                where = {"op": "replace", "path": "/spec/containers/0/image"}
+                kube.patch(pod, [where | {"value": step.patch["image"]}])
+            case "drift":
+                kube.patch(pod, step.patch)
+
+    def settle(self, *, complete: bool, timeout: float = 240) -> None:
+        """Waits until nothing has changed and no hook was called for a while, and none is due.
+
+        With `complete` every TApp must have become what was asked for, or be paused.
+        """
+        deadline = time.monotonic() + timeout
+        self._last = time.monotonic()
+        calls = self._proxy.count
+        while True:
+            time.sleep(0.1)
+            now = time.monotonic()
+            if self._proxy.count != calls:
+                calls, self._last = self._proxy.count, now
+            if now - self._last >= QUIET and not self._moving(complete=complete):
+                return
+            assert now < deadline, f"no rest: {self._moving(complete=complete)[:20]}"
+
+    def _moving(self, *, complete: bool) -> list[str]:
+        """What has not been seen by Metacontroller, is going away, or on its way."""
+        moving = []
+        for watch in self._watches:
+            for obj in watch.objects().values():
+                meta, status = obj["metadata"], obj.get("status") or {}
+                late = under_way = False
+                if obj["kind"] == "TApp":
+                    late = status.get("observedGeneration") != meta["generation"]
+                    under_way = complete and any(
+                        each["type"] == "Progressing" and each["status"] == "True"
+                        for each in status.get("conditions") or []
+                    )
+                if late or under_way or "deletionTimestamp" in meta:
+                    moving.append(f"{obj['kind']} {meta['name']}")
+        return moving
+
+    def writes(self) -> Writes:
+        """Metacontroller's writes of children since the last call."""
+        since, self._mark = self._mark, self.audit.mark()
+        found: Writes = defaultdict(list)
+        deleted: set[tuple[str, str]] = set()
+        for write in self.audit.writes(since, user=USER, namespace=self.namespace):
+            kind = CHILDREN.get(write.resource)
+            if kind is None:
+                continue
+            if write.code in STALE:
+                self.stale[f"{write.what} {write.code}"] += 1
+                continue
+            if write.verb == "delete":
+                uid = ((write.request or {}).get("preconditions") or {}).get("uid", "")
+                if (write.name, uid) in deleted:
+                    self.stale["delete again"] += 1
+                    continue
+                deleted.add((write.name, uid))
+            found[f"{kind} {write.name}"].append(self._told(kind, write))
+        return found
+
+    def _told(self, kind: str, write: audit.Write) -> str:
+        outcome = "ok" if write.accepted else str((write.response or {}).get("reason", write.code))
+        if write.verb != "update":
+            return told(write.verb, (), outcome)
+        request = write.request or {}
+        version = request["metadata"]["resourceVersion"]
+        old = msgspec.json.decode(self._forms[kind, write.name, version])
+        new = request | {"metadata": _plain(request["metadata"])}
+        paths = tuple(path for path in changed_paths(old, new) if path not in NOT_CHANGES)
+        if write.accepted and write.resource_version == version:
+            outcome = "no-op"
+        return told(write.verb, paths, outcome)
+
+    def state(self) -> dict[str, Json]:
+        """Everything there is, by kind and name."""
+        objects = []
+        for api_version, plural in ((GROUP, "tapps"), *(("v1", plural) for plural in CHILDREN)):
+            objects += self.kube.list_all(api_version, plural, self.namespace)
+        return normal(objects, self.namespace)
+
+
+def _plain(metadata: Json) -> Json:
+    return {key: value for key, value in metadata.items() if key != "managedFields"}
+
+
+def of_story(found: dict[str, Any], story: Story) -> dict[str, Any]:
+    """The part that belongs to one story: the TApp, its pods and its claims, by their names."""
+
+    def mine(child: str) -> bool:
+        name = child.partition(" ")[2]
+        return name == story.name or name.rpartition("-")[0].split("-")[-1] == story.name
+
+    return {child: value for child, value in found.items() if mine(child)}
+
+
+def in_parallel(work: list[Callable[[], None]], threads: int = 8) -> None:
+    """Does all of it, several at a time; the first error is raised."""
+    left, errors = list(reversed(work)), []
+
+    def run() -> None:
+        while left and not errors:
+            try:
+                left.pop()()
+            except IndexError:
+                return
+            except Exception as error:  # noqa: BLE001 - raised below, in the test's thread
+                errors.append(error)
+
+    workers = [threading.Thread(target=run, daemon=True) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if errors:
+        raise errors[0]
