@@ -1,0 +1,80 @@
+"""An upgrade of the hook touches no pod: requests of earlier releases are answered as they were.
+
+The recorded pods carry the revisions of the release that made them, so these files also freeze the
+hash of every template in them. What they mean is in `tests/contract/recorded`.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from hooks.version import VERSION
+from tests.contract.recorded.stories import STORIES
+from tests.invariants import check, writes
+from tests.reading import applied, desired, observed
+
+Document = dict[str, Any]
+
+RECORDED = Path(__file__).parent / "recorded"
+FILES = sorted(RECORDED.glob("*/*.json"))
+each_record = pytest.mark.parametrize(
+    "path", FILES, ids=[f"{path.parent.name}-{path.stem}" for path in FILES]
+)
+
+
+def replay(record: Document) -> Document:
+    """What the hook answers today."""
+    app = create_app(Settings(log_level="ERROR"), clock=lambda: record["now"])
+    body = json.dumps(record["request"]).encode()
+    response = app.test_client().post("/sync", data=body, content_type="application/json")
+    assert response.status_code == 200, response.data
+    answer: Document = json.loads(response.data)
+    check(record["request"], answer, now=record["now"])
+    return answer
+
+
+@each_record
+def test_the_children_are_answered_as_before(path: Path) -> None:
+    record = json.loads(path.read_text())
+    answer = replay(record)
+    for kind in ("Pod", "PersistentVolumeClaim"):
+        assert desired(answer, kind) == desired(record["answer"], kind)
+
+
+@each_record
+def test_metacontroller_would_write_what_it_wrote_before(path: Path) -> None:
+    record = json.loads(path.read_text())
+    before = writes(record["request"], record["answer"])
+    assert writes(record["request"], replay(record)) == before
+    assert (before == []) == (not path.stem.endswith("_begins"))
+
+
+@each_record
+def test_a_pod_that_stays_is_answered_as_it_is(path: Path) -> None:
+    """The answer merges to the pod itself, to the last byte of its annotations."""
+    record = json.loads(path.read_text())
+    request, want = record["request"], desired(replay(record), "Pod")
+    changing = {line.partition("/")[2] for line in writes(request, record["answer"])}
+    for name, pod in observed(request, "Pod").items():
+        if name in want and name not in changing:
+            assert applied(request, pod, want[name]) == pod
+
+
+@each_record
+def test_instances_have_the_status_they_had(path: Path) -> None:
+    """The status may say more than before; what it remembers of an instance is the same."""
+    record = json.loads(path.read_text())
+    before, after = record["answer"]["status"], replay(record)["status"]
+    assert after["statuses"] == before["statuses"]
+    assert after["appStatus"] == before["appStatus"]
+    assert after["scaleLabelSelector"] == before["scaleLabelSelector"]
+
+
+def test_every_story_is_recorded_for_this_release() -> None:
+    """If this fails: `python -m tests.contract.recorded`, and read the difference."""
+    names = {story.__name__ for story in STORIES}
+    assert {path.stem for path in FILES if path.parent.name == VERSION} == names
