@@ -231,6 +231,11 @@ def _status() -> Schema:
                     },
                 ),
             ),
+            "replacing": _map(
+                "Instance number -> uid of its pod, while a pod that was not available is replaced "
+                "and its deletion may not be seen yet.",
+                {"type": "string"},
+            ),
             "conditions": _conditions(),
         },
     )

@@ -126,10 +126,15 @@ class ObservedCondition(Value):
 
 
 class ObservedStatus(Value):
-    """What of `status` is read back: the memory of finished instances, and condition times."""
+    """What of `status` is read back.
+
+    The memory of finished instances, of pods whose deletion may not be seen yet, and of the times
+    of conditions.
+    """
 
     observed_generation: int | None = None
     statuses: dict[str, str] = {}
+    replacing: dict[str, str] = {}
     conditions: list[ObservedCondition] = []
 
 

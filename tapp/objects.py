@@ -34,6 +34,7 @@ class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     name: str
     namespace: str | None = None
+    uid: str | None = None
     deletion_timestamp: str | None = None
     creation_timestamp: str | None = None
     generation: int | None = None

@@ -83,6 +83,11 @@ class Pod:
         return not self.terminating and self.phase == "Running"
 
     @property
+    def uid(self) -> str:
+        """`metadata.uid`."""
+        return self._object.metadata.uid or ""
+
+    @property
     def created(self) -> str:
         """`metadata.creationTimestamp`."""
         return self._object.metadata.creation_timestamp or ""

@@ -80,6 +80,18 @@ class Plan:
     app_status: AppStatus
     recheck: float | None
 
+    @property
+    def replacing(self) -> dict[str, str]:
+        """Instance -> uid of its pod, for pods replaced now that were not available."""
+        return {
+            str(instance.id): instance.pod.uid
+            for instance, verdict in self.open_cases
+            if verdict.action is Action.RECREATE
+            and instance.pod is not None
+            and instance.pod.uid
+            and instance.id not in self.available
+        }
+
     @cached_property
     def open_cases(self) -> list[tuple[Instance, Verdict]]:
         """Instances that do not simply run their template, with their verdicts."""
@@ -107,6 +119,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     should_run = sum([instance.should_run for instance in instances])
     budgets = Budgets(spec.update_strategy, should_run)
     available, waits = _available(instances, spec.min_ready_seconds, now)
+    available -= _going_unseen(instances, world.tapp.status.replacing)
     rechecks += waits
 
     verdicts = [judge(instance) for instance in instances]
@@ -233,6 +246,22 @@ def _available(
         else:
             available.add(instance.id)
     return available, waits
+
+
+def _going_unseen(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
+    """Instances that look available, but whose pod an earlier sync has chosen to replace.
+
+    A pod that is not available may be replaced without a look at the budget, and a deletion is not
+    guarded by the pod's resourceVersion. Should the pod have recovered just before, then a lagging
+    cache shows it available, and its deletion not yet; the budget would be spent on others.
+    """
+    if not replacing:
+        return set()
+    return {
+        instance.id
+        for instance in instances
+        if instance.pod is not None and replacing.get(str(instance.id)) == instance.pod.uid
+    }
 
 
 def _unsettled(tapp: TApp) -> bool:

@@ -43,6 +43,7 @@ def summarize(plan: Plan) -> Document:
         counts[0] += 1
         counts[1] += pod.ready is True and pod.running
         counts[2] += verdict is CURRENT or instance.updated
+    replacing = plan.replacing
     total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
     return {
         **dict(zip(_COUNTS, total, strict=True)),
@@ -53,6 +54,7 @@ def summarize(plan: Plan) -> Document:
         "templates": {
             name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
         },
+        **({"replacing": replacing} if replacing else {}),
         "conditions": _conditions(plan, wanted),
     }
 

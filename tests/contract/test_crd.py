@@ -517,6 +517,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "appStatus",
         "statuses",
         "templates",
+        "replacing",
         "conditions",
     }
     template = STATUS["properties"]["templates"]["additionalProperties"]

@@ -245,3 +245,17 @@ def test_without_min_ready_seconds_the_clock_plays_no_part() -> None:
 def test_an_unreadable_ready_time_means_not_yet_available() -> None:
     world = settled(minReadySeconds=5).modify(0, lambda pod: running(pod, since="yesterday"))
     assert world.sync()["status"]["availableReplicas"] == 0
+
+
+def test_a_pod_whose_replacement_may_be_unseen_counts_as_unavailable() -> None:
+    """It was broken when it was chosen, and the cache shows that it recovered: P2."""
+    world = settled(replicas=3).change(template=template("nginx:2"))
+    world.modify(2, crashing)
+    world.change(template=NEW)
+    answer = world.hook.sync(world.request())
+    assert answer["status"]["replacing"] == {"2": world.pod(2)["metadata"]["uid"]}
+    world.parent["status"] = answer["status"]
+    world.modify(2, running)
+    assert chosen(world) == [2]
+    world.modify(2, lambda pod: {**pod, "metadata": {**pod["metadata"], "uid": "another"}})
+    assert chosen(world) == [0]
