@@ -267,7 +267,11 @@ class App:
     def describe(self) -> str:
         """What a person would look at when something does not happen."""
         found = self.found or {}
-        refused = [f"{w.what} {w.name}: {w.code}" for w in self._written() if not w.accepted]
+        refused = [
+            f"{write.what} {write.name}: {(write.response or {}).get('message', write.code)}"
+            for write in self._written()
+            if not write.accepted
+        ]
         return json.dumps({"status": found.get("status"), "refused": refused[-5:]}, indent=1)
 
     # What was written
@@ -276,8 +280,12 @@ class App:
         """Everybody's writes in the namespace since the last call of `news`."""
         return self._audit.writes(self._mark, namespace=self.namespace) if self._audit else []
 
-    def news(self) -> list[Write]:
-        """Metacontroller's writes since the last call, refused and idle ones included."""
+    def news(self, *, refused: tuple[int, ...] = (404, 409)) -> list[Write]:
+        """Metacontroller's writes since the last call, those of `refused` codes included.
+
+        By default these are the races that it may lose. Other refusals, and writes that changed
+        nothing, fail the test.
+        """
         written = self._written()
         if self._audit is not None:
             self._mark = self._audit.file.stat().st_size
@@ -285,7 +293,7 @@ class App:
         found = []
         for write in written:
             if write.user == USER:
-                assert write.accepted or write.code in (404, 409), (write.what, write.response)
+                assert write.accepted or write.code in refused, (write.what, write.response)
                 key = (f"{write.resource} {write.name}", write.resource_version)
                 idle = write.verb == "update" and write.accepted and key in seen
                 assert not idle, f"{write.what} {write.name} changed nothing"
@@ -308,13 +316,15 @@ class App:
     def wrote(self, *expected: str) -> bool:
         """Whether exactly these writes were made, in any order; then the next ones count."""
         if self.counted:
-            assert sorted(self.writes()) == sorted(expected)
+            found = self.writes()
+            assert sorted(found) == sorted(expected), f"{found} instead of {list(expected)}"
         return True
 
     def wrote_in_order(self, *expected: str) -> bool:
         """Whether exactly these writes were made, in this order; then the next ones count."""
         if self.counted:
-            assert self.writes() == list(expected)
+            found = self.writes()
+            assert found == list(expected), f"{found} instead of {list(expected)}"
         return True
 
     def idle(self, times: int = 3) -> bool:

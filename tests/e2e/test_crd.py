@@ -1,0 +1,216 @@
+"""The CRD as kubectl sees it: apply, explain, scale, columns, wait, and a readable refusal."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+from crds.definition import COLUMNS
+
+from .app import GROUP, App, each, tapp, template
+from .cluster import REPOSITORY
+from .kube import Json, Kube
+from .process import ProcessError
+
+pytestmark = pytest.mark.e2e
+Kubectl = Callable[..., str]
+
+CRD = REPOSITORY / "crds" / "tapp.yaml"
+HINT = (
+    "look for a mistyped name, or a template that was removed while in use; names are the keys of "
+    "spec.templatePool, and 'default' for spec.template"
+)
+BUDGET = "must be a whole number from 1, or a percentage from 1% to 100%, such as 25%"
+VALUE = r'Invalid value: ("[^"]*"|\{.*?\}|\[.*?\]|null): '
+"""Kubernetes shows the value, or just its type, between its words and ours."""
+SHOWN = [column["name"].upper() for column in COLUMNS if not column.get("priority")]
+
+
+@pytest.fixture
+def refused(kubectl: Kubectl, namespace: str) -> Callable[[Json], str]:
+    """What `kubectl create` says of a TApp that is refused."""
+
+    def say(document: Json) -> str:
+        with pytest.raises(ProcessError) as refusal:
+            kubectl("create", "-n", namespace, "-f", "-", stdin=yaml.safe_dump(document))
+        return str(refusal.value).partition("is invalid: ")[2].strip()
+
+    return say
+
+
+def test_the_definition_is_applied_server_side_and_again_without_a_change(
+    kubectl: Kubectl, kube: Kube
+) -> None:
+    def version() -> str:
+        name = "tapps.apps.tkestack.io"
+        found = kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, name)
+        conditions = {c["type"]: c["status"] for c in found["status"]["conditions"]}
+        assert conditions["Established"] == "True"
+        assert conditions.get("NonStructuralSchema", "False") == "False"
+        return str(found["metadata"]["resourceVersion"])
+
+    apply = ("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
+    kubectl(*apply)
+    first = version()
+    assert "serverside-applied" in kubectl(*apply)
+    assert version() == first
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("tapp", "FIELDS:"),
+        ("tapp.spec.statuses", "Killed"),
+        ("tapp.spec.updateStrategy.maxUnavailable", "unavailable"),
+        ("tapp.spec.template.spec.containers.image", "Container image name"),
+        ("tapp.spec.template.spec.containers.livenessProbe.httpGet.port", "port"),
+        ("tapp.spec.volumeClaimTemplates.spec.accessModes", "accessModes"),
+        ("tapp.status.templates", "FIELDS:|DESCRIPTION:"),
+    ],
+)
+def test_explain(kubectl: Kubectl, path: str, words: str) -> None:
+    assert re.search(words, kubectl("explain", path))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (
+            {"templates": {"1": "b"}},
+            f'spec.templates: Invalid value: there is no template "b": {HINT}',
+        ),
+        (
+            {"updateStrategy": {"template": "b"}},
+            f'spec.updateStrategy.template: Invalid value: there is no template "b": {HINT}',
+        ),
+        (
+            {"updateStrategy": {"maxUnavailable": "0%"}},
+            f"spec.updateStrategy.maxUnavailable: Invalid value: {BUDGET}",
+        ),
+        (
+            {"template": None},
+            "spec.template: Invalid value: the default template is missing: set spec.template with "
+            "at least one container, or set spec.defaultTemplateName to a key of spec.templatePool",
+        ),
+        (
+            {"templates": {"01": "default"}},
+            "spec.templates: Invalid value: keys are instance numbers without leading zeros, such "
+            'as "0" or "12"',
+        ),
+        (
+            {"volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}]},
+            "spec.volumeClaimTemplates: Invalid value: two claim templates have the same "
+            "metadata.name; give each its own",
+        ),
+    ],
+)
+def test_rules_speak_word_for_word(refused: Callable[[Json], str], spec: Json, words: str) -> None:
+    document = tapp(**spec)
+    document["spec"] = {k: v for k, v in document["spec"].items() if v is not None}
+    said = re.sub(
+        r'Invalid value: ("[^"]*"|\{.*?\}|\[.*?\]|null): ', "Invalid value: ", refused(document)
+    )
+    assert said == words
+
+
+def test_a_mistyped_field_is_refused_with_its_path(refused: Callable[[Json], str]) -> None:
+    broken = template()
+    broken["spec"]["containers"][0]["ports"] = [{"containerPort": "eighty"}]
+    path = "spec.template.spec.containers[0].ports[0].containerPort"
+    assert f'{path}: Invalid value: "string"' in refused(tapp(template=broken))
+
+
+def test_a_field_that_is_newer_than_the_schema_is_kept_in_every_template(
+    kube: Kube, namespace: str
+) -> None:
+    future = template(fieldOfTheFuture={"deep": [1, {"a": None}]})
+    future["spec"]["containers"][0]["another"] = "one"
+    claim: Json = {"metadata": {"name": "d"}, "spec": {"fieldOfTheFuture": 1}}
+    document = tapp(replicas=0, template=future, templatePool={"p": future})
+    document["spec"]["volumeClaimTemplates"] = [claim]
+    document["metadata"]["namespace"] = namespace
+    kept = kube.apply(copy.deepcopy(document))["spec"]
+    for one in (kept["template"], kept["templatePool"]["p"]):
+        assert one["spec"]["fieldOfTheFuture"]["deep"][0] == 1
+        assert one["spec"]["containers"][0]["another"] == "one"
+    assert kept["volumeClaimTemplates"][0]["spec"]["fieldOfTheFuture"] == 1
+
+
+def test_columns_short_name_and_category(app: App, kubectl: Kubectl) -> None:
+    app.apply(tapp()).settle()
+    listed = kubectl("get", "ta", "-n", app.namespace)
+    header, row = listed.splitlines()
+    assert header.split() == [
+        "NAME",
+        *(c["name"].upper() for c in COLUMNS if not c.get("priority")),
+    ]
+    assert row.split()[:-1] == ["web", "3", "3", "3", "Running"]
+    wide = kubectl("get", "tapp", "-n", app.namespace, "-o", "wide").splitlines()
+    assert wide[0].split() == ["NAME", *(column["name"].upper() for column in COLUMNS)]
+    assert "tapp.apps.tkestack.io/web" in kubectl("get", "all", "-n", app.namespace)
+    described = kubectl("describe", "tapp", "web", "-n", app.namespace)
+    assert "App Status:" in described
+
+
+def test_scale_and_wait(app: App, kubectl: Kubectl) -> None:
+    """`kubectl scale`, then `kubectl wait` for it: the generation that was observed tells."""
+    app.apply(tapp(replicas=1))
+    where = ("-n", app.namespace, "tapp/web")
+    waits = ("wait", "--timeout=60s")
+    kubectl(*waits, "--for=condition=Ready", *where)
+    assert app.statuses == "Running"
+    kubectl("scale", "--replicas=3", *where)
+    kubectl(*waits, "--for=jsonpath={.status.readyReplicas}=3", *where)
+    kubectl(*waits, "--for=condition=Available", *where)
+    kubectl(*waits, "--for=condition=Progressing=False", *where)
+    app.settle()
+    kubectl("scale", "--current-replicas=3", "--replicas=2", *where)
+    app.settle()
+    with pytest.raises(ProcessError, match=r"[Ee]xpected replicas"):
+        kubectl("scale", "--current-replicas=3", "--replicas=1", *where)
+    assert app.wrote(*each("create Pod", "web", 0, 1, 2), "delete Pod web-2")
+    kubectl("delete", "--wait", "--timeout=60s", *where)
+    app.until(lambda: not app.pods, "no pods")
+
+
+def test_the_scale_subresource_selects_the_pods_of_this_tapp_only(
+    app: App, kube: Kube, kubectl: Kubectl
+) -> None:
+    """Two TApps whose pods have the same labels, and an autoscaler for each of them."""
+    app.apply(tapp("other", replicas=2)).settle()
+    app.apply(tapp("web")).settle()
+    for name, count in (("other", 2), ("web", 3)):
+        path = kube.path(GROUP, "tapps", app.namespace, name, "scale")
+        scale = kube.request("GET", path)["status"]
+        assert scale["replicas"] == count
+        listed = kube.list_all("v1", "pods", app.namespace, labelSelector=scale["selector"])
+        found = [pod["metadata"]["name"] for pod in listed]
+        assert sorted(found) == [f"{name}-{number}" for number in range(count)]
+        reference = {"apiVersion": GROUP, "kind": "TApp", "name": name}
+        target = {"type": "Utilization", "averageUtilization": 50}
+        cpu = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        limits = {"minReplicas": 1, "maxReplicas": 9}
+        app.apply(
+            {
+                "apiVersion": "autoscaling/v2",
+                "kind": "HorizontalPodAutoscaler",
+                "metadata": {"name": name},
+                "spec": {"scaleTargetRef": reference, "metrics": [cpu], **limits},
+            }
+        )
+
+    def reasons(name: str) -> dict[str, str]:
+        found = json.loads(kubectl("get", "hpa", name, "-n", app.namespace, "-o", "json"))
+        conditions = (found.get("status") or {}).get("conditions") or []
+        return {condition["type"]: condition["reason"] for condition in conditions}
+
+    # With pods in common the reason would be AmbiguousSelector; there are just no metrics here.
+    for name in ("other", "web"):
+        app.until(lambda n=name: "ScalingActive" in reasons(n), "an opinion", 90)  # type: ignore[misc]
+        assert reasons(name)["ScalingActive"] == "FailedGetResourceMetric"
+        assert reasons(name)["AbleToScale"] == "SucceededGetScale"

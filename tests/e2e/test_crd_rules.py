@@ -1,0 +1,278 @@
+"""The CRD's rules on a real API server: what is refused and in which words, what passes."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from crds.definition import custom_resource_definition
+
+from .kube import Kube, KubeError
+
+Json = dict[str, Any]
+pytestmark = pytest.mark.e2e
+
+API = "apps.tkestack.io/v1"
+TEMPLATE: Json = {
+    "metadata": {"labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+}
+LABELS_ONLY: Json = {
+    "metadata": {"creationTimestamp": None, "labels": {"app": "a"}},
+    "spec": {"containers": None},
+}
+HINT = "there is no template"
+BUDGET = "must be a whole number from 1, or a percentage"
+LISTED = {"replicas": 2, "templatePool": {"a": TEMPLATE}, "templates": {"0": "a", "1": "a"}}
+
+
+def tapp(namespace: str, name: str, spec: Json, api_version: str = API) -> Json:
+    """A TApp; the spec has a template unless it says `template: None`."""
+    filled = {"replicas": 3, "template": TEMPLATE} | spec
+    filled = {key: value for key, value in filled.items() if value is not None}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": api_version, "kind": "TApp", "metadata": metadata, "spec": filled}
+
+
+def claim(name: str) -> Json:
+    return {"metadata": {"name": name}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def create(kube: Kube, document: Json) -> Json:
+    """What the API server would make of it; nothing is kept, so that nothing runs it."""
+    return kube.request("POST", kube.path_of(document, named=False), document, {"dryRun": "All"})
+
+
+REFUSED = {
+    "a mistyped template": ({"templates": {"1": "b"}}, f'spec.templates: {HINT} "b"'),
+    "a mistyped default": ({"defaultTemplateName": "b"}, f'defaultTemplateName: {HINT} "b"'),
+    "the old spelling, mistyped": ({"DefaultTemplateName": "b"}, f'{HINT} "b"'),
+    "a mistyped rolling template": (
+        {"updateStrategy": {"template": "b"}},
+        f'spec.updateStrategy.template: {HINT} "b"',
+    ),
+    "no template at all": ({"template": None}, "the default template is missing"),
+    "no template for one of the instances": (
+        {**LISTED, "replicas": 3, "template": LABELS_ONLY},
+        "the default template is missing",
+    ),
+    "an id with a leading zero": ({"templates": {"01": "default"}}, "instance numbers"),
+    "an id that is no number": ({"statuses": {"x": "Killed"}}, "instance numbers"),
+    "a budget of 0": ({"updateStrategy": {"maxUnavailable": 0}}, BUDGET),
+    "a budget of 0%": ({"updateStrategy": {"maxUnavailable": "0%"}}, BUDGET),
+    "a budget above 100%": ({"updateStrategy": {"maxUnavailable": "101%"}}, BUDGET),
+    "a number as a string": ({"updateStrategy": {"maxUnavailable": "1"}}, BUDGET),
+    "a force budget below 1": (
+        {"updateStrategy": {"forceUpdate": {"maxUnavailable": -1}}},
+        BUDGET,
+    ),
+    "two claim templates of one name": (
+        {"volumeClaimTemplates": [claim("a"), claim("a")]},
+        "two claim templates have the same metadata.name",
+    ),
+    "a claim template without a name": (
+        {"volumeClaimTemplates": [{"spec": {}}]},
+        "each claim template needs a metadata.name",
+    ),
+    "a service name that is none": ({"serviceName": "a.b"}, "the name of a headless Service"),
+}
+
+ACCEPTED: dict[str, Json] = {
+    "names in all places": {
+        "templatePool": {"a": TEMPLATE},
+        "templates": {"0": "default", "1": "a", "12": "a"},
+        "defaultTemplateName": "a",
+        "DefaultTemplateName": "overruled",
+        "updateStrategy": {"template": "a", "maxUnavailable": "25%"},
+    },
+    "no template, each instance listed": {**LISTED, "template": None},
+    "an empty shell of a template, each instance listed": {
+        **LISTED,
+        "template": LABELS_ONLY,
+        "defaultTemplateName": "default",
+        "updateStrategy": {"template": "default"},
+    },
+    "nothing to run": {"template": None, "replicas": 0},
+    "ten thousand listed instances": {
+        "replicas": 10_000,
+        "templatePool": {"a": TEMPLATE},
+        "templates": {str(number): "a" for number in range(10_000)},
+    },
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_refuses(kube: Kube, namespace: str, spec: Json, message: str) -> None:
+    """A mistake is refused with words that say what to do."""
+    with pytest.raises(KubeError) as refusal:
+        create(kube, tapp(namespace, "t", spec))
+    assert refusal.value.status == 422
+    assert message in refusal.value.message.replace("Invalid value: ", "")
+
+
+@pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepts(kube: Kube, namespace: str, spec: Json) -> None:
+    """What can run is taken."""
+    create(kube, tapp(namespace, "t", {**spec, "replicas": spec.get("replicas", 0)}))
+
+
+@pytest.mark.parametrize(
+    ("name", "replicas", "fits"),
+    [
+        ("with.dot", 1, False),
+        ("n" * 61, 10, True),
+        ("n" * 61, 11, False),
+        ("n" * 62, 1, False),
+        ("n" * 61, 0, True),
+    ],
+)
+def test_pod_names_become_hostnames(
+    kube: Kube, namespace: str, name: str, replicas: int, fits: bool
+) -> None:
+    """With a serviceName the longest pod name must be a DNS label; without one it need not."""
+    create(kube, tapp(namespace, name, {"replicas": replicas}))
+    served = tapp(namespace, name, {"replicas": replicas, "serviceName": "web"})
+    if fits:
+        create(kube, served)
+    else:
+        with pytest.raises(KubeError, match=r"spec\.serviceName.*hostname"):
+            create(kube, served)
+
+
+def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None:
+    """Removing a pool entry that an instance runs is refused."""
+    kube.create(tapp(namespace, "t", {**LISTED, "template": None}))
+    with pytest.raises(KubeError, match=r'no template "a"'):
+        kube.patch(kube.path(API, "tapps", namespace, "t"), {"spec": {"templatePool": {"a": None}}})
+
+
+def test_defaults_and_pruning(kube: Kube, namespace: str) -> None:
+    """Replicas default to 1, nulls go, unknown fields stay in templates only."""
+    template = copy.deepcopy(TEMPLATE)
+    template["spec"]["containers"][0] |= {
+        "fieldOfTheFuture": {"a": 1},
+        "command": None,
+        "resources": {"limits": {"cpu": 0.5}},
+        "ports": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53}],
+    }
+    made = create(kube, tapp(namespace, "t", {"replicas": None, "template": template, "typo": 1}))
+    container = made["spec"]["template"]["spec"]["containers"][0]
+    assert made["spec"]["replicas"] == 1
+    assert set(made["spec"]) == {"replicas", "template"}
+    assert container["fieldOfTheFuture"] == {"a": 1}
+    assert container["resources"]["limits"]["cpu"] == 0.5
+    assert "command" not in container
+    assert len(container["ports"]) == 2
+    assert "protocol" not in container["ports"][1]
+    assert made["spec"]["template"]["metadata"]["labels"] == {"app": "a"}
+
+
+# --- TApps from before ----------------------------------------------------------------------------
+
+OLD_GROUP = "old.tkestack.test"
+OLD_API = f"{OLD_GROUP}/v1"
+OLD_SPEC: Json = {
+    "replicas": 2,
+    "defaultTemplateName": "gone",
+    "template": LABELS_ONLY,
+    "templatePool": {"a": TEMPLATE, "empty": None},
+    "templates": {"0": "a", "1": "a", "7": "gone", "01": "a"},
+    "statuses": {"x": "Killed"},
+    "updateStrategy": {
+        "template": "gone",
+        "maxUnavailable": 0,
+        "forceUpdate": {"maxUnavailable": "0%"},
+    },
+    "volumeClaimTemplates": [claim("d"), claim("d")],
+    "serviceName": "not.a.label",
+}
+
+
+def renamed_definition() -> Json:
+    """The CRD under a group of the test's own, so that the real one can stay as it is."""
+    definition = custom_resource_definition()
+    definition["metadata"]["name"] = f"tapps.{OLD_GROUP}"
+    definition["spec"]["group"] = OLD_GROUP
+    del definition["spec"]["names"]["shortNames"], definition["spec"]["names"]["categories"]
+    return definition
+
+
+def permissive_definition() -> Json:
+    """The same without rules, as good as the old controller's definition."""
+    definition = renamed_definition()
+    definition["spec"]["versions"][0]["schema"] = {
+        "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    }
+    return definition
+
+
+def eventually(action: Any, seconds: float = 20) -> Any:
+    """Repeats what fails until a definition or policy has taken effect."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return action()
+        except (KubeError, AssertionError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def old(kube: Kube, namespace: str) -> Iterator[str]:
+    """The path of a TApp with every fault that the old controller put up with."""
+    kube.apply(permissive_definition())
+    path = kube.path(OLD_API, "tapps", namespace)
+    made = tapp(namespace, "old.one", OLD_SPEC, OLD_API)
+    try:
+        eventually(lambda: kube.request("POST", path, made))
+        kube.apply(renamed_definition())
+        # The rules are in force as soon as a new object of that kind is refused.
+        probe = tapp(namespace, "probe", OLD_SPEC, OLD_API)
+
+        def refused() -> None:
+            try:
+                kube.request("POST", path, probe, {"dryRun": "All"})
+            except KubeError:
+                return
+            raise AssertionError("not refused yet")
+
+        eventually(refused)
+        yield f"{path}/old.one"
+    finally:
+        kube.delete(
+            "apiextensions.k8s.io/v1", "customresourcedefinitions", None, f"tapps.{OLD_GROUP}"
+        )
+
+
+def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
+    """Finalizers, scaling, status and unrelated changes pass; new mistakes do not."""
+    harmless: list[Json] = [
+        {"metadata": {"finalizers": ["metacontroller.io/test"]}},
+        {"spec": {"replicas": 5}},
+        {"spec": {"minReadySeconds": 3}},
+        {"spec": {"templates": {"2": "a"}}},
+        {"spec": {"updateStrategy": {"paused": True}}},
+        {"metadata": {"finalizers": None}},
+    ]
+    for patch in harmless:
+        kube.patch(old, patch)
+    kube.request("PATCH", f"{old}/scale", {"spec": {"replicas": 6}})
+    kube.request("PATCH", f"{old}/status", {"status": {"readyReplicas": 1}})
+    mistakes: list[Json] = [
+        {"spec": {"templates": {"3": "mistyped"}}},
+        {"spec": {"templates": {"02": "a"}}},
+        {"spec": {"templatePool": {"a": None}}},
+        {"spec": {"defaultTemplateName": "mistyped"}},
+        {"spec": {"updateStrategy": {"template": "mistyped"}}},
+        {"spec": {"updateStrategy": {"maxUnavailable": -1}}},
+        {"spec": {"serviceName": "other.name"}},
+    ]
+    for patch in mistakes:
+        with pytest.raises(KubeError) as refusal:
+            kube.patch(old, patch)
+        assert refusal.value.status == 422, patch
