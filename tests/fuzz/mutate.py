@@ -241,7 +241,7 @@ def _written(rng: Random, text: bytes) -> bytes:
     if b"@@" in text:
         text = text.replace(_DUPLICATE.encode() + b'"', b'"')
         text = _ESCAPED.sub(_as_escapes, text)
-        text = _PLACED.sub(lambda found: _RAW[int(found[1])], text)
+        text = _PLACED.sub(lambda found: _RAW[int(found[1]) % len(_RAW)], text)
     way = rng.random()
     if way < 0.05:
         text = _pretty(text, rng.randrange(4))

@@ -1,6 +1,7 @@
 """One input of the fuzzer: its seed makes the request, the oracle judges the answer."""
 
 import os
+import sys
 import time
 from pathlib import Path
 from random import Random
@@ -78,6 +79,9 @@ def work(first: int, number: int, seconds: float, out: Path) -> dict[str, Any]:
         problem = fuzzer.run(seed)
         slowest = max(slowest, time.monotonic() - began)
         done += 1
+        if done % 50_000 == 0:
+            progress = f"{done} inputs, {findings} findings, {time.monotonic() - started:.0f} s"
+            sys.stderr.write(progress + "\n")
         if problem:
             findings += 1
             (out / f"{seed}.body").write_bytes(fuzzer.request(seed)[1])
