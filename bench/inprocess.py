@@ -111,9 +111,8 @@ def measure(
         for situation in SITUATIONS:
             say(f"in process: {n} instances, {situation}")
             requests = [sample.request(situation) for sample in samples]
-            with _as_shipped() as app:
-                turns = rounds * 3 if n < max(TARGETS) else rounds
-                taken = _times(app, requests, turns, n, cold)
+            turns = rounds * 3 if n < max(TARGETS) else rounds
+            taken = measured(requests, turns, n, cold=cold)
             middle = min if best else statistics.median
             times = {name: middle(values) for name, values in taken.items()}
             if situation == NOTHING:
@@ -148,10 +147,17 @@ def _targets(row: Row) -> Row:
     return {"target": round(limit, 3), "met": ratio <= limit}
 
 
+def measured(
+    requests: list[tuple[str, bytes]], rounds: int, n: int, *, cold: bool = False
+) -> dict[str, list[float]]:
+    """Seconds of REF, FLOOR and the handler in each round, for requests of `n` instances."""
+    with _as_shipped() as app:
+        return _times(app, requests, rounds, n, cold)
+
+
 def _times(
     app: Application, requests: list[tuple[str, bytes]], rounds: int, n: int, cold: bool
 ) -> dict[str, list[float]]:
-    """Seconds of REF, FLOOR and the handler in each round."""
     forget = _memos() if cold else []
     references = [Reference(body, call(app, path, body)) for path, body in requests]
     repeat = max(1, 300 // n)
