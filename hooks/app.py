@@ -5,6 +5,7 @@ with the path of what is wrong, everything unexpected is a 500 without a traceba
 """
 
 import secrets
+import threading
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -29,6 +30,8 @@ from tapp.model import Parent, TApp
 from tapp.plan import plan
 
 JSON = "application/json"
+AT_ONCE = 4
+"""Requests that a worker decides at the same time: more are no faster, and hold more memory."""
 
 
 class RefusedError(Exception):
@@ -59,6 +62,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    turns = threading.BoundedSemaphore(AT_ONCE)
 
     def on_sync(body: bytes) -> bytes:
         started = time.perf_counter()
@@ -92,7 +96,9 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
             started = time.perf_counter()
             if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
                 raise RefusedError(401, "the Authorization header carries no valid bearer token")
-            response = Response(answer(_read_body(settings.max_body_bytes)), mimetype=JSON)
+            body = _read_body(settings.max_body_bytes)
+            with turns:
+                response = Response(answer(body), mimetype=JSON)
             metrics.SECONDS.labels(name).observe(time.perf_counter() - started)
             return response
 
