@@ -1,7 +1,8 @@
 """How the service is served. Every value has its reason beside it; HOST and PORT choose the door.
 
 Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep probes answered
-while a worker decides, parallelism comes from workers.
+while a worker decides or a client dawdles (`hooks.app` decides four requests at once, whatever the
+number of threads); parallelism comes from workers.
 """
 
 import gc
@@ -14,7 +15,7 @@ from typing import Any
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8080')}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 2)
 worker_class = "gthread"  # idle keep-alive connections would block sync workers, probes included
-threads = 4
+threads = 64  # a client slow to send holds one; with 4, eight such clients silenced the probes
 keepalive = 95  # longer than the 90 s for which Go's client keeps an idle connection
 timeout = 60  # twice Metacontroller's timeout for a hook
 graceful_timeout = 25
