@@ -1,0 +1,215 @@
+"""What else a client may do to the service: leave, dawdle, send too much; and what probes feel."""
+
+import http.client
+import json
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from bench.requests import NOTHING, Sample
+from tests.load.service import HOST, ROOT, Service, percentile
+
+OK = 200
+
+
+class Probes:
+    """Asks /healthz again and again, on a new connection each time as the kubelet does.
+
+    In a process of its own: the threads that make the load would delay it.
+    """
+
+    def __init__(self, service: Service, pause: float = 0.02) -> None:
+        """Starts asking."""
+        code = f"from tests.load.faults import probe; probe({service.port}, {pause})"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        self._process.stdout.readline()  # it has begun
+
+    def stop(self) -> dict[str, Any]:
+        """The figures."""
+        output, _ = self._process.communicate(timeout=60)
+        figures: dict[str, Any] = json.loads(output)
+        return figures
+
+
+def probe(port: int, pause: float) -> None:
+    """Asks until standard input is closed, 100,000 times at most; prints the figures."""
+    seconds: list[float] = []
+    failed = 0
+    sys.stdout.write("begun\n")
+    sys.stdout.flush()
+    for _ in range(100_000):
+        began = time.monotonic()
+        connection = http.client.HTTPConnection(HOST, port, timeout=10)
+        try:
+            connection.request("GET", "/healthz")
+            failed += connection.getresponse().status != OK
+        except (OSError, http.client.HTTPException):
+            failed += 1
+        finally:
+            connection.close()
+        seconds.append(time.monotonic() - began)
+        if select.select([sys.stdin], [], [], pause)[0]:
+            break
+    shares = {"p50 ms": 0.5, "p95 ms": 0.95, "p99 ms": 0.99, "max ms": 1}
+    figures = {key: round(percentile(seconds, share) * 1000, 1) for key, share in shares.items()}
+    sys.stdout.write(json.dumps({"probes": len(seconds), "failed": failed, **figures}))
+
+
+def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
+    """SIGTERM while big requests are on their way: all are answered, and it exits with 0."""
+    path, body = Sample(pods, seed=1).request(NOTHING)
+    answers: list[tuple[int, int]] = []
+    lock = threading.Lock()
+
+    def ask(connection: http.client.HTTPConnection) -> None:
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        got = (answer.status, len(answer.read()))
+        connection.close()
+        with lock:
+            answers.append(got)
+
+    with Service() as service:
+        expected = len(service.call("POST", path, body)[1])
+        asking = [
+            threading.Thread(target=ask, args=(service.connect(),), daemon=True)
+            for _ in range(connections)
+        ]
+        for thread in asking:
+            thread.start()
+        time.sleep(0.1)
+        began = time.monotonic()
+        code = service.stop()
+        took = time.monotonic() - began
+        for thread in asking:
+            thread.join(30)
+    return {
+        "sent": connections,
+        "whole answers": answers.count((200, expected)),
+        "exit code": code,
+        "seconds": round(took, 2),
+    }
+
+
+def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
+    """Clients that send a byte a second, and connections on which nothing ever comes."""
+    head = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    with Service() as service, _connected(service, slow + half_open) as sockets:
+        quiet, slow_ones = sockets[:half_open], sockets[half_open:]
+        for index, connection in enumerate(slow_ones):
+            # Half of them are slow in their headers, half in their body.
+            end = b"Content-Length: 100000\r\n\r\n{" if index % 2 else b"X-Slow: "
+            connection.sendall(head + end)
+        time.sleep(0.5)
+        probes = Probes(service)
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            time.sleep(1)
+            for connection in slow_ones:
+                _byte(connection)
+        figures = probes.stop()
+        assert len(quiet) == half_open
+    return {"slow": slow, "half-open": half_open, **figures}
+
+
+def _byte(connection: socket.socket) -> None:
+    try:
+        connection.sendall(b" ")
+    except OSError:
+        return  # the service has given it up, as it may
+
+
+@contextmanager
+def _connected(service: Service, number: int) -> Iterator[list[socket.socket]]:
+    sockets = [socket.create_connection((HOST, service.port), 10) for _ in range(number)]
+    try:
+        yield sockets
+    finally:
+        for connection in sockets:
+            connection.close()
+
+
+def too_large(limit: int = 64 * 1024 * 1024, times: int = 6) -> dict[str, Any]:
+    """Requests above the limit get 413, and their memory is given back."""
+    codes: dict[str, int] = {}
+    memory: list[int] = []
+    with Service(TAPP_MAX_BODY_BYTES=str(limit)) as service:
+        for _ in range(4):
+            service.call("POST", "/sync", b" " * 1000)
+        memory.append(round(service.megabytes()))
+        for extra in (1, -1):  # not read at all, and read though it is no JSON
+            for _ in range(times):
+                code = _sent(service, b" " * (limit + extra))
+                codes[str(code)] = codes.get(str(code), 0) + 1
+            time.sleep(0.5)
+            memory.append(round(service.megabytes()))
+        healthy = service.get("/healthz")[0]
+    before, refused, read = memory
+    return {
+        "limit MB": limit // 2**20,
+        "codes": codes,
+        "MB before": before,
+        "MB after 413": refused,
+        "MB after 400": read,
+        "healthz": healthy,
+    }
+
+
+def _sent(service: Service, body: bytes) -> int:
+    """Status of a request whose connection may be closed before all of it is sent."""
+    with socket.create_connection((HOST, service.port), 30) as connection:
+        head = f"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+        with suppress(OSError):  # answered and closed before the rest was read
+            connection.sendall(head.encode() + body)
+        try:
+            answer = connection.recv(64)
+        except OSError:
+            return 0
+    return int(answer.split()[1]) if answer else 0
+
+
+def probes_under_load(pods: int = 10_000, syncs: int = 4, rounds: int = 3) -> dict[str, Any]:
+    """/healthz while big syncs are on their way at two workers."""
+    path, body = Sample(pods, seed=1).request(NOTHING)
+    seconds: list[float] = []
+    with Service() as service:
+        for _ in range(2 * len(service.workers)):
+            service.call("POST", path, body)
+
+        def ask() -> None:
+            connection = service.connect()
+            for _ in range(rounds):
+                began = time.monotonic()
+                connection.request("POST", path, body, {"Content-Type": "application/json"})
+                assert connection.getresponse().read()[:1] == b"{"
+                seconds.append(time.monotonic() - began)
+            connection.close()
+
+        asking = [threading.Thread(target=ask, daemon=True) for _ in range(syncs)]
+        for thread in asking:
+            thread.start()
+        probes = Probes(service)
+        for thread in asking:
+            thread.join(300)
+        figures = probes.stop()
+        memory = service.megabytes()
+    return {
+        "pods": pods,
+        "request MB": round(len(body) / 1e6, 1),
+        "syncs at once": syncs,
+        "sync p50 s": round(percentile(seconds, 0.5), 2),
+        "workers' Pss MB": round(memory),
+        **figures,
+    }

@@ -1,0 +1,143 @@
+"""A gunicorn of our own on a free port of the loopback, its workers and its memory."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+HOST = "127.0.0.1"
+START, STOP = 40.0, 60.0
+"""Seconds that a start and a graceful stop may take."""
+
+
+class Service:
+    """`gunicorn hooks.app:create_app()` as it is shipped; a context manager."""
+
+    def __init__(self, workers: int = 2, tls: ssl.SSLContext | None = None, **env: str) -> None:
+        """`env` are settings on top; `tls` is how probes reach a service behind TLS."""
+        with socket.socket() as free:
+            free.bind((HOST, 0))
+            self.port: int = free.getsockname()[1]
+        self.log = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed by stop()
+        self._output = ""
+        self._tls = tls
+        dropped = ("PROMETHEUS_MULTIPROC_DIR", "TAPP_AUTH_TOKEN_FILE")
+        malloc = dict(re.findall(r"(MALLOC_\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", "hooks.app:create_app()"],
+            cwd=ROOT,
+            env={
+                **{key: value for key, value in os.environ.items() if key not in dropped},
+                **malloc,
+                "HOST": HOST,
+                "PORT": str(self.port),
+                "WEB_CONCURRENCY": str(workers),
+                "TAPP_LOG_LEVEL": "WARNING",
+                **env,
+            },
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+        )
+
+    def __enter__(self) -> "Service":
+        give_up = time.monotonic() + START
+        while time.monotonic() < give_up and self.process.poll() is None:
+            try:
+                self.get("/healthz", timeout=2)
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.1)
+            else:
+                return self
+        output = self.output()
+        self.stop()
+        raise AssertionError(f"gunicorn does not answer:\n{output}")
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def connect(self, timeout: float = 60) -> http.client.HTTPConnection:
+        """A connection of our own."""
+        if self._tls is not None:
+            return http.client.HTTPSConnection(HOST, self.port, timeout=timeout, context=self._tls)
+        return http.client.HTTPConnection(HOST, self.port, timeout=timeout)
+
+    def get(self, path: str, timeout: float = 10) -> tuple[int, bytes]:
+        """One GET on a new connection."""
+        return self.call("GET", path, timeout=timeout)
+
+    def call(
+        self, method: str, path: str, body: bytes | None = None, timeout: float = 60, **more: str
+    ) -> tuple[int, bytes]:
+        """One request on a new connection; `more` are headers."""
+        connection = self.connect(timeout)
+        try:
+            headers = {"Content-Type": "application/json", **more}
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    @property
+    def workers(self) -> list[int]:
+        """Process ids of the workers."""
+        pid = self.process.pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        except OSError:
+            return []
+        return [int(child) for child in children.split()]
+
+    def megabytes(self) -> float:
+        """What the workers hold of memory now (Pss: shared pages count once)."""
+        return sum(_kilobytes(pid) for pid in self.workers) / 1024
+
+    def kill(self, pid: int, number: signal.Signals) -> None:
+        """A signal to one of our workers, or to the master."""
+        if pid in (self.process.pid, *self.workers):
+            os.kill(pid, number)
+
+    def output(self) -> str:
+        """All that it has written so far."""
+        if not self.log.closed:
+            self.log.seek(0)
+            self._output = self.log.read().decode("utf-8", "replace")
+            self.log.seek(0, os.SEEK_END)
+        return self._output
+
+    def stop(self) -> int:
+        """Ends it gracefully; returns the exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.output()
+        self.log.close()
+        return self.process.returncode
+
+
+def _kilobytes(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    found: Any = re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The smallest value that `share` of all are not above."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0

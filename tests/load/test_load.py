@@ -1,0 +1,43 @@
+"""The short version of `python -m tests.load`: the real service, loopback, a few seconds each."""
+
+import pytest
+
+from tests.load.faults import dawdlers, drain, too_large
+from tests.load.storm import rolls, storm
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
+
+
+def test_killed_workers_and_rolls_cause_no_wrong_answer() -> None:
+    figures = storm(16, 6)
+    assert not figures["wrong"], figures["examples"]
+    assert figures["lost"] == 0
+    assert figures["answers"] > 50
+    assert set(figures["exit codes"]) == {0}
+
+
+def test_a_roll_breaks_no_request() -> None:
+    figures = rolls(8, 1)
+    assert figures["broken and sent again"] == {}
+    assert (figures["wrong"], figures["lost"]) == (0, 0)
+
+
+def test_sigterm_lets_requests_finish() -> None:
+    figures = drain(pods=500)
+    assert figures["whole answers"] == figures["sent"]
+    assert figures["exit code"] == 0
+
+
+def test_slow_and_half_open_clients_do_not_silence_the_probes() -> None:
+    figures = dawdlers(16, 24, 4)
+    assert figures["failed"] == 0
+    assert figures["p95 ms"] < 1000, figures
+
+
+def test_a_body_above_the_limit_is_refused_and_costs_no_memory() -> None:
+    figures = too_large(limit=32 * 1024 * 1024, times=3)
+    assert figures["codes"] == {"400": 3, "413": 3}
+    assert figures["healthz"] == 200
+    # What the allocator keeps of bodies that were read is bounded; refused ones leave nothing.
+    assert figures["MB after 413"] - figures["MB before"] < 20, figures
+    assert figures["MB after 400"] - figures["MB before"] < 256, figures
