@@ -9,18 +9,16 @@ from __future__ import annotations
 import copy
 import json
 import re
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
 from .audit import Write
 from .cluster import REPOSITORY, Cluster
-from .informer import Informer
 from .kube import Json, Kube, documents
 from .metacontroller import USER
-from .pods import is_ready
 from .proxy import HookProxy
+from .watcher import Watcher
 
 GROUP = "apps.tkestack.io/v1"
 EXAMPLES = REPOSITORY / "examples"
@@ -58,56 +56,6 @@ def tapp(name: str = "web", **spec: Any) -> Json:
 def each(verb: str, name: str, *numbers: int) -> list[str]:
     """`each("create Pod", "web", 0, 1)`: one line for each instance."""
     return [f"{verb} {name}-{number}" for number in numbers]
-
-
-class Watcher:
-    """Who serves at every moment, as anybody with a watch on pods can tell.
-
-    A pod serves while it is Ready and not being deleted, and each container whose image the spec
-    changed has been replaced: a real kubelet reports nothing while it pulls.
-    """
-
-    def __init__(self, kube: Kube, namespace: str) -> None:
-        self._lock = threading.Lock()
-        self._serving: set[str] = set()
-        self._images: dict[str, dict[str, str]] = {}
-        self._replaced: dict[str, dict[str, str | None]] = {}
-        self.fewest = 0
-        """The fewest pods that served at one time since `begin`."""
-        self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
-
-    def begin(self) -> None:
-        """Starts to count."""
-        with self._lock:
-            self.fewest = len(self._serving)
-
-    def start(self) -> None:
-        """Starts to watch."""
-        self._informer.start()
-
-    def stop(self) -> None:
-        """Stops."""
-        self._informer.stop()
-
-    def _heard(self, change: str, pod: Json) -> None:
-        uid = pod["metadata"]["uid"]
-        spec, status = pod["spec"], pod.get("status") or {}
-        images = {c["name"]: c["image"] for c in spec["containers"]}
-        ids = {c["name"]: c.get("containerID") for c in status.get("containerStatuses") or []}
-        with self._lock:
-            pending = self._replaced.setdefault(uid, {})
-            for name, image in self._images.get(uid, images).items():
-                if images.get(name) != image:
-                    pending[name] = ids.get(name)
-            for name in [name for name, was in pending.items() if ids.get(name) != was]:
-                del pending[name]
-            self._images[uid] = images
-            gone = change == "DELETED" or "deletionTimestamp" in pod["metadata"]
-            if is_ready(pod) and not gone and not pending:
-                self._serving.add(uid)
-            else:
-                self._serving.discard(uid)
-            self.fewest = min(self.fewest, len(self._serving))
 
 
 class App:
@@ -295,7 +243,8 @@ class App:
             if write.user == USER:
                 assert write.accepted or write.code in refused, (write.what, write.response)
                 key = (f"{write.resource} {write.name}", write.resource_version)
-                idle = write.verb == "update" and write.accepted and key in seen
+                kept = write.subresource == "status" or write.resource != "tapps"
+                idle = kept and write.verb == "update" and write.accepted and key in seen
                 assert not idle, f"{write.what} {write.name} changed nothing"
                 found.append(write)
             seen.add((f"{write.resource} {write.name}", write.resource_version))

@@ -1,0 +1,265 @@
+"""In-place updates and new pods on the real API server, as an independent watcher sees them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from .app import App, each, tapp, template
+from .kube import Json
+from .kubelet import FakeKubelet
+from .kubelet_levers import Levers
+
+pytestmark = pytest.mark.e2e
+TWO = {"updateStrategy": {"maxUnavailable": 2}}
+
+
+def began(app: App, **spec: Any) -> App:
+    """The TApp, complete, its creation checked, and the watcher counting."""
+    made = tapp(**spec)
+    app.apply(made).settle()
+    assert app.wrote(*each("create Pod", "web", *range(made["spec"]["replicas"])))
+    app.watcher.begin()
+    return app
+
+
+def with_env(image: str, value: str = "1") -> Json:
+    """A template that differs from `template` in more than an image."""
+    made = template(image)
+    made["spec"]["containers"][0]["env"] = [{"name": "A", "value": value}]
+    return made
+
+
+def two_containers(main: str = "app:1", side: str = "side:1", **spec: Any) -> Json:
+    made = template(main, **spec)
+    made["spec"]["containers"].append({"name": "side", "image": side})
+    return made
+
+
+def test_a_slow_pull_counts_against_the_budget(app: App, levers: Levers) -> None:
+    """Though the kubelet shows the old container, running and ready, until the pull has ended."""
+    began(app, replicas=5, **TWO)
+    levers.silent_pulls, levers.pulls["app:2"] = True, 1.5
+    app.patch(template=template("app:2"))
+    app.until(lambda: app.statuses.count("Updating") == 2, "two are updating")
+    app.settle()
+    assert app.watcher.fewest == 3
+    assert app.wrote(*each("update Pod", "web", *range(5)))
+    assert app.idle()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("fault", ["bad_images", "unready_images"])
+def test_a_broken_image_stops_within_the_budget_and_the_next_template_rescues(
+    app: App, levers: Levers, fault: str, silent: bool
+) -> None:
+    began(app, replicas=5, **TWO)
+    levers.silent_pulls = silent
+    getattr(levers, fault).add("app:broken")
+    app.patch(template=template("app:broken"))
+    app.until(lambda: app.images().count("app:broken") == 2, "two have got the broken image")
+    app.until(lambda: "2, 3, 4" in app.condition("Progressing"), "the others wait")
+    assert app.idle()
+    assert app.images() == "app:broken app:broken app:1 app:1 app:1"
+    born = app.uids()
+    app.patch(template=template("app:3")).settle()
+    assert app.wrote(*each("update Pod", "web", *range(5)))
+    assert (app.uids(), app.watcher.fewest) == (born, 3)
+    assert app.idle()
+
+
+def test_a_crashing_image_stops_within_the_budget_by_min_ready_seconds(
+    app: App, levers: Levers
+) -> None:
+    """It is Ready for a moment after every start, which must not let the next instance go."""
+    began(app, replicas=4, minReadySeconds=3, **TWO)
+    levers.crashing["app:broken"] = 1
+    app.patch(template=template("app:broken"))
+
+    def crashed() -> bool:
+        counts = app.restarts()
+        return counts[0] > 3 and counts[1] > 3
+
+    app.until(crashed, "0 and 1 have crashed time and again")
+    assert app.images() == "app:broken app:broken app:1 app:1"
+    app.patch(template=template("app:3")).settle()
+    assert app.wrote(*each("update Pod", "web", 0, 0, 1, 1, 2, 3))
+    assert app.watcher.fewest == 2
+
+
+def test_new_pods_within_the_budget(app: App) -> None:
+    began(app, replicas=5, **TWO)
+    app.patch(template=with_env("app:1")).settle()
+    numbers = range(5)
+    assert app.wrote(*each("delete Pod", "web", *numbers), *each("create Pod", "web", *numbers))
+    assert app.watcher.fewest == 3
+    assert app.idle()
+
+
+def test_a_new_pod_that_cannot_start_and_its_rescue(app: App, levers: Levers) -> None:
+    began(app, replicas=4)
+    levers.bad_images.add("app:broken")
+    app.patch(template=with_env("app:broken"))
+    app.until(lambda: app.images().split()[:1] == ["app:broken"], "0 is new")
+    assert app.idle()
+    assert app.wrote()
+    app.patch(template=with_env("app:3")).settle()
+    assert app.images() == " ".join(["app:3"] * 4)
+    assert app.watcher.fewest == 3
+
+
+def test_an_overtaking_template_keeps_the_budget(app: App, levers: Levers) -> None:
+    """In place, then a new pod, then back in place: each before the one before has ended."""
+    began(app, replicas=6, **TWO)
+    levers.silent_pulls, levers.pull_seconds = True, 0.4
+    for made in (template("app:2"), with_env("app:3"), with_env("app:4"), template("app:5")):
+        app.patch(template=made)
+        first = made["spec"]["containers"][0]["image"]
+        app.until(lambda image=first: image in app.images(), "it has begun")  # type: ignore[misc]
+    app.settle()
+    assert app.images() == " ".join(["app:5"] * 6)
+    assert app.watcher.fewest >= 4
+    assert app.idle()
+
+
+def test_only_the_changed_container_restarts(app: App) -> None:
+    began(app, replicas=2, template=two_containers())
+    app.patch(template=two_containers(side="side:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
+    for pod in app.pods.values():
+        restarts = {c["name"]: c["restartCount"] for c in pod["status"]["containerStatuses"]}
+        assert restarts == {"main": 0, "side": 1}
+    swapped = two_containers(side="side:2")
+    swapped["spec"]["containers"].reverse()
+    app.patch(template=swapped).settle()
+    assert app.wrote(*each("delete Pod", "web", 0, 1), *each("create Pod", "web", 0, 1))
+
+
+def test_two_names_of_one_image(app: App, levers: Levers) -> None:
+    """Neither the image's name in the status nor its digest changes; the container does."""
+    levers.digests |= {"app:1": "a" * 64, "docker.io/library/app:1": "a" * 64}
+    began(app, replicas=2)
+    app.patch(template=template("docker.io/library/app:1")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
+    assert set(app.restarts().values()) == {1}
+    assert app.idle()
+
+
+def test_labels_and_annotations_come_and_go_without_a_restart(app: App) -> None:
+    began(app)
+    labelled = template()
+    labelled["metadata"]["labels"]["tier"] = "front"
+    labelled["metadata"]["annotations"] = {"note": "x"}
+    app.patch(template=labelled).settle()
+    assert app.wrote(*each("update Pod", "web", 0, 1, 2))
+    assert {pod["metadata"]["labels"]["tier"] for pod in app.pods.values()} == {"front"}
+    gone = copy.deepcopy(labelled)
+    gone["metadata"]["labels"]["tier"] = gone["metadata"]["annotations"]["note"] = None
+    app.patch(template=gone).settle()
+    assert app.wrote(*each("update Pod", "web", 0, 1, 2))
+    metadata = [pod["metadata"] for pod in app.pods.values()]
+    assert not any("tier" in one["labels"] or "note" in one["annotations"] for one in metadata)
+    assert set(app.restarts().values()) == {0}
+    assert app.watcher.fewest == 3
+
+
+def test_init_containers(app: App) -> None:
+    """A plain one's image needs a new pod; a sidecar's is changed in place."""
+
+    def made(plain: str, sidecar: str) -> Json:
+        inits = [
+            {"name": "plain", "image": plain},
+            {"name": "sidecar", "image": sidecar, "restartPolicy": "Always"},
+        ]
+        return template(initContainers=inits)
+
+    began(app, replicas=2, template=made("init:1", "sidecar:1"))
+    assert app.idle()
+    app.patch(template=made("init:1", "sidecar:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
+    assert app.idle()
+    app.patch(template=made("init:2", "sidecar:2")).settle()
+    assert app.wrote(*each("delete Pod", "web", 0, 1), *each("create Pod", "web", 0, 1))
+    assert app.idle()
+
+
+def test_reformatting_writes_nothing(app: App) -> None:
+    def sized(**resources: Json) -> Json:
+        made = template()
+        made["spec"]["containers"][0]["resources"] = resources
+        return made
+
+    began(app, template=sized(requests={"cpu": "0.5", "memory": "1Gi"}))
+    app.patch(template=sized(requests={"memory": "1024Mi", "cpu": "500m"}, limits={}))
+    app.settle()
+    assert app.wrote()
+
+
+def test_what_breaks_by_itself_uses_up_the_budget(
+    app: App, kubelet: FakeKubelet, levers: Levers
+) -> None:
+    """While somebody's deletion of a pod hangs, nothing more is taken down."""
+    began(app, replicas=4)
+    levers.hang_deletion.add(f"{app.namespace}/web-3")
+    app.kube.delete("v1", "pods", app.namespace, "web-3")
+    app.patch(template=template("app:2"))
+    app.until(lambda: "waiting" in app.condition("Progressing"), "the others wait").quiet()
+    assert app.images() == "app:1 app:1 app:1 app:1"
+    levers.hang_deletion.clear()
+    kubelet.poke()
+    app.settle()
+    assert app.images() == "app:2 app:2 app:2 app:2"
+    assert app.watcher.fewest == 3
+    assert app.wrote("create Pod web-3", *each("update Pod", "web", 0, 1, 2))
+
+
+def test_an_evicted_pod_is_replaced(app: App, kubelet: FakeKubelet) -> None:
+    born = began(app).uids()
+    kubelet.evict(app.namespace, "web-1")
+    app.until(lambda: app.uids().get(1, born[1]) != born[1], "a new pod").settle()
+    assert app.wrote_in_order("delete Pod web-1", "create Pod web-1")
+
+
+def pod_security(app: App, level: str | None) -> None:
+    """What the namespace asks of pods that are created or changed."""
+    labels = {"pod-security.kubernetes.io/enforce": level}
+    path = app.kube.path("v1", "namespaces", None, app.namespace)
+    app.kube.patch(path, {"metadata": {"labels": labels}})
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+def test_an_update_that_admission_refuses_harms_nobody_else(app: App, budget: int) -> None:
+    """Pod Security is tightened under running pods: what breaks it is refused at every try.
+
+    The refused instance runs on as it was. It keeps its place of the budget, as one with a broken
+    image does; the others go on with what is left of it.
+    """
+    root = template("root:1", hostNetwork=True)
+    strategy = {"updateStrategy": {"maxUnavailable": budget}}
+    born = began(app, replicas=4, templatePool={"root": root}, templates={"1": "root"}, **strategy)
+    uids = born.uids()
+    pod_security(app, "baseline")
+    root["spec"]["containers"][0]["image"] = "root:2"
+    app.patch(template=template("app:2"), templatePool={"root": root})
+    others = "app:1" if budget == 1 else "app:2"
+    wanted = f"{others} root:1 {others} {others}"
+    app.until(lambda: said(app, "violates PodSecurity"), "an event of the TApp")
+    app.until(lambda: app.images() == wanted, "the others are as the budget allows")
+    app.until(lambda: app.status["readyReplicas"] == 4, "all are ready")
+    if app.counted:
+        refused = {write.name for write in app.news(refused=(403, 409)) if write.code == 403}
+        assert refused == {"web-1"}
+    assert (app.images(), app.uids()) == (wanted, uids)
+    pod_security(app, None)
+    app.nudge()
+    app.settle()
+    assert (app.images(), app.uids()) == ("app:2 root:2 app:2 app:2", uids)
+    assert app.watcher.fewest >= 4 - budget
+
+
+def said(app: App, words: str) -> bool:
+    """Whether a SyncError event says so."""
+    events = app.kube.list_all("v1", "events", app.namespace)
+    return any(one["reason"] == "SyncError" and words in one["message"] for one in events)

@@ -1,0 +1,86 @@
+"""Admission that changes pods: the same writes as on a real API server.
+
+There it is tests/e2e/test_reshaping.py and test_policies.py.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
+from tests.scenarios.apps import tapp, template
+from tests.scenarios.life import Life, each
+
+Document = dict[str, Any]
+
+
+def mirrored(image: str) -> str:
+    """The image by way of a mirror."""
+    return image if image.startswith("mirror/") else f"mirror/{image}"
+
+
+def only_new(policy: Policy) -> Policy:
+    """The policy on creation alone."""
+    return lambda operation, obj: policy(operation, obj) if operation == "CREATE" else obj
+
+
+def awkward(image: str) -> Document:
+    """A template with defaults in lists that Metacontroller replaces as a whole."""
+    sources = [{"serviceAccountToken": {"path": "token"}}]
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "matchLabelKeys": ["tapp_uniq_hash_key"],
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    return template(
+        image,
+        tolerations=[{"key": "gpu", "operator": "Exists"}],
+        topologySpreadConstraints=[spread],
+        volumes=[{"name": "all", "projected": {"sources": sources}}],
+    )
+
+
+def doubled(image: str) -> Document:
+    """A template with one name twice in its environment."""
+    values = [("A", "1"), ("B", "2"), ("A", "3")]
+    return template(image, container={"env": [{"name": n, "value": v} for n, v in values]})
+
+
+PROXY = {"name": "proxy", "image": "proxy:1"}
+SIDECAR = only_new(inject_sidecar(PROXY))
+CASES: dict[str, tuple[list[Policy], Callable[[str], Document], tuple[int, int], str]] = {
+    "nothing": ([], template, (0, 0), "web:2"),
+    "defaults in atomic lists": ([], awkward, (1, 0), "web:2"),
+    "an environment with a name twice": ([], doubled, (0, 0), "web:2"),
+    "a sidecar before all others": ([SIDECAR], template, (0, 0), "web:2"),
+    "images of new pods": ([only_new(rewrite_images(mirrored))], template, (1, 0), "web:2"),
+    "images at every write": ([rewrite_images(mirrored)], template, (1, 1), "mirror/web:2"),
+    "slim pods": ([strip_last_applied], template, (1, 0), "web:2"),
+}
+
+
+@pytest.mark.parametrize(("policies", "made", "notes", "image"), CASES.values(), ids=CASES.keys())
+def test_a_life_under_admission_takes_these_writes(
+    policies: list[Policy], made: Callable[[str], Document], notes: tuple[int, int], image: str
+) -> None:
+    """`notes`: how many writes more a new and an updated pod takes, to take note of it once."""
+    life = Life(policies=policies).apply(tapp(replicas=2, template=made("web:1")))
+    names = ("web-0", "web-1")
+    updates = each("update Pod", *names)
+    assert sorted(life.writes()) == sorted(each("create Pod", *names) + updates * notes[0])
+    born = life.uids()
+    life.patch(template=made("web:2"))
+    assert sorted(life.writes()) == sorted(updates + updates * notes[1])
+    shown = {
+        container["image"]
+        for pod in life.pods.values()
+        for container in pod["spec"]["containers"]
+        if container["name"] == "web"
+    }
+    assert (shown, life.uids()) == ({image}, born)
+    assert set(life.restarts().values()) == {1}
+    life.idle()
+    assert life.news() == []
