@@ -125,9 +125,12 @@ class Looks:
 
         Raises:
             msgspec.DecodeError: a part of it is no JSON.
+            UnicodeDecodeError: a part of it is no UTF-8.
         """
         meta = pod.metadata
         text = b"\n".join((meta.labels, meta.annotations, pod.spec, meta.finalizers))
+        if not text.isascii():
+            text.decode()  # what is no UTF-8 is refused, though it stood in a pod's own values
         name = meta.name.encode()
         if self._groups:
             values = self._values(name, text, _near, _string_before_another)
