@@ -38,8 +38,8 @@ def test_a_record_that_somebody_emptied_is_read_as_far_as_it_goes(record: str) -
 def test_a_status_that_is_no_utf_8_is_no_bug(place: str, odd: str) -> None:
     parent = tapp()
     (pod,) = settled(parent)
+    pod["status"]["conditions"] = []
     if odd == "labels":
-        pod["metadata"]["name"] = pod["metadata"].pop("name")
         pod["metadata"]["deletionTimestamp"] = {}
     status: dict[str, Any] = pod["status"]
     pod["status"] = {
@@ -65,3 +65,17 @@ def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
 def test_options_is_no_method_of_ours(path: str) -> None:
     """Flask answered it by itself, in HTML."""
     assert SERVICE.check(path, b"", REQUEST_METHOD="OPTIONS") == 405
+
+
+@pytest.mark.parametrize("place", ["record", "node"])
+def test_a_value_that_is_no_utf_8_is_refused_however_the_pod_is_read(place: str) -> None:
+    """Pods that look alike are not decoded, and their own values were not looked at."""
+    parent = tapp(replicas=2, template=template(annotations={RECORD: "{}"}))
+    pods = settled(parent)
+    for pod, mark in zip(pods, ("a", "@@"), strict=True):
+        if place == "record":
+            pod["metadata"]["annotations"] = {RECORD: mark, "zone": "a"}
+        else:
+            pod["spec"]["nodeName"] = mark
+    body = sent(request(parent, pods)).replace(b"@@", b"\xff")
+    assert SERVICE.check("/sync", body) == 400
