@@ -1,0 +1,52 @@
+"""An update that admission refuses: as on a real API server (tests/e2e/test_updates.py)."""
+
+from typing import Any
+
+import pytest
+
+from simulator.admission import Operation
+from simulator.objects import Object
+from simulator.store import ForbiddenError
+from tests.scenarios.apps import tapp, template
+from tests.scenarios.life import Life
+
+Document = dict[str, Any]
+
+
+class Tightened:
+    """Pod Security that is tightened under running pods: no more `root` images by an update."""
+
+    on = False
+
+    def __call__(self, operation: Operation, obj: Object) -> Object:
+        """Refuse updates while it is on."""
+        watched = self.on and operation == "UPDATE" and obj["kind"] == "Pod"
+        if watched and obj["spec"]["containers"][0]["image"] == "root:2":
+            raise ForbiddenError(f"pods {obj['metadata']['name']} violates PodSecurity")
+        return obj
+
+
+@pytest.mark.parametrize("budget", [1, 2])
+def test_a_refused_instance_keeps_its_place_of_the_budget_and_harms_nobody(budget: int) -> None:
+    policy = Tightened()
+    life = Life(policies=[policy]).apply(
+        tapp(
+            replicas=4,
+            templatePool={"root": template("root:1")},
+            templates={"1": "root"},
+            updateStrategy={"maxUnavailable": budget},
+        )
+    )
+    born = life.uids()
+    life.watch_readiness()
+    policy.on = True
+    life.begin_patch(template=template("web:2"), templatePool={"root": template("root:2")})
+    life.settle(allow_errors=True)
+    others = "web:1" if budget == 1 else "web:2"
+    assert life.images() == f"{others} root:1 {others} {others}"
+    refused = {write.name for write in life.news() if write.outcome not in ("ok", "conflict")}
+    assert refused == {"web-1"}
+    policy.on = False
+    life.idle()
+    assert life.images() == "web:2 root:2 web:2 web:2"
+    assert (life.uids(), life.fewest_ready) == (born, 3)
