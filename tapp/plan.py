@@ -14,7 +14,7 @@ from tapp.judge import CURRENT, FINISHED, Action, Instance, Verdict, instance_st
 from tapp.model import TApp
 from tapp.objects import ClaimObject
 from tapp.observe import Pod
-from tapp.rollout import Budgets, is_update, spend
+from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
 from tapp.templates import Templates
 from tapp.vocabulary import AppStatus, InstanceStatus
 
@@ -66,6 +66,7 @@ class Plan:
         templates: the templates that were looked up.
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
+        going_unseen: instances that look available, but may already be on their way out.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
     """
@@ -77,19 +78,26 @@ class Plan:
     templates: Templates
     budgets: Budgets
     available: set[int]
+    going_unseen: set[int]
     app_status: AppStatus
     recheck: float | None
 
     @property
     def replacing(self) -> dict[str, str]:
-        """Instance -> uid of its pod, for pods replaced now that were not available."""
+        """Instance -> uid of its pod, for pods replaced now that were not available.
+
+        An entry stays while the instance waits for the budget: its deletion may still be unseen.
+        """
         return {
             str(instance.id): instance.pod.uid
             for instance, verdict in self.open_cases
-            if verdict.action is Action.RECREATE
-            and instance.pod is not None
+            if instance.pod is not None
             and instance.pod.uid
             and instance.id not in self.available
+            and (
+                verdict.action is Action.RECREATE
+                or (instance.id in self.going_unseen and verdict.reason in BUDGET_REASONS)
+            )
         }
 
     @cached_property
@@ -119,7 +127,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     should_run = sum([instance.should_run for instance in instances])
     budgets = Budgets(spec.update_strategy, should_run)
     available, waits = _available(instances, spec.min_ready_seconds, now)
-    available -= _going_unseen(instances, world.tapp.status.replacing)
+    going_unseen = available & _chosen_before(instances, world.tapp.status.replacing)
+    available -= going_unseen
     rechecks += waits
 
     verdicts = [judge(instance) for instance in instances]
@@ -127,7 +136,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     pending = [pair for pair in open_cases if is_update(pair[1])]
     if pending:
         unsettled = _unsettled(world.tapp)
-        spent = spend(pending, set(available), budgets, spec.rolling_name, unsettled)
+        serving = Serving(available, going_unseen, unsettled)
+        spent = spend(pending, serving, budgets, spec.rolling_name)
         verdicts = [
             spent.get(instance.id, verdict)
             for instance, verdict in zip(instances, verdicts, strict=True)
@@ -146,6 +156,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         templates=templates,
         budgets=budgets,
         available=available,
+        going_unseen=going_unseen,
         app_status=app,
         recheck=min(rechecks, default=None),
     )
@@ -248,12 +259,13 @@ def _available(
     return available, waits
 
 
-def _going_unseen(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
-    """Instances that look available, but whose pod an earlier sync has chosen to replace.
+def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
+    """Instances whose pod an earlier sync has chosen to replace while it was not available.
 
     A pod that is not available may be replaced without a look at the budget, and a deletion is not
     guarded by the pod's resourceVersion. Should the pod have recovered just before, then a lagging
-    cache shows it available, and its deletion not yet; the budget would be spent on others.
+    cache shows it available, and its deletion not yet; the budget would be spent on others. Or the
+    deletion has failed, and the pod serves: then it has to wait for the budget like any other.
     """
     if not replacing:
         return set()

@@ -14,6 +14,9 @@ from tapp.model import UpdateStrategy
 _PERCENT = re.compile(r"0*(\d{1,3})%")
 FULL = 100
 
+BUDGET_REASONS = ("WaitingForBudget", "SpecJustChanged")
+"""Why an update is held back that will go ahead by itself."""
+
 
 class BudgetError(ValueError):
     """A budget that is no number above 0 and no percentage from 1% to 100%."""
@@ -86,36 +89,49 @@ class Budgets:
         )
 
 
+@dataclass
+class Serving:
+    """Which instances serve, as far as one observation shows it.
+
+    Attributes:
+        available: numbers of the available instances.
+        going_unseen: numbers of those that look available, but may already be on their way out.
+        unsettled: whether the last spec's updates may still be on their way, unseen.
+    """
+
+    available: set[int]
+    going_unseen: set[int]
+    unsettled: bool
+
+
 def spend(
     pending: Iterable[tuple[Instance, Verdict]],
-    available: set[int],
+    serving: Serving,
     budgets: Budgets,
     rolling_name: str,
-    unsettled: bool,
 ) -> dict[int, Verdict]:
     """What becomes of the updates: instance -> verdict, held back ones as `Keep` with the reason.
 
     The force group goes first, each group by ascending number. An instance that is not available
-    may always be updated, so the next template can always repair a broken roll-out; an available
-    one only while more are available than must be, and it leaves the set when chosen.
+    may always be updated, so the next template can always repair a broken roll-out; one that serves
+    only while enough others are available, and it leaves the set when chosen.
 
     Args:
         pending: instances whose verdict is an update, by ascending number.
-        available: numbers of the available instances; the chosen ones are taken out.
+        serving: which instances serve.
         budgets: both budgets.
         rolling_name: name of the rolling template.
-        unsettled: whether the last spec's updates may still be on their way, unseen.
     """
     groups: tuple[list[tuple[Instance, Verdict]], ...] = ([], [])
     for instance, verdict in pending:
         groups[instance.template.name == rolling_name].append((instance, verdict))
-    result = {}
+    available, result = set(serving.available), {}
     for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
         for instance, verdict in group:
             held = (
                 _hold("Paused", "spec.updateStrategy.paused is set")
                 if budgets.strategy.paused
-                else _held(instance.id, available, limit, unsettled)
+                else _held(instance.id, available, serving, limit)
             )
             if held is None:
                 available.discard(instance.id)
@@ -123,14 +139,15 @@ def spend(
     return result
 
 
-def _held(instance: int, available: set[int], limit: Budget, unsettled: bool) -> Verdict | None:
+def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
     if limit.least is None:
         return _hold("InvalidBudget", limit.problem)
-    if instance not in available:
+    if instance not in available and instance not in serving.going_unseen:
         return None
-    if unsettled:
+    if serving.unsettled:
         return _hold("SpecJustChanged", "updates of the previous spec may still be under way")
-    if len(available) > limit.least:
+    others = len(available) - (instance in available)
+    if others >= limit.least:
         return None
     return _hold(
         "WaitingForBudget",

@@ -13,7 +13,8 @@ which no answer to a single request could avoid:
 - `other spec`: it was taken under another spec, the snapshot does not show that yet, and the
   snapshot's pods are older than its parent (the watch of pods lags behind the watch of TApps).
 - `came back`: it was unavailable when its update was decided, so the update cost no budget; it
-  became available before the delete arrived; and the snapshot shows the former but not the latter.
+  became available before the delete arrived; and the snapshot shows the former, but neither the
+  latter nor the status that was written with it (both watches lag).
 
 Instances of the force group are judged before those of the rolling group of the same sync.
 """
@@ -66,6 +67,10 @@ class Snapshot:
     def generation(self) -> int:
         return int(self.request["parent"]["metadata"]["generation"])
 
+    @property
+    def parent_version(self) -> int:
+        return int(self.request["parent"]["metadata"]["resourceVersion"])
+
     def group(self, id: int) -> bool:
         """Whether the instance is in the rolling group."""
         return template_name(self.spec, id) == rolling_name(self.spec)
@@ -85,6 +90,8 @@ class Outage:
     uid: str
     revision: int
     was_available: bool
+    recorded: int = 0
+    """Revision of the status that was written after it."""
 
     def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
         pod = snapshot.pods.get(name)
@@ -119,7 +126,7 @@ class Judge:
     def _on_event(self, event: Event) -> None:
         if event.kind.name == "Pod":
             self._pod_revisions.append(event.revision)
-        if event.kind.name in ("Pod", "PersistentVolumeClaim"):
+        if event.kind.name in ("Pod", "PersistentVolumeClaim", "TApp"):
             self._events.append(event)
 
     def _on_delivery(self, kind: Kind, _old: Entry | None, _new: Entry | None) -> None:
@@ -132,16 +139,16 @@ class Judge:
             return
         request = call.request
         waiting = self._pod_revisions[self._delivered : self._delivered + 1]
-        version = int(request["parent"]["metadata"]["resourceVersion"])
         snapshot = Snapshot(
             request=request,
             time=call.time,
             spec=request["parent"]["spec"],
             running=should_run(request),
             available=set(),
-            pods_are_older=bool(waiting) and waiting[0] < version,
+            pods_are_older=False,
             pods=observed(request, "Pod"),
         )
+        snapshot.pods_are_older = bool(waiting) and waiting[0] < snapshot.parent_version
         for name, pod in snapshot.pods.items():
             id = number(request, name)
             if id in snapshot.running and self.is_available(pod, snapshot.spec, call.time):
@@ -162,7 +169,9 @@ class Judge:
             name = event.object["metadata"]["name"]
             mine = (event.kind.name, name) in ours
             if event.kind.name != "Pod":
-                if mine:
+                if mine and event.kind.name == "TApp":
+                    self._note_status(event)
+                elif mine:
                     self._check_claim(event)
                 continue
             self._close(name)
@@ -273,10 +282,16 @@ class Judge:
                 )
         return "\n".join(lines)
 
+    def _note_status(self, event: Event) -> None:
+        for outage in self.outages.values():
+            if outage.snapshot is self.snapshot and not outage.recorded:
+                outage.recorded = event.revision
+
     def _excused(self, outage: Outage, snapshot: Snapshot) -> str:
         if outage.snapshot.generation != snapshot.generation and snapshot.pods_are_older:
             return "excused: other spec"
-        return "" if outage.was_available else "excused: came back"
+        recorded = outage.recorded and outage.recorded <= snapshot.parent_version
+        return "" if outage.was_available or recorded else "excused: came back"
 
     def _check_reason(self, id: int, pod: Document, snapshot: Snapshot) -> None:
         """P4: what the spec says for the instance has changed since its pod was made of it."""

@@ -22,8 +22,8 @@ MUTATIONS = (
     # --- the budget ---
     Mutation(
         "tapp/rollout.py",
-        "if len(available) > limit.least:",
-        "if len(available) >= limit.least:",
+        "if others >= limit.least:",
+        "if others + 1 >= limit.least:",
         "one instance more than maxUnavailable is updated",
     ),
     Mutation(
@@ -52,13 +52,14 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/rollout.py",
-        "    if instance not in available:\n        return None\n",
+        "    if instance not in available and instance not in serving.going_unseen:\n"
+        "        return None\n",
         "",
         "a broken roll-out cannot be repaired by the next template (bug B2)",
     ),
     Mutation(
         "tapp/rollout.py",
-        "    if unsettled:\n",
+        "    if serving.unsettled:\n",
         "    if False:\n",
         "a spec change in the middle of a roll takes instances on top of those just taken",
     ),
@@ -109,6 +110,24 @@ MUTATIONS = (
         "    return not (quiet and seen == generation - 1)",
         "    return not quiet",
         "a spec that skipped a generation unseen is taken as settled",
+    ),
+    Mutation(
+        "tapp/plan.py",
+        "    available -= going_unseen\n",
+        "",
+        "a replaced pod that recovers unseen frees budget for another",
+    ),
+    Mutation(
+        "tapp/rollout.py",
+        " and instance not in serving.going_unseen",
+        "",
+        "a pod whose deletion failed is replaced whatever else is broken",
+    ),
+    Mutation(
+        "tapp/plan.py",
+        "or (instance.id in self.going_unseen and verdict.reason in BUDGET_REASONS)",
+        "or False",
+        "a replaced pod that recovers unseen frees budget at the second sync",
     ),
     # --- the verdicts ---
     Mutation(
