@@ -1,7 +1,22 @@
-# Fuzzing and audits, included by the Makefile (which defines VENV and BIN).
+# Fuzzing, load and audits, included by the Makefile (which defines VENV and BIN).
 FUZZ_INPUTS ?= 1000000
 FUZZ_SEED ?= 1
+LOAD_SECONDS ?= 300
 
 .PHONY: fuzz
 fuzz: $(VENV)/.ready ## Send the service a million inputs, in process (FUZZ_INPUTS, FUZZ_SEED)
 	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_INPUTS) --seed $(FUZZ_SEED) --processes 2
+
+.PHONY: load
+load: $(VENV)/.ready ## Load gunicorn for LOAD_SECONDS while its workers are killed and it is rolled
+	$(BIN)/python -m tests.load --seconds $(LOAD_SECONDS)
+
+# Skipped, and why: asserts repeat what the types say (B101), gunicorn makes its heartbeat file in
+# /dev/shm by itself (B108), the health check opens one fixed http URL (B310).
+.PHONY: audit
+audit: $(VENV)/.ready ## Look for insecure code, and for known vulnerabilities (needs pypi.org)
+	$(BIN)/bandit --quiet --recursive --skip B101,B108,B310 hooks tapp gunicorn.conf.py
+	@$(BIN)/pip-audit --strict --requirement requirements.txt || { \
+	  echo "audit: a dependency has a known vulnerability, or its records could not be read" >&2; \
+	  echo "audit: (see above); without them nothing is known about the dependencies" >&2; \
+	  exit 1; }
