@@ -68,7 +68,7 @@ def _odd_http(rng: Random) -> dict[str, Any]:
 
 def work(first: int, number: int, seconds: float, out: Path) -> dict[str, Any]:
     """Runs the seeds from `first` on; returns what the report says."""
-    os.nice(10)
+    os.nice(5)
     fuzzer, findings, done = Fuzzer(), 0, 0
     started = time.monotonic()
     slowest = 0.0
