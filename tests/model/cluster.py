@@ -162,6 +162,10 @@ class Cluster:
         if self.pod(id) is not None:
             self.world.delete("Pod", f"{NAME}-{id}")
 
+    def delete_as_metacontroller(self, id: int) -> None:
+        """A write that the judge takes for Metacontroller's, and the hook never asked for."""
+        self.world.recorder.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")
+
     # Kubelets and nodes.
 
     def finish(self, id: int, code: int = 0, container: str | None = None) -> None:

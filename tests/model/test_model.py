@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.machine import Model
@@ -19,6 +19,7 @@ def test_random_lives_break_no_promise() -> None:
         deadline=None,
         derandomize=True,
         database=None,
+        phases=[Phase.generate],  # `python -m tests.model --shrink` takes its time to minimise
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(Model, settings=chosen)

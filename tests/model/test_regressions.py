@@ -1,0 +1,55 @@
+"""What the model has found, each with the shortest sequence that shows it."""
+
+from tests.model.test_guarantee import at_rest, restart_all, taken
+
+
+def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> None:
+    """Instance 3 is not Ready, so it may be replaced at once; but the API server fails to do it.
+
+    It recovers, and 0 breaks by itself: 3 must now stay, however often it was chosen before.
+    """
+    cluster = at_rest()
+    kubelet, hook = cluster.world.kubelet, cluster.world.hook
+    kubelet.behaviour.unready_images.add("app:1")
+    kubelet.finish(cluster.pod(3) or {}, 1)
+    cluster.run(4.0)
+    cluster.world.store.fail(1, verb="delete", kind="Pod")
+    restart_all(cluster)
+    cluster.run(0.1005)
+    assert cluster.tapp["status"]["replacing"].keys() == {"3"}
+    hook.fail(1000)
+    cluster.heal_images()
+    kubelet.finish(cluster.pod(3) or {}, 1)
+    cluster.run(15.0)
+    kubelet.behaviour.unready_images.add("app:1")
+    kubelet.finish(cluster.pod(0) or {}, 1)
+    cluster.run(3.0)
+    hook.heal()
+    cluster.world.metacontroller.restart()
+    cluster.run(0.2)
+    assert taken(cluster) == [0]
+    cluster.comes_to_rest()
+
+
+def test_an_instance_with_a_half_ended_pod_holds_the_budget_until_somebody_helps() -> None:
+    """One of two containers has ended under OnFailure: never Ready again, and not finished either.
+
+    The roll-out waits for it, says so, and goes on when its pod is deleted.
+    """
+    cluster = at_rest(3)
+    body = cluster.spec["template"]
+    body["spec"]["restartPolicy"] = "OnFailure"
+    body["spec"]["containers"].append({"name": "log", "image": "log:1"})
+    cluster.edit(lambda spec: spec.update(template=body))
+    cluster.run(60.0)
+    cluster.edit(lambda spec: spec["templates"].update({"2": "blue"}))
+    cluster.run(30.0)
+    cluster.finish(0, 0, "app")
+    cluster.run(5.0)
+    cluster.edit(lambda spec: spec["template"]["metadata"]["labels"].update(tier="x"))
+    cluster.run(60.0)
+    conditions = {item["type"]: item for item in cluster.tapp["status"]["conditions"]}
+    assert "not yet available: 0" in conditions["Progressing"]["message"]
+    cluster.delete_pod(0)
+    cluster.run(60.0)
+    cluster.is_as_specified()
