@@ -1,0 +1,109 @@
+"""Real calls of the hook, small and scrubbed: recorded once, replayed everywhere.
+
+`tests/contract/test_recorded.py` replays them without a cluster. Here it is checked that a real
+cluster still asks in that way. To record them anew, with the real Metacontroller:
+
+    E2E_RECORD=1 METACONTROLLER_BIN=... make e2e E2E_ARGS='-k recording'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.contract.test_recorded import RECORDED, replay
+
+from .app import App, tapp, template
+from .cluster import Cluster
+from .kube import Json
+from .kubelet_levers import Levers
+from .metacontroller import Controller
+from .proxy import Call, HookProxy
+from .scrub import Scrubber, shape
+
+pytestmark = pytest.mark.e2e
+CLAIM: Json = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+OPEN: Json = {"operator": "Exists", "effect": "NoSchedule", "key": "spot"}
+
+
+def pods(request: Json) -> list[Json]:
+    """The pods of a request."""
+    return list(request["children"]["Pod.v1"].values())
+
+
+def version(request: Json) -> str:
+    """The version of its TApp's image."""
+    image: str = request["parent"]["spec"]["template"]["spec"]["containers"][0]["image"]
+    return image.partition(":")[2]
+
+
+def new_images(request: Json) -> int:
+    """How many pods have been given the new image."""
+    return sum(pod["spec"]["containers"][0]["image"] == "app:2" for pod in pods(request))
+
+
+def settled(request: Json) -> bool:
+    """Whether the TApp's status says that all is well."""
+    status = request["parent"].get("status") or {}
+    return bool(status.get("availableReplicas") == 2 and len(pods(request)) == 2)
+
+
+EITHER_WAY = {".parent.metadata.finalizers[]"}
+"""An event of the Namespace makes Metacontroller customize a parent before its first sync."""
+# Name -> (hook, what it is about, which of its calls).
+WANTED: dict[str, tuple[str, str, Callable[[Json], bool]]] = {
+    "customize": ("customize", "before the first sync", lambda _: True),
+    "created": ("sync", "a TApp that was just created", lambda r: not pods(r)),
+    "settled": ("sync", "nothing is to be done", lambda r: version(r) == "1" and settled(r)),
+    "update-begins": ("sync", "a new image", lambda r: version(r) == "2" and not new_images(r)),
+    "update-under-way": ("sync", "one of two pods has been updated", lambda r: new_images(r) == 1),
+    "deleted": ("finalize", "its pods are there", lambda r: len(pods(r)) == 2),
+    "gone": ("finalize", "its pods are gone", lambda r: not pods(r)),
+}
+
+
+def choose(calls: list[Call], name: str) -> Json:
+    """The first call that fits, as a record."""
+    hook, about, fits = WANTED[name]
+    for call in calls:
+        if call.status == 200 and call.path == f"/{hook}":
+            request = json.loads(call.request)
+            if fits(request):
+                answer = json.loads(call.answer)
+                return {"about": about, "hook": hook, "request": request, "answer": answer}
+    raise AssertionError(f"no call is {name!r}: {about}")
+
+
+def test_recording(
+    app: App, hook_proxy: HookProxy, levers: Levers, cluster: Cluster, tapps: Controller
+) -> None:
+    """Creation, an update in place, and the end."""
+    levers.silent_pulls = True
+    levers.pull_seconds = 0.3
+    hook_proxy.reset()
+    spec = {"template": template(tolerations=[OPEN]), "volumeClaimTemplates": [CLAIM]}
+    app.apply(tapp(replicas=2, **spec)).settle()
+    app.nudge()
+    app.patch(template=template("app:2")).settle()
+    app.delete()
+    calls = list(hook_proxy.calls)
+    plane = cluster.control_plane
+    for name in WANTED:
+        record = choose(calls, name) | {"now": int(time.time())}
+        record["kubernetes"] = plane.version if plane is not None else "unknown"
+        record = Scrubber(app.namespace).record(record)
+        assert replay(record) == record["answer"], name
+        file = RECORDED / f"real-{name}.json"
+        if os.environ.get("E2E_RECORD") == "1":
+            assert tapps.real, "records are made with the real Metacontroller"
+            file.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        before = json.loads(file.read_text())
+        differs = shape(record["request"]) ^ shape(before["request"])
+        assert differs <= EITHER_WAY, f"record {name} anew?"
