@@ -111,12 +111,14 @@ def _without_repeated_env(container: Document) -> Document:
     Two entries of one name are a list that Metacontroller cannot merge.
     """
     env = container.get("env")
-    if not isinstance(env, list) or not all(isinstance(item, dict) for item in env):
+    if not isinstance(env, list) or not all(
+        isinstance(item, dict) and isinstance(item.get("name"), str) for item in env
+    ):
         return container
-    last = {item.get("name"): item for item in env}
+    last = {item["name"]: item for item in env}
     if len(last) == len(env):
         return container
-    return {**container, "env": [item for item in env if last[item.get("name")] is item]}
+    return {**container, "env": [item for item in env if last[item["name"]] is item]}
 
 
 def kept_pod(look: Appearance, template: Template | None) -> Document:
