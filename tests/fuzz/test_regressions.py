@@ -79,3 +79,13 @@ def test_a_value_that_is_no_utf_8_is_refused_however_the_pod_is_read(place: str)
             pod["spec"]["nodeName"] = mark
     body = sent(request(parent, pods)).replace(b"@@", b"\xff")
     assert SERVICE.check("/sync", body) == 400
+
+
+@pytest.mark.parametrize("name", [{}, [], 5, None, ...])
+def test_a_variable_without_a_usable_name_is_left_to_the_api_server(name: Any) -> None:
+    """Looking for repeated names stumbled over one that cannot be a key."""
+    odd = {"value": "x"} if name is ... else {"name": name, "value": "x"}
+    env = [{"name": "A", "value": "1"}, odd]
+    answer = SERVICE.post("/sync", sent(request(tapp(template=template(container={"env": env})))))
+    (pod,) = json.loads(answer)["children"]
+    assert len(pod["spec"]["containers"][0]["env"]) == 2
