@@ -17,7 +17,7 @@ from .binaries import build
 from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
 from .kubelet import FakeKubelet
-from .metacontroller import Controller
+from .metacontroller import USER, Controller
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
@@ -234,3 +234,49 @@ def test_pods_that_were_let_go_of_can_be_taken_back(
         assert new is not None
         assert new["metadata"]["uid"] == old["metadata"]["uid"]
         assert [owner["uid"] for owner in new["metadata"]["ownerReferences"]] == [app.uid]
+
+
+def test_adopted_pods_are_updated_in_place(
+    register: Callable[[], None], app: OldApp, cluster: Cluster
+) -> None:
+    """One write adopts a pod, and it goes on running; the next one updates its image."""
+    app.create()
+    wait(lambda: all(started(app.pod(name)) for name in PODS), "the pods run")
+    before = {name: app.pod(name) for name in PODS}
+    assert app.migrate("--apply").returncode == 0
+    mark = cluster.audit.mark() if cluster.audit else 0
+    register()
+    tapp = app.kube.path(GROUP, "tapps", app.namespace, "web")
+
+    def up_to_date(generation: int) -> bool:
+        status = app.kube.request("GET", tapp).get("status") or {}
+        seen = status.get("observedGeneration") == generation
+        return seen and status.get("updatedReplicas") == status.get("availableReplicas") == 2
+
+    def written() -> list[str]:
+        """Metacontroller's accepted writes to pods since the mark."""
+        log = cluster.audit
+        found = log.writes(mark, user=USER, namespace=app.namespace) if log else []
+        return sorted(f"{w.verb} {w.name}" for w in found if w.accepted and w.resource == "pods")
+
+    wait(lambda: up_to_date(1), "all is adopted")
+    once = ["update web-0", "update web-1"]
+    assert cluster.audit is None or written() == once
+    for name, old in before.items():
+        assert started(app.pod(name)) == started(old)
+    spec = {**SPEC, "containers": [{"name": "main", "image": "app:2"}]}
+    app.kube.patch(tapp, {"spec": {"template": {"spec": spec}}})
+    wait(lambda: up_to_date(2), "all is updated")
+    assert cluster.audit is None or written() == sorted(once * 2)
+    for name, old in before.items():
+        new = app.pod(name)
+        assert new is not None
+        assert old is not None
+        assert new["metadata"]["uid"] == old["metadata"]["uid"]
+        assert new["status"]["containerStatuses"][0]["restartCount"] == 1
+
+
+def started(pod: Json | None) -> str:
+    """The ID of the pod's container, once it runs."""
+    statuses = ((pod or {}).get("status") or {}).get("containerStatuses") or [{}]
+    return str(statuses[0].get("containerID", "")) if statuses[0].get("ready") else ""
