@@ -5,6 +5,7 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
+
 from demo.service import serve
 
 REQUEST = {
