@@ -276,7 +276,7 @@ class App:
             assert found == list(expected), f"{found} instead of {list(expected)}"
         return True
 
-    def idle(self, times: int = 3) -> bool:
+    def idle(self, times: int = 2) -> bool:
         """Whether further syncs write nothing at all, neither to children nor to the TApp."""
         if self.counted:
             self.news()
