@@ -239,7 +239,8 @@ def _status() -> Schema:
             "statuses": {"type": "object", "additionalProperties": status},
             "templates": {"type": "object", "additionalProperties": _object(counts)},
             "conditions": _list(condition),
-        }
+        },
+        {"replacing": _STRINGS},
     )
 
 
