@@ -85,7 +85,8 @@ def test_a_rotation_needs_no_restart_and_a_lost_file_locks_nobody_out(
 
 
 def test_a_log_tells_no_token(guarded: Service) -> None:
-    ask(guarded, "s3cret-guess")
+    assert ask(guarded, OLD) == 200
+    assert ask(guarded, "s3cret-guess") == 401
     log = guarded.output()
     assert '"message": "sync"' in log
     for secret in (OLD, NEW, "s3cret-guess", "Bearer"):
