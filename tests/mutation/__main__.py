@@ -15,12 +15,16 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", ".hypothesis", "__pycache__", ".*_cache", "e2e", "mutation"
 )
+SLOW = ("properties", "lookalike", "wire_cost", "migration")
 TESTS = (
-    ("tests/unit",),
+    ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in SLOW)),
+    ("tests/unit/test_properties.py", "tests/unit/test_lookalike.py"),
+    ("tests/model/test_guarantee.py", "tests/contract/test_upgrade.py"),
     ("tests/model",),
     ("tests/scenarios", "tests/contract"),
 )
 """What is run on each patch, the quickest first; the first failure is enough."""
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
 
 
 def caught_by(tree: Path, mutation: Mutation) -> str:
@@ -41,7 +45,7 @@ def caught_by(tree: Path, mutation: Mutation) -> str:
 
 
 def _first_failure(tree: Path, tests: tuple[str, ...]) -> str:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", *OPTIONS, *tests]
     done = subprocess.run(
         command, cwd=tree, capture_output=True, text=True, check=False, timeout=900
     )
