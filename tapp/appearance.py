@@ -49,6 +49,8 @@ class Appearance:
         self.spec = _decoded_map(pod.spec)
         self.odd = _oddity(pod)
         """What of it is of a wrong type, "" if nothing."""
+        self.verdicts: dict[str, Any] = {}
+        """Template name -> what the rules said of this appearance and that template."""
         self.shared_by: Values | None = None
         """The first pod's own values, if other pods may share this appearance."""
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from tapp.adopt import describes, differs_in_images_only
+from tapp.appearance import Appearance
 from tapp.canonical import comparable
 from tapp.observe import Pod
 from tapp.revision import is_ours
@@ -229,7 +230,19 @@ def _different(instance: Instance) -> Verdict:
     pod, template = instance.pod, instance.template
     assert pod is not None  # noqa: S101 - rule 2
     assert isinstance(template, Template)  # noqa: S101 - rule 5
-    look = pod.look
+    # Pods that look alike differ alike from a template.
+    verdict = pod.look.verdicts.get(template.name)
+    if verdict is None:
+        verdict = pod.look.verdicts[template.name] = _compared(pod.look, template)
+    if verdict.action is Action.UPDATE:
+        obstacle = _obstacle(pod, template)
+        if obstacle:
+            return Verdict(Action.RECREATE, "NotInPlace", obstacle)
+    return verdict
+
+
+def _compared(look: Appearance, template: Template) -> Verdict:
+    """What a pod that looks so needs to run a template that it does not run."""
     if is_ours(look.template_hash) and is_ours(look.uniq_hash):
         in_place = look.uniq_hash == template.uniq
     else:
@@ -249,10 +262,7 @@ def _different(instance: Instance) -> Verdict:
             "TemplateChanged",
             f"template {template.name!r} differs from its pod in more than images and metadata",
         )
-    changed = changed_images(pod, template)
-    obstacle = _obstacle(pod, changed)
-    if obstacle:
-        return Verdict(Action.RECREATE, "NotInPlace", obstacle)
+    changed = changed_images(look, template)
     what = "images of " + ", ".join(changed) if changed else "labels and annotations"
     return Verdict(
         Action.UPDATE, "TemplateChanged", f"template {template.name!r} changes {what} in place"
@@ -271,14 +281,13 @@ RULES: tuple[Callable[[Instance], Verdict | None], ...] = (
 )
 
 
-def changed_images(pod: Pod, template: Template) -> dict[str, str]:
+def changed_images(look: Appearance, template: Template) -> dict[str, str]:
     """Container name -> new image, for the containers whose image an in-place update sets.
 
     What the template said when the pod was last written is compared with what it says now, so that
     a container whose image admission rewrote is left alone unless its own template changed. Without
     that record (an adopted pod) the pod's own spec is compared. By name, never by index (bug B10).
     """
-    look = pod.look
     return {
         name: image
         for name, image in template.images.items()
@@ -286,19 +295,18 @@ def changed_images(pod: Pod, template: Template) -> dict[str, str]:
     }
 
 
-def _obstacle(pod: Pod, changed: dict[str, str]) -> str:
-    """Why these images cannot be changed in the running pod, or ""."""
+def _obstacle(pod: Pod, template: Template) -> str:
+    """Why the images of a template cannot be set in this running pod, or ""."""
     look = pod.look
     if look.duplicates:
         return f"Metacontroller cannot merge {look.duplicates[0]} (two entries of one merge key)"
-    for name in changed:
-        if name not in look.images:
+    for name in changed_images(look, template):
+        policy = look.restart_policies.get(name)
+        if policy is None:
             return f"its pod has no container {name!r}"
+        if policy == "Always":
+            continue
         state = pod.container(name).state
-        if (
-            look.restart_policies[name] != "Always"
-            and state is not None
-            and state.terminated is not None
-        ):
+        if state is not None and state.terminated is not None:
             return f"container {name!r} has terminated and the kubelet would not start it again"
     return ""

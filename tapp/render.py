@@ -163,7 +163,7 @@ def overlaid_pod(pod: Pod, instance: int, template: Template, verdict: Verdict) 
     record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
     metadata["labels"] = {**_labels(template, instance), **uid}
     annotations = _annotations(template)
-    images = changed_images(pod, template) if verdict.action is Action.UPDATE else {}
+    images = changed_images(pod.look, template) if verdict.action is Action.UPDATE else {}
     if images:
         record = _record(pod, template, images)
     if record is not None:

@@ -164,14 +164,14 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/judge.py",
-        "            and state.terminated is not None\n",
-        "            and False\n",
+        "        if state is not None and state.terminated is not None:\n",
+        "        if False:\n",
         "a container that has ended for good is updated in place and never starts again",
     ),
     Mutation(
         "tapp/judge.py",
-        '            look.restart_policies[name] != "Always"\n            and state',
-        "            state",
+        '        if policy == "Always":\n',
+        "        if False:\n",
         "a container in a crash loop is recreated instead of updated in place",
     ),
     Mutation(
