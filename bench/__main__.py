@@ -28,7 +28,11 @@ def main() -> None:
     parser.add_argument(
         "--cold", action="store_true", help="forget the templates of earlier requests each time"
     )
-    parser.add_argument("--best", action="store_true", help="minima instead of medians")
+    parser.add_argument(
+        "--best",
+        action="store_true",
+        help="in process, minima of CPU time instead of medians: for a busy machine",
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)

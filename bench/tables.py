@@ -1,8 +1,13 @@
-"""The figures as tables for a person."""
+"""The figures as tables for a person; `python -m bench.tables FILE` writes them as Markdown."""
 
-from collections.abc import Callable, Iterable
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
+from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from bench.inprocess import GROWTH_TARGET
@@ -10,6 +15,16 @@ from bench.requests import CREATE
 
 Row = dict[str, Any]
 Column = tuple[str, Callable[[Row], str]]
+
+
+def all_of(figures: Row) -> Iterator[Table]:
+    """A table for each part that was measured."""
+    if "inProcess" in figures:
+        yield in_process(figures["inProcess"])
+    if "overHttp" in figures:
+        yield over_http(figures["overHttp"])
+        yield probes(figures["healthz"])
+        yield memory(figures["memory"])
 
 
 def in_process(rows: Iterable[Row]) -> Table:
@@ -110,3 +125,9 @@ def _growth(row: Row) -> str:
 
 def _judged(text: str, *, met: bool) -> str:
     return f"{text} [green]met[/]" if met else f"{text} [bold red]missed[/]"
+
+
+if __name__ == "__main__":
+    for table in all_of(json.loads(Path(sys.argv[1]).read_text())):
+        table.box, table.title = box.MARKDOWN, None
+        Console(width=200, color_system=None).print(table)
