@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,7 @@ def _memos() -> list[Callable[[], None]]:
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] in ("tapp", "hooks")
         for found in vars(module).values()
-        if hasattr(found, "cache_clear") and found.__module__ == name
+        if type(found) is type(cache(int)) and found.__module__ == name
     ]
 
 
