@@ -74,7 +74,7 @@ class TAppSpec(Value):
     never_migrate: bool = False
     volume_claim_templates: list[Mapping] = []
     service_name: str = ""
-    min_ready_seconds: int = Field(default=0, ge=0)
+    min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 
     @property

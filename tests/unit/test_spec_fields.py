@@ -217,3 +217,11 @@ def test_a_field_that_kubernetes_may_add_one_day_reaches_the_pod() -> None:
     pod = first_pods(template=template(container={"futureField": {"a": 1}}, futureSpec="x"))
     assert pod["web-0"]["spec"]["containers"][0]["futureField"] == {"a": 1}
     assert pod["web-0"]["spec"]["futureSpec"] == "x"
+
+
+def test_min_ready_seconds_beyond_an_int32_are_refused() -> None:
+    """A number too large for the clock's arithmetic would be an error of ours."""
+    world = World(tapp(minReadySeconds=10**400))
+    response = world.hook.post("/sync", world.request())
+    assert response.status_code == 400
+    assert b"parent.spec.minReadySeconds" in response.data
