@@ -11,6 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 _QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))")
+_LONGEST = 400
+"""Characters of the longest quantity that is read; Python prints no number of 4,300 digits."""
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
@@ -45,7 +47,7 @@ def nano(value: str) -> int | None:
 
     What is finer than a billionth is rounded up, as Kubernetes does.
     """
-    match = _QUANTITY.fullmatch(value)
+    match = _QUANTITY.fullmatch(value) if len(value) <= _LONGEST else None
     if match is None:
         return None
     sign, digits, exponent, suffix = match.groups()
