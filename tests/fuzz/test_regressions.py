@@ -89,3 +89,26 @@ def test_a_variable_without_a_usable_name_is_left_to_the_api_server(name: Any) -
     answer = SERVICE.post("/sync", sent(request(tapp(template=template(container={"env": env})))))
     (pod,) = json.loads(answer)["children"]
     assert len(pod["spec"]["containers"][0]["env"]) == 2
+
+
+@pytest.mark.parametrize("digits", [399, 400, 401, 4290, 4301, 100_000])
+@pytest.mark.parametrize("suffix", ["", "Gi", "m", "E", "e9"])
+def test_a_quantity_of_thousands_of_digits_is_no_bug(digits: int, suffix: str) -> None:
+    limits = {"limits": {"cpu": "9" * digits + suffix}}
+    body = sent(request(tapp(template=template(container={"resources": limits}))))
+    assert SERVICE.check("/sync", body) == 200
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_a_number_of_many_digits_is_refused_or_answered(digits: int) -> None:
+    """`minReadySeconds` was subtracted from a float."""
+    number = b"9" * digits
+    for field in ("minReadySeconds", "replicas", "serviceName", "updateStrategy", "neverMigrate"):
+        parent = tapp(replicas=1)
+        pods = settled(parent)
+        parent["spec"][field] = {"maxUnavailable": "@@"} if field == "updateStrategy" else "@@"
+        body = sent(request(parent, pods)).replace(b'"@@"', number)
+        assert SERVICE.check("/sync", body) in (200, 400)
+    template_of_numbers = template(container={"resources": {"limits": {"cpu": "@@"}}, "x": "@@"})
+    body = sent(request(tapp(template=template_of_numbers))).replace(b'"@@"', number)
+    assert SERVICE.check("/sync", body) in (200, 400)
