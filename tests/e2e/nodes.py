@@ -64,6 +64,15 @@ class Nodes:
                 # While the API server is away, a node keeps trying.
                 with contextlib.suppress(KubeError, OSError, HTTPError):
                     self._renew(name)
+                    if not self._counts_as_ready(name):
+                        self._report(name)  # the API server was away for so long
+
+    def _counts_as_ready(self, name: str) -> bool:
+        found = self._kube.get("v1", "nodes", None, name)
+        return any(
+            each["type"] == "Ready" and each["status"] == "True"
+            for each in (found.get("status") or {}).get("conditions") or []
+        )
 
     def _node(self, name: str) -> Json:
         taints = [{"key": LABEL, "value": "true", "effect": "NoSchedule"}] if self._tainted else []

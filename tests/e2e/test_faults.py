@@ -34,16 +34,29 @@ def healed(hook_proxy: HookProxy, hook: HookService, cluster: Cluster) -> Iterat
         hook.scale(1)
 
 
+def nodes_seen_ready(app: App) -> dict[str, str]:
+    """Since when each node has been Ready: it changes where the cluster took a node for lost."""
+    return {
+        node["metadata"]["name"]: condition["lastTransitionTime"]
+        for node in app.kube.list_all("v1", "nodes")
+        for condition in (node.get("status") or {}).get("conditions") or []
+        if condition["type"] == "Ready"
+    }
+
+
 @pytest.fixture
 def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
     """Rolls six instances, two at a time, with a fault in the middle, and checks the outcome."""
 
     def play(fault: Callable[[], object]) -> None:
-        app.apply(tapp(replicas=INSTANCES, updateStrategy={"maxUnavailable": BUDGET})).settle()
-        born = app.uids()
+        # An API server that is slow to come back makes its nodes look lost: no pod is evicted.
+        stay = {"tolerations": [{"operator": "Exists"}]}
+        spec = {"replicas": INSTANCES, "template": template(**stay)}
+        app.apply(tapp(**spec, updateStrategy={"maxUnavailable": BUDGET})).settle(PATIENCE)
+        born, nodes = app.uids(), nodes_seen_ready(app)
         levers.pull_seconds = 0.4
         app.watcher.begin()
-        app.patch(template=template("app:2"))
+        app.patch(template=template("app:2", **stay))
         app.until(lambda: app.images().count("app:2") >= BUDGET, "it has begun", PATIENCE)
         assert app.images().count("app:1") > 0, "too late: all are updated already"
         fault()
@@ -51,7 +64,8 @@ def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
         assert app.images() == " ".join(["app:2"] * INSTANCES)
         assert app.uids() == born
         assert app.restarts() == dict.fromkeys(range(INSTANCES), 1)
-        assert app.watcher.fewest >= INSTANCES - BUDGET
+        if nodes_seen_ready(app) == nodes:  # else their pods did not count as available at all
+            assert app.watcher.fewest >= INSTANCES - BUDGET
         everyone = range(INSTANCES)
         assert app.wrote(
             *each("create Pod", "web", *everyone), *each("update Pod", "web", *everyone)
