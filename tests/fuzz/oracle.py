@@ -4,6 +4,7 @@ import io
 import json
 import re
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -273,10 +274,13 @@ def no_hang(seconds: float = SECONDS) -> Iterator[None]:
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise HangError(f"no answer after {seconds} s")
 
+    began = time.monotonic()
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)  # pytest-timeout's, if any
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(left - time.monotonic() + began, 0.001))
