@@ -158,7 +158,8 @@ def _spec() -> Schema:
                 **{rules.KEY: rules.SERVICE_NAME},
             ),
             "minReadySeconds": _count(
-                "How long a pod must have been Ready before it counts as available. Unset: 0."
+                "How long a pod must have been Ready before it counts as available. Unset: 0.",
+                maximum=2**31 - 1,
             ),
             "persistentVolumeClaimRetentionPolicy": _object(
                 "What happens to claims that are no longer needed.",

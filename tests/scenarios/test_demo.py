@@ -66,7 +66,12 @@ def test_a_missed_goal_is_named_and_ends_the_demo(
 def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
-        COMMAND, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        COMMAND,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
     ) as process:
         assert process.stdout is not None
         port = port_of(first_lines(process.stdout))
@@ -75,6 +80,11 @@ def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None
         process.communicate(timeout=30)
     assert process.returncode == code
     assert not listens(port)
+
+
+def heed_interrupts() -> None:
+    """A shell starts jobs in the background deaf to SIGINT, and these tests may run in one."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def first_lines(stream: IO[bytes]) -> str:
