@@ -71,7 +71,7 @@ def test_a_signal_stops_the_service_too(sent: signal.Signals, code: int) -> None
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        preexec_fn=heed_interrupts,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 - nothing here has threads
     ) as process:
         assert process.stdout is not None
         port = port_of(first_lines(process.stdout))
