@@ -209,7 +209,7 @@ class Kubelet:
             one.image, one.failures, one.crashes = wanted["image"], 0, 0
             one.state, one.due = State.STARTING, now + self._spread(self.timing.start)
         if one.state is State.RUNNING and wanted["image"] != one.image:
-            one.ready, one.state = False, State.STOPPING
+            one.ready, one.state, one.exits_at = False, State.STOPPING, None
             one.due = now + self._spread(self.timing.kill)
         if one.state is State.RUNNING and one.exits_at is not None and one.exits_at <= now:
             self._exit(one, one.exit_code)

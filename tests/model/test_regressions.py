@@ -1,5 +1,6 @@
 """What the model has found, each with the shortest sequence that shows it."""
 
+from tests.model import specs
 from tests.model.test_guarantee import at_rest, restart_all, taken
 
 
@@ -51,5 +52,17 @@ def test_an_instance_with_a_half_ended_pod_holds_the_budget_until_somebody_helps
     conditions = {item["type"]: item for item in cluster.tapp["status"]["conditions"]}
     assert "not yet available: 0" in conditions["Progressing"]["message"]
     cluster.delete_pod(0)
+    cluster.run(60.0)
+    cluster.is_as_specified()
+
+
+def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> None:
+    """The simulated kubelet came back to it for ever, and time stood still."""
+    cluster = at_rest(1)
+    cluster.world.kubelet.behaviour.crash_after = 5.0
+    cluster.edit(lambda spec: specs.set_image(spec, "default", specs.CRASHING))
+    cluster.run(4.0)
+    cluster.world.kubelet.timing.kill = 10.0
+    cluster.edit(lambda spec: specs.set_image(spec, "default", "app:2"))
     cluster.run(60.0)
     cluster.is_as_specified()
