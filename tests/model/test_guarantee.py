@@ -52,13 +52,15 @@ def test_while_the_spec_stays_a_cache_of_any_age_takes_the_same_instances() -> N
 
 
 def test_a_new_spec_in_the_middle_of_a_roll_waits_until_the_watch_has_moved_on() -> None:
-    """Pods are seen half a second late, TApps at once: the new spec would take another instance."""
+    """Pods are seen a little late, TApps at once: the new spec would leave 0 and take 1."""
     cluster = at_rest()
-    cluster.set_lag("Pod", 0.5)
+    cluster.edit(lambda spec: spec["templatePool"].update(old=template()))
+    cluster.run(5.0)
+    cluster.set_lag("Pod", 0.25)
     restart_all(cluster)
-    cluster.run(0.3)
+    cluster.run(0.15)
     assert taken(cluster) == [0]
-    cluster.edit(lambda spec: spec["templates"].update({"0": "blue"}))
+    cluster.edit(lambda spec: spec["templates"].update({"0": "old"}))
     cluster.run(0.2)
     assert taken(cluster) == [0]
     cluster.comes_to_rest()

@@ -1,4 +1,4 @@
-"""The whole check: `python -m tests.mutation [--only WORD]` says which test notices each patch."""
+"""The whole check: `python -m tests.mutation [--only WORD] [--start N]` says which test notices each patch."""
 
 import argparse
 import re
@@ -59,8 +59,9 @@ def _first_failure(tree: Path, tests: tuple[str, ...]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--only", default="", help="only patches whose text holds this word")
+    parser.add_argument("--start", type=int, default=1, help="number of the first patch")
     options = parser.parse_args()
-    chosen = [item for item in MUTATIONS if options.only in " ".join(item)]
+    chosen = [item for item in MUTATIONS if options.only in " ".join(item)][options.start - 1 :]
     surprises = 0
     with tempfile.TemporaryDirectory() as directory:
         tree = Path(directory) / "tree"
@@ -70,7 +71,7 @@ def main() -> int:
             found = _first_failure(tree, tests)
             if found:
                 raise SystemExit(f"fails without any patch: {found}")
-        for number, mutation in enumerate(chosen, 1):
+        for number, mutation in enumerate(chosen, options.start):
             started = time.monotonic()
             found = caught_by(tree, mutation)
             surprises += bool(found) == bool(mutation.survives)
