@@ -6,6 +6,8 @@ never were more down than the budget allows.
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -17,10 +19,17 @@ from .kubelet_levers import Levers
 from .metacontroller import Controller
 from .proxy import HookProxy
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(300),
+    # The clients' connections to a server that was killed.
+    pytest.mark.filterwarnings("ignore:unclosed <:ResourceWarning"),
+]
 INSTANCES = 6
 BUDGET = 2
 PATIENCE = 120.0
+CUT_OFF = (500, 503, 504)
+"""What the audit log says of a request whose client, or whose server, went away."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +41,7 @@ def healed(hook_proxy: HookProxy, hook: HookService, cluster: Cluster) -> Iterat
     hook_proxy.heal()
     if len(hook.replicas) != 1:
         hook.scale(1)
+    gc.collect()  # what a killed server left open is forgiven here, not in a later test
 
 
 def nodes_seen_ready(app: App) -> dict[str, str]:
@@ -42,6 +52,27 @@ def nodes_seen_ready(app: App) -> dict[str, str]:
         for condition in (node.get("status") or {}).get("conditions") or []
         if condition["type"] == "Ready"
     }
+
+
+def wrote_once(app: App, *expected: str) -> None:
+    """Each of these writes to children was made once, and no other.
+
+    One that was cut off while Metacontroller or the API server died may have been made or not.
+    """
+    if not app.counted:
+        return
+    made: Counter[str] = Counter()
+    cut_off: set[str] = set()
+    for write in app.news(refused=(404, 409, *CUT_OFF)):
+        line = f"{write.what} {write.name}"
+        if write.accepted and write.resource != "tapps":
+            made[line] += 1
+        elif write.code in CUT_OFF:
+            cut_off.add(line)
+    assert made.keys() <= set(expected)
+    assert [
+        line for line in expected if made[line] != 1 and (made[line] or line not in cut_off)
+    ] == []
 
 
 @pytest.fixture
@@ -67,8 +98,8 @@ def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
         if nodes_seen_ready(app) == nodes:  # else their pods did not count as available at all
             assert app.watcher.fewest >= INSTANCES - BUDGET
         everyone = range(INSTANCES)
-        assert app.wrote(
-            *each("create Pod", "web", *everyone), *each("update Pod", "web", *everyone)
+        wrote_once(
+            app, *each("create pods", "web", *everyone), *each("update pods", "web", *everyone)
         )
         assert app.idle()
 
