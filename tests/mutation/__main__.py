@@ -1,4 +1,4 @@
-"""The whole check: `python -m tests.mutation [--only WORD] [--start N]` says which test notices each patch."""
+"""The whole check: which test notices each patch (`--only WORD`, `--start N`)."""
 
 import argparse
 import re
