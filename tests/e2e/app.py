@@ -17,13 +17,13 @@ from .audit import Write
 from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
 from .metacontroller import USER
+from .pods import PATIENCE
 from .proxy import HookProxy
 from .watcher import Watcher
 
 GROUP = "apps.tkestack.io/v1"
 EXAMPLES = REPOSITORY / "examples"
 KINDS = {"pods": "Pod", "persistentvolumeclaims": "Claim", "tapps": "TApp"}
-PATIENCE = 60.0
 QUIET = 0.6
 TEMPLATE: Json = {
     "metadata": {"labels": {"app": "web"}},

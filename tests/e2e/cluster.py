@@ -200,7 +200,7 @@ class Workspace:
                 shutil.rmtree(left.parent, ignore_errors=True)
 
 
-def wait_namespace_ready(kube: Kube, namespace: str, timeout: float = 30) -> None:
+def wait_namespace_ready(kube: Kube, namespace: str, timeout: float = 60) -> None:
     """Waits for the `default` service account: before it, the namespace admits no pod."""
     deadline = time.monotonic() + timeout
     while kube.find("v1", "serviceaccounts", namespace, "default") is None:

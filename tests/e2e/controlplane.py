@@ -276,7 +276,7 @@ def apply_definitions(kube: Kube, file: Path) -> None:
         wait_established(kube, document["metadata"]["name"])
 
 
-def wait_established(kube: Kube, name: str, timeout: float = 30) -> None:
+def wait_established(kube: Kube, name: str, timeout: float = 60) -> None:
     """Waits until the API server serves the kind."""
     deadline = time.monotonic() + timeout
     while True:

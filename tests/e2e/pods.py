@@ -8,6 +8,10 @@ from typing import Any
 
 from .kube import Json, Kube
 
+PATIENCE = 90.0
+"""Seconds. After restarts of the API server a scheduler waits up to a minute before it looks again
+(client-go's backoff), and this one outlives many."""
+
 
 def pod(namespace: str, name: str, **spec: Any) -> Json:
     """A pod with one container `main`, unless the spec says otherwise."""
@@ -42,7 +46,7 @@ class Pods:
         patch = [{"op": "replace", "path": f"/spec/{group}/{container}/image", "value": image}]
         self.kube.patch(self.kube.path("v1", "pods", self.namespace, name), patch)
 
-    def wait(self, name: str, ready: Callable[[Json], bool], timeout: float = 20) -> Json:
+    def wait(self, name: str, ready: Callable[[Json], bool], timeout: float = PATIENCE) -> Json:
         deadline = time.monotonic() + timeout
         while True:
             found = self.get(name)
@@ -51,7 +55,7 @@ class Pods:
             assert time.monotonic() < deadline, found.get("status")
             time.sleep(0.03)
 
-    def wait_gone(self, name: str, timeout: float = 20) -> None:
+    def wait_gone(self, name: str, timeout: float = PATIENCE) -> None:
         deadline = time.monotonic() + timeout
         while self.kube.find("v1", "pods", self.namespace, name):
             assert time.monotonic() < deadline, f"{name} is still there"

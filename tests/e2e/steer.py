@@ -40,7 +40,7 @@ def steered(kube: Kube) -> Iterator[None]:
             kube.request("DELETE", kube.path_of(each))
 
 
-def wait_obeyed(kube: Kube, namespace: str, timeout: float = 30) -> None:
+def wait_obeyed(kube: Kube, namespace: str, timeout: float = 60) -> None:
     """Waits until a pod that is only tried (dry run) comes back steered."""
     deadline = time.monotonic() + timeout
     while kube.find("v1", "serviceaccounts", namespace, "default") is None:

@@ -101,7 +101,7 @@ def smoke(
     chosen.unregister("smoke")
 
 
-def wait_until(what: str, ready: Callable[[], Any], timeout: float = 30) -> None:
+def wait_until(what: str, ready: Callable[[], Any], timeout: float = 60) -> None:
     deadline = time.monotonic() + timeout
     while not ready():
         assert time.monotonic() < deadline, f"not in {timeout:.0f} s: {what}"

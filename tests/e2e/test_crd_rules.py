@@ -210,7 +210,7 @@ def permissive_definition() -> Json:
     return definition
 
 
-def eventually(action: Any, seconds: float = 20) -> Any:
+def eventually(action: Any, seconds: float = 60) -> Any:
     """Repeats what fails until a definition or policy has taken effect."""
     deadline = time.monotonic() + seconds
     while True:

@@ -85,8 +85,8 @@ class TestCluster:
             plane.restart_api(kill=True)
             plane.restart_controller_manager()
             pods.create("after")
-            pods.wait("after", is_ready, timeout=40)
-            assert heard.wait_for(lambda now: (pods.namespace, "after") in now, 10)
+            pods.wait("after", is_ready)
+            assert heard.wait_for(lambda now: (pods.namespace, "after") in now, 60)
         finally:
             heard.stop()
         assert container(pods.get("before"))["restartCount"] == 0

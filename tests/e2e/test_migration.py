@@ -139,7 +139,7 @@ def app(cluster: Cluster, kube: Kube, namespace: str, kubelet: FakeKubelet) -> I
     kube.delete(GROUP, "tapps", namespace, "web")
 
 
-def wait(ready: Callable[[], bool], what: str, seconds: float = 30) -> None:
+def wait(ready: Callable[[], bool], what: str, seconds: float = 60) -> None:
     """Waits until something is so."""
     deadline = time.monotonic() + seconds
     while not ready():

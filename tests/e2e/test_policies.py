@@ -19,7 +19,7 @@ POLICIES = REPOSITORY / "metacontroller" / "components" / "admission-policies"
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
 
 
-def eventually(action: Callable[[], Any], seconds: float = 30) -> Any:
+def eventually(action: Callable[[], Any], seconds: float = 60) -> Any:
     """Repeats what fails until a policy has taken effect."""
     deadline = time.monotonic() + seconds
     while True:
