@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +220,7 @@ def _memos() -> list[Callable[[], None]]:
         for name, module in list(sys.modules.items())
         if name.partition(".")[0] in ("tapp", "hooks")
         for found in vars(module).values()
-        if type(found) is type(cache(int)) and found.__module__ == name
+        if hasattr(found, "cache_clear") and getattr(found, "__module__", name) == name
     ]
 
 

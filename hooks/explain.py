@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from tapp.judge import CURRENT
 from tapp.plan import Plan
 from tapp.refusals import refusals
 
@@ -45,6 +46,10 @@ def explain(plan: Plan) -> dict[str, Any]:
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
     """How many instances each action and each reason has: for the log and the metrics."""
-    actions = Counter(verdict.action.value for verdict in plan.verdicts)
-    reasons = Counter(verdict.reason for verdict in plan.verdicts)
+    actions = Counter([verdict.action.value for _, verdict in plan.open_cases])
+    reasons = Counter([verdict.reason for _, verdict in plan.open_cases])
+    current = len(plan.verdicts) - len(plan.open_cases)
+    if current:
+        actions[CURRENT.action.value] += current
+        reasons[CURRENT.reason] += current
     return {"actions": dict(sorted(actions.items())), "reasons": dict(sorted(reasons.items()))}

@@ -114,12 +114,13 @@ class Request(Generic[P]):
         self.document = request.parent
         self.parent = _validated(model, request.parent)
         namespace = self.parent.metadata.namespace
-        looks = Looks(self.parent.metadata.name)
-        self.pods: dict[str, Pod] = {}
+        looks = Looks(namespace, self.parent.metadata.name)
+        self.pods = pods = dict[str, Pod]()
         for key, pod in request.children.pods.items():
             meta = pod.metadata
-            if not meta.name or meta.name in self.pods or meta.namespace not in (namespace, None):
-                _refuse_child(PODS, key, meta.name, meta.namespace, namespace)
+            name = meta.name
+            if not name or name in pods or meta.namespace not in (namespace, None):
+                _refuse_child(PODS, key, name, meta.namespace, namespace)
             try:
                 observed = looks.observe(pod)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -127,7 +128,8 @@ class Request(Generic[P]):
                 raise WireError(path, f"is not readable JSON: {error}") from None
             if key in odd:
                 observed.odd = odd[key]
-            self.pods[meta.name] = observed
+            pods[name] = observed
+        looks.remember()
         self.claims: dict[str, ClaimObject] = {}
         for key, claim in request.children.claims.items():
             name, where = claim.metadata.name, claim.metadata.namespace

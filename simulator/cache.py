@@ -18,7 +18,7 @@ from simulator.kinds import Kind
 from simulator.objects import Key, Object, controller_of, key_of, version_of
 from simulator.store import Event
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(order="sorted")
 
 
 @dataclass(slots=True, eq=False)

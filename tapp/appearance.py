@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -49,8 +50,12 @@ class Appearance:
         self.spec = _decoded_map(pod.spec)
         self.odd = _oddity(pod)
         """What of it is of a wrong type, "" if nothing."""
-        self.verdicts: dict[str, Any] = {}
-        """Template name -> what the rules said of this appearance and that template."""
+        self.verdicts: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """Template -> what the rules said of this appearance and that template."""
+        self.kept: Any = None
+        """The answer that leaves such pods alone, made once (`children.py`)."""
+        self.overlaid: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        """Template -> the answer that brings such pods to it, made once (`children.py`)."""
         self.shared_by: Values | None = None
         """The first pod's own values, if other pods may share this appearance."""
 

@@ -6,13 +6,14 @@ import msgspec
 from msgspec import Raw
 
 from tapp.appearance import Appearance, Values
-from tapp.judge import CURRENT, Action, Instance, Verdict
-from tapp.lookalike import Pattern
+from tapp.judge import CURRENT, Action, Instance, Verdict, changed_images
+from tapp.lookalike import Pattern, escaped
 from tapp.model import TApp
 from tapp.observe import Pod
 from tapp.plan import Options, Plan
-from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod
+from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod, update_record
 from tapp.templates import Template
+from tapp.vocabulary import INSTANCE, POD_INDEX
 
 Child = dict[str, Any] | Raw
 
@@ -40,10 +41,10 @@ def desired_children(plan: Plan, options: Options) -> list[Child]:
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
-    kept = KeptPods()
+    kept, updated = KeptPods(), UpdatedPods()
     new = NewPods(tapp, options.toleration_seconds)
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        child = _pod(instance, verdict, kept, new)
+        child = _pod(instance, verdict, kept, updated, new)
         if child is not None:
             children.append(child)
     children += [kept.answer(pod, None) for pod in plan.world.foreign]
@@ -55,20 +56,69 @@ class KeptPods:
 
     def __init__(self) -> None:
         """Starts without any answer."""
-        self._known: dict[Appearance, Pattern] = {}
-        self._unknown: dict[Appearance, Pattern] = {}
+        self._patterns: dict[tuple[Appearance, Template | None], Pattern] = {}
 
     def answer(self, pod: Pod, template: Template | None) -> Child:
         """The answer for one pod; `template` as in `kept_pod`."""
         look = pod.look
         if look.shared_by is None:
             return kept_pod(look, template)
-        patterns = self._unknown if template is None else self._known
-        pattern = patterns.get(look)
+        pattern: Pattern | None = look.kept or self._patterns.get((look, template))
         if pattern is None:
             text = msgspec.json.encode(kept_pod(look, template))
-            pattern = patterns[look] = Pattern(text, look.shared_by)
-        return Raw(pattern.fill(pod.values))
+            pattern = self._patterns[look, template] = Pattern(text, look.shared_by)
+            if look.projected is not None:  # then no template has a say
+                look.kept = pattern
+        return Raw(pattern.format % pattern.pick(pod.values))
+
+
+class UpdatedPods:
+    """Answers for pods that change in place: made once for all pods that look alike.
+
+    Only the record of what ran before the update is each pod's own.
+    """
+
+    _RECORD = b"(what ran before)"
+    """In the place of the record; a template that says so itself is answered pod by pod."""
+
+    def answer(self, pod: Pod, instance: int, template: Template, action: Action) -> Child:
+        """The answer for one pod; `action` is `UPDATE` or `ADOPT`."""
+        images = changed_images(pod.look, template) if action is Action.UPDATE else {}
+        patterns = pod.look.overlaid
+        if images and template not in patterns:
+            patterns[template] = self._pattern(pod, instance, template, images)
+        pattern: Pattern | None = patterns.get(template) if images else None
+        if pattern is None:
+            alone = pod.alone()
+            images = changed_images(alone.look, template) if images else {}
+            record = update_record(alone, template, images) if images else None
+            return overlaid_pod(alone.look, instance, template, images, record)
+        name, number, node, token, _, _ = pod.values
+        own = escaped(update_record(pod, template, images).encode())
+        return Raw(pattern.fill((name, number, node, token, own, b"")))
+
+    def _pattern(
+        self, pod: Pod, instance: int, template: Template, images: dict[str, str]
+    ) -> Pattern | None:
+        """The answer's text without what is each pod's own; None where that cannot be told apart.
+
+        That is where images or the new template themselves speak of this pod, or of a record.
+        """
+        if pod.look.shared_by is None:
+            return None
+        name, number, node, token, _, _ = pod.values
+        said = msgspec.json.encode(
+            (template.labels, template.annotations, template.images, pod.look.images)
+        )
+        if any(text in said for text in (name, token or name, self._RECORD, *_OWN_KEYS)):
+            return None
+        look = pod.alone().look
+        document = overlaid_pod(look, instance, template, images, self._RECORD.decode())
+        text = msgspec.json.encode(document)
+        return Pattern(text, (name, number, node, token, self._RECORD, b""))
+
+
+_OWN_KEYS = (INSTANCE.encode(), POD_INDEX.encode(), b"nodeName")
 
 
 class NewPods:
@@ -111,7 +161,9 @@ class NewPods:
         return self._prefix + number, number, b"", b"", b"", b""
 
 
-def _pod(instance: Instance, verdict: Verdict, kept: KeptPods, new: NewPods) -> Child | None:
+def _pod(
+    instance: Instance, verdict: Verdict, kept: KeptPods, updated: UpdatedPods, new: NewPods
+) -> Child | None:
     pod, template = instance.pod, instance.template
     if verdict is CURRENT and pod is not None and isinstance(template, Template):
         return kept.answer(pod, template)
@@ -128,4 +180,4 @@ def _pod(instance: Instance, verdict: Verdict, kept: KeptPods, new: NewPods) -> 
         case Action.UPDATE | Action.ADOPT:
             assert isinstance(template, Template)  # noqa: S101
             assert pod is not None  # noqa: S101
-            return overlaid_pod(pod, instance.id, template, verdict)
+            return updated.answer(pod, instance.id, template, verdict.action)

@@ -3,7 +3,6 @@
 Design section 5. A claim is deleted only where its policy says `Delete`; what has no place stays.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,8 @@ from tapp.model import TAppSpec
 from tapp.objects import ClaimObject
 from tapp.templates import claim_name
 
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_DIGITS = 10
+"""More digits no instance's number has."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,11 @@ def instance_number(name: str, prefix: str) -> int | None:
 
     `007` is no number of ours: two names would mean one instance.
     """
-    if not name.startswith(prefix):
+    digits = name[len(prefix) :]
+    if not (name.startswith(prefix) and digits.isascii() and digits.isdigit()):
         return None
-    digits = _NUMBER.fullmatch(name, len(prefix))
-    return int(digits[0]) if digits is not None else None
+    canonical = len(digits) <= _DIGITS and (digits[0] != "0" or digits == "0")
+    return int(digits) if canonical else None
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:

@@ -46,7 +46,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     message: str
 
 
-class Instance(msgspec.Struct):
+class Instance(msgspec.Struct, gc=False):
     """One number of a TApp, with all that its verdict depends on.
 
     Attributes:
@@ -231,9 +231,9 @@ def _different(instance: Instance) -> Verdict:
     assert pod is not None  # noqa: S101 - rule 2
     assert isinstance(template, Template)  # noqa: S101 - rule 5
     # Pods that look alike differ alike from a template.
-    verdict = pod.look.verdicts.get(template.name)
+    verdict = pod.look.verdicts.get(template)
     if verdict is None:
-        verdict = pod.look.verdicts[template.name] = _compared(pod.look, template)
+        verdict = pod.look.verdicts[template] = _compared(pod.look, template)
     if verdict.action is Action.UPDATE:
         obstacle = _obstacle(pod, template)
         if obstacle:

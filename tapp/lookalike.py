@@ -7,14 +7,17 @@ values. Nothing is guessed: the texts are compared byte by byte, and a pod that 
 by itself.
 
 This saves decoding and comparing some 5 KB of JSON a pod. What a pod is answered does not depend on
-it; a test answers random requests with and without it.
+it; a test answers random requests with and without it. The same TApp's pods come again at its next
+sync, so what was found is remembered for a while (`Memory`), and compared with anew.
 """
 
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from operator import itemgetter
 
-from tapp.appearance import NAME, NODE, NUMBER, Appearance, Values
+from tapp.appearance import NAME, NODE, NUMBER, RECORD, Appearance, Values
 from tapp.objects import PodMeta, PodObject
 from tapp.observe import Pod
 from tapp.vocabulary import IN_PLACE_UPDATE, INSTANCE, POD_INDEX
@@ -26,19 +29,17 @@ _NODE = b'"nodeName":"'
 _TOKEN = b"kube-api-access-"
 _TOKEN_LENGTH = len(_TOKEN) + 5
 _RECORD = f'"{IN_PLACE_UPDATE}":"'.encode()
+_RECORD_END = b'}","'
+_QUOTE, _QUOTE_APPLIED = b'\\"', b'\\\\\\"'
 _STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _NEAR = 256
 """How far from its place in the pod before a value is looked for first."""
 
 
-Find = Callable[[bytes, bytes, int], int]
-String = Callable[[bytes, int], bytes]
-
-
 class Pattern:
     """A text with the values left out that are a pod's own."""
 
-    __slots__ = ("_format", "_pick", "common")
+    __slots__ = ("common", "format", "pick")
 
     def __init__(self, text: bytes, values: Values) -> None:
         """Leaves the values of the pod that it belongs to out of `text`."""
@@ -52,14 +53,14 @@ class Pattern:
                 end = stop
         pieces.append(text[end:])
         self.common = pieces
-        self._format = b"%b".join(piece.replace(b"%", b"%%") for piece in pieces)
+        self.format = b"%b".join(piece.replace(b"%", b"%%") for piece in pieces)
         # Two more values, printed as nothing, make itemgetter return a tuple in every case.
-        self._format += b"%.0b%.0b"
-        self._pick: Callable[[Values], tuple[bytes, ...]] = itemgetter(*found, 0, 0)
+        self.format += b"%.0b%.0b"
+        self.pick: Callable[[Values], tuple[bytes, ...]] = itemgetter(*found, 0, 0)
 
     def fill(self, values: Values) -> bytes:
         """The text with the values of another pod."""
-        return self._format % self._pick(values)
+        return self.format % self.pick(values)
 
 
 def _places(text: bytes, values: Values) -> list[tuple[int, int, int]]:
@@ -98,27 +99,75 @@ _KEYED = (
 class _Group:
     """Pods that look like the first one."""
 
+    __slots__ = ("format", "look", "pick", "size", "spoken_of", "unclear")
+
     def __init__(
         self, look: Appearance, text: bytes, values: Values, instances: re.Pattern[bytes]
     ) -> None:
         self.look = look
+        self.size = len(text)
         pattern = Pattern(text, values)
-        self.fill = pattern.fill
+        self.format, self.pick = pattern.format, pattern.pick
         # A pod whose name stands in the common text cannot be told from that text.
         self.spoken_of = {name for piece in pattern.common for name in instances.findall(piece)}
         self.unclear = any(_TOKEN in piece for piece in pattern.common)
 
 
+_Places = tuple[int, int, int]
+"""Where the node, the token and the record stood in the last pod; -1 where it had none."""
+_NOWHERE: _Places = (-1, -1, -1)
+
+
+class Memory:
+    """The groups of the last requests, by TApp, as far as their texts are small.
+
+    They are hints: whether a pod looks so is decided by its text, never by whose it is.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """`limit` is the sum of the texts' lengths in bytes; what is decoded takes some more."""
+        self._limit = limit
+        self._size = 0
+        self._held: OrderedDict[str, tuple[list[_Group], _Places]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def recall(self, app: str) -> tuple[list[_Group], _Places]:
+        """The groups of a TApp's last request, in a new list, and the places in its last pod."""
+        groups, places = self._held.get(app, ((), _NOWHERE))
+        return list(groups), places
+
+    def keep(self, app: str, groups: list[_Group], places: _Places) -> None:
+        """Remembers these groups instead, and forgets those of TApps that did not come for long."""
+        with self._lock:
+            before, _ = self._held.pop(app, ([], _NOWHERE))
+            self._size += sum(item.size for item in groups) - sum(item.size for item in before)
+            self._held[app] = groups, places
+            while self._size > self._limit:
+                _, (oldest, _) = self._held.popitem(last=False)
+                self._size -= sum(item.size for item in oldest)
+
+    def cache_clear(self) -> None:
+        """Forgets all."""
+        with self._lock:
+            self._held.clear()
+            self._size = 0
+
+
+MEMORY = Memory(4 << 20)
+
+
 class Looks:
     """The appearances of one request's pods."""
 
-    def __init__(self, app: str, groups: int = _GROUPS) -> None:
-        """`app` is the TApp's name; with `groups=0` every pod is read by itself."""
-        self._prefix = len(app) + 1
-        self._instances = re.compile(re.escape(app.encode()) + rb"-\d+")
-        self._groups: list[_Group] = []
-        self._room = groups
-        self._node_at = self._token_at = self._record_at = -1
+    def __init__(self, namespace: str, name: str, groups: int = _GROUPS) -> None:
+        """The TApp's namespace and name; with `groups=0` every pod is read by itself."""
+        self._app = f"{namespace}/{name}"
+        self._prefix = len(name) + 1
+        self._instances = re.compile(re.escape(name.encode()) + rb"-\d+")
+        self._most = groups
+        self._groups, self._places = MEMORY.recall(self._app) if groups else ([], _NOWHERE)
+        self._used: set[_Group] = set()
+        self._last: _Group | None = None
 
     def observe(self, pod: PodObject) -> Pod:
         """The pod with its appearance, which it shares with the pods that look alike.
@@ -129,65 +178,96 @@ class Looks:
         """
         meta = pod.metadata
         text = b"\n".join((meta.labels, meta.annotations, pod.spec, meta.finalizers))
-        if not text.isascii():
-            text.decode()  # what is no UTF-8 is refused, though it stood in a pod's own values
         name = meta.name.encode()
         if self._groups:
-            values = self._values(name, text, _near, _string_before_another)
+            values = self._values_near(name, text)
             group = self._group(meta, text, values)
-            if group is not None:
+            if group is not None and values[NODE].isascii() and values[RECORD].isascii():
                 return Pod(pod, group.look, values)
-        values = self._values(name, text, _anywhere, _string)
+        if not text.isascii():
+            text.decode()  # what is no UTF-8 is refused, though it stood in a pod's own values
+        values = self._values_anywhere(name, text)
         group = self._group(meta, text, values)
         if group is not None:
             return Pod(pod, group.look, values)
         look = Appearance(pod)
-        if self._room:
+        if len(self._used) < self._most:
             group = _Group(look, text, values, self._instances)
             if not group.unclear:
-                self._room -= 1
-                self._groups.append(group)
+                self._groups.insert(0, group)
+                self._used.add(group)
                 look.shared_by = values
         return Pod(pod, look, values)
 
+    def remember(self) -> None:
+        """Keeps what this request has shown for the TApp's next one."""
+        if self._used:
+            kept = [group for group in self._groups if group in self._used]
+            MEMORY.keep(self._app, kept, self._places)
+
     def _group(self, meta: PodMeta, text: bytes, values: Values) -> _Group | None:
         """The group that a pod looks like; it comes first next time, as its like often follows."""
-        for place, group in enumerate(self._groups):
+        for group in self._groups:
             if (
-                group.fill(values) == text
+                group.format % group.pick(values) == text
                 and group.look.namespace == meta.namespace
                 and values[NAME] not in group.spoken_of
             ):
-                if place:
-                    self._groups.insert(0, self._groups.pop(place))
+                if group is not self._last:
+                    self._groups.remove(group)
+                    self._groups.insert(0, group)
+                    self._used.add(group)
+                    self._last = group
                 return group
         return None
 
-    def _values(self, name: bytes, text: bytes, find: Find, string: String) -> Values:
+    def _values_anywhere(self, name: bytes, text: bytes) -> Values:
+        """The pod's own values, wherever they stand."""
+        node_at, token_at, record_at = text.find(_NODE), text.find(_TOKEN), text.find(_RECORD)
+        self._places = node_at, token_at, record_at
+        node = token = record = b""
+        if node_at >= 0:
+            node_at += len(_NODE)
+            node = text[node_at : text.index(b'"', node_at)]
+        if token_at >= 0:
+            token = _token(text, token_at)
+        if record_at >= 0:
+            record = _string(text, record_at + len(_RECORD))
+        return name, name[self._prefix :], node, token, record, escaped(record)
+
+    def _values_near(self, name: bytes, text: bytes) -> Values:
+        """The same in half the time, searched only near the places of the pod before.
+
+        Other values than its own are no harm: with them the pod fits no group.
+        """
+        node_at, token_at, record_at = self._places
         node = token = record = applied = b""
-        at = self._node_at = find(text, _NODE, self._node_at)
-        if at >= 0:
-            at += len(_NODE)
-            node = text[at : text.index(b'"', at)]
-        at = self._token_at = find(text, _TOKEN, self._token_at)
-        if at >= 0:
-            token = text[at : at + _TOKEN_LENGTH]
-        at = self._record_at = find(text, _RECORD, self._record_at)
-        if at >= 0:
-            record = string(text, at + len(_RECORD))
-            applied = record.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+        if node_at >= 0:
+            if not text.startswith(_NODE, node_at):
+                node_at = text.find(_NODE, max(0, node_at - _NEAR), node_at + _NEAR)
+            start = node_at + len(_NODE)
+            node = text[start : text.find(b'"', start)]
+        if token_at >= 0:
+            if not text.startswith(_TOKEN, token_at):
+                token_at = text.find(_TOKEN, max(0, token_at - _NEAR), token_at + _NEAR)
+            token = _token(text, token_at)
+        if record_at >= 0:
+            if not text.startswith(_RECORD, record_at):
+                record_at = text.find(_RECORD, max(0, record_at - _NEAR), record_at + _NEAR)
+            start = record_at + len(_RECORD)
+            record = text[start : text.find(_RECORD_END, start) + 1]
+            applied = record.replace(_QUOTE, _QUOTE_APPLIED)
+            quotes = (len(applied) - len(record)) // (len(_QUOTE_APPLIED) - len(_QUOTE))
+            if not record.count(b'"') == record.count(b"\\") == quotes:
+                record = b""  # it ends elsewhere, if anywhere
+        self._places = node_at, token_at, record_at
         return name, name[self._prefix :], node, token, record, applied
 
 
-def _near(text: bytes, what: bytes, place: int) -> int:
-    """Where `what` stands close to its place in the pod before; -1 where that pod had none."""
-    if place < 0 or text.startswith(what, place):
-        return place
-    return text.find(what, max(0, place - _NEAR), place + _NEAR)
-
-
-def _anywhere(text: bytes, what: bytes, _place: int) -> int:
-    return text.find(what)
+def _token(text: bytes, start: int) -> bytes:
+    """The name of the token volume at `start`, if that is what stands there."""
+    end = start + _TOKEN_LENGTH
+    return text[start:end] if text[start + len(_TOKEN) : end].isalnum() else b""
 
 
 def _string(text: bytes, start: int) -> bytes:
@@ -196,10 +276,6 @@ def _string(text: bytes, start: int) -> bytes:
     return match[0] if match is not None else b""
 
 
-def _string_before_another(text: bytes, start: int) -> bytes:
-    """The same in a tenth of the time, where another string follows."""
-    found = text[start : text.find(b'","', start)]
-    escaped = found.count(b'\\"')
-    if b"\\\\" in found or found.endswith(b"\\") or found.count(b'"') != escaped:
-        return _string(text, start)  # it may have ended earlier, or goes on
-    return found
+def escaped(text: bytes) -> bytes:
+    """A string's JSON text inside another JSON string."""
+    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')

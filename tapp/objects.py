@@ -23,7 +23,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """`status` of a pod."""
 
     phase: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: Raw = NOTHING
     container_statuses: Raw = NOTHING
     init_container_statuses: Raw = NOTHING
     observed_generation: int | None = None
@@ -117,6 +117,7 @@ class InPlaceRecord(msgspec.Struct, frozen=True):
     containers: dict[str, RanImage] = {}
 
 
+decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode

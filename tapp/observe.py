@@ -10,10 +10,15 @@ import msgspec
 
 from tapp import objects
 from tapp.appearance import NO_VALUES, RECORD, Appearance, Values, read_annotation
-from tapp.objects import ContainerStatus, InPlaceRecord, PodObject, RanImage
+from tapp.objects import Condition, ContainerStatus, InPlaceRecord, PodObject, RanImage
 from tapp.vocabulary import IN_PLACE_UPDATE
 
 COMPLETED = ("Succeeded", "Failed")
+
+_CHANGED = b'"lastTransitionTime":"'
+_READY = b'"status":"True","type":"Ready"}'
+_NOT_READY = b'"status":"False","type":"Ready"}'
+"""The end of the condition as Go writes it, with sorted keys. No string in JSON can hold it."""
 
 
 class Pod:
@@ -21,7 +26,7 @@ class Pod:
 
     __slots__ = (
         *("_containers", "_object", "_record", "look", "name", "odd"),
-        *("phase", "ready", "ready_since", "terminating", "values"),
+        *("phase", "ready", "terminating", "values"),
     )
 
     def __init__(self, pod: PodObject, look: Appearance, values: Values = NO_VALUES) -> None:
@@ -43,21 +48,51 @@ class Pod:
         self.terminating = pod.metadata.deletion_timestamp is not None
         self.phase = "Pending"  # a pod without a phase has not been looked at by a kubelet yet
         self.ready: bool | None = None
-        self.ready_since = ""
         status = pod.status
         if status is not None:
             self.phase = status.phase or "Pending"
-            for condition in status.conditions or ():
-                if condition.type == "Ready":
-                    self.ready = condition.status == "True"
-                    self.ready_since = condition.last_transition_time or ""
-                    break
+            conditions = bytes(status.conditions)
+            if _READY in conditions:
+                self.ready = True
+            elif _NOT_READY in conditions:
+                self.ready = False
+            elif status.conditions is not objects.NOTHING:
+                try:
+                    condition = self._ready_condition
+                except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                    self.odd = f"status.conditions: {error}"
+                else:
+                    self.ready = None if condition is None else condition.status == "True"
 
     def alone(self) -> "Pod":
         """The same pod with an appearance of its own, every value in it."""
         pod = Pod(self._object, Appearance(self._object))
         pod.odd = self.odd
         return pod
+
+    @property
+    def _ready_condition(self) -> Condition | None:
+        status = self._object.status
+        conditions = objects.decode_conditions(status.conditions) if status is not None else None
+        return next((item for item in conditions or () if item.type == "Ready"), None)
+
+    @property
+    def ready_since(self) -> str:
+        """When its readiness last changed; "" where nobody knows."""
+        status = self._object.status
+        if status is None or self.ready is None:
+            return ""
+        conditions = bytes(status.conditions)
+        end = conditions.find(_READY if self.ready else _NOT_READY)
+        start = conditions.find(_CHANGED, conditions.rfind(b"{", 0, end), end)
+        if 0 <= start < end:
+            start += len(_CHANGED)
+            return conditions[start : conditions.index(b'"', start)].decode()
+        try:
+            condition = self._ready_condition
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ""
+        return "" if condition is None else condition.last_transition_time or ""
 
     @property
     def record(self) -> InPlaceRecord | None:
@@ -134,7 +169,10 @@ class Pod:
 
     def container(self, name: str) -> ContainerStatus:
         """The status of a container; an empty one if the kubelet has not reported it."""
-        return next((item for item in self.containers if item.name == name), ContainerStatus())
+        for status in self.containers:
+            if status.name == name:
+                return status
+        return ContainerStatus()
 
     def restarted(self, name: str, ran: RanImage) -> bool:
         """Whether a container runs what the spec says, given what it ran before the update.
@@ -171,7 +209,7 @@ class Pod:
 
     def ready_for(self, now: float) -> float:
         """Seconds since the pod became Ready; 0 where it is not, or nobody knows since when."""
-        if self.ready is not True or not self.ready_since:
+        if self.ready is not True:
             return 0.0
         try:
             since = datetime.fromisoformat(self.ready_since).timestamp()

@@ -12,7 +12,6 @@ import msgspec
 from tapp.appearance import Appearance
 from tapp.canonical import canonical
 from tapp.claims import NewClaim, claim_templates, claims_of
-from tapp.judge import Action, Verdict, changed_images
 from tapp.model import TApp
 from tapp.objects import ClaimObject, RanImage
 from tapp.observe import Pod
@@ -150,28 +149,37 @@ def kept_pod(look: Appearance, template: Template | None) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
-def overlaid_pod(pod: Pod, instance: int, template: Template, verdict: Verdict) -> Document:
+def overlaid_pod(
+    look: Appearance,
+    instance: int,
+    template: Template,
+    images: dict[str, str],
+    record: str | None,
+) -> Document:
     """An observed pod brought to its template in place: images, labels and annotations only.
 
     The labels and annotations that Metacontroller applied before and that left the template are
     left out, so that they leave the pod.
+
+    Args:
+        look: the pod's appearance.
+        instance: its number.
+        template: what it shall run.
+        images: container name -> new image.
+        record: see `update_record`; None leaves the one that the pod has.
     """
-    pod = pod.alone()
-    kept = kept_pod(pod.look, None)
+    kept = kept_pod(look, None)
     metadata = dict(kept.get("metadata") or {})
     uid = {key: value for key, value in _map(metadata, "labels").items() if key == CONTROLLER_UID}
-    record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
+    if record is None:
+        record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
     metadata["labels"] = {**_labels(template, instance), **uid}
-    annotations = _annotations(template)
-    images = changed_images(pod.look, template) if verdict.action is Action.UPDATE else {}
-    if images:
-        record = _record(pod, template, images)
+    metadata["annotations"] = _annotations(template)
     if record is not None:
-        annotations[IN_PLACE_UPDATE] = record
-    metadata["annotations"] = annotations
+        metadata["annotations"][IN_PLACE_UPDATE] = record
     document = {**kept, "metadata": metadata}
     if images:
-        document["spec"] = _with_images(kept.get("spec") or {}, images, pod)
+        document["spec"] = _with_images(kept.get("spec") or {}, images, look)
     return document
 
 
@@ -180,7 +188,7 @@ def _map(metadata: Document, key: str) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def _record(pod: Pod, template: Template, images: dict[str, str]) -> str:
+def update_record(pod: Pod, template: Template, images: dict[str, str]) -> str:
     """The annotation that tells when the update has finished.
 
     A container of an earlier update that still runs what it ran before that update keeps its entry:
@@ -198,10 +206,10 @@ def _record(pod: Pod, template: Template, images: dict[str, str]) -> str:
     return _json({"revision": template.revision, "containers": containers})
 
 
-def _with_images(spec: Document, images: dict[str, str], pod: Pod) -> Document:
+def _with_images(spec: Document, images: dict[str, str], look: Appearance) -> Document:
     """The projected spec with these images; containers it does not list are added by name."""
     result = dict(spec)
-    init = {item.get("name") for item in pod.look.spec.get("initContainers") or []}
+    init = {item.get("name") for item in look.spec.get("initContainers") or []}
     for section in ("containers", "initContainers"):
         mine = {
             name: image for name, image in images.items() if (name in init) == (section[0] == "i")

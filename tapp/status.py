@@ -7,7 +7,6 @@ the newest time that the request itself shows, so the same request always gives 
 from typing import Any
 
 from tapp.judge import CURRENT, Action, Instance
-from tapp.model import ObservedCondition
 from tapp.plan import Plan
 from tapp.refusals import SHOWN, Finding, refusals, some
 from tapp.vocabulary import CONTROLLER_UID, InstanceStatus
@@ -69,15 +68,16 @@ def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
         *refused,
     ]
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
-    return [_written(finding, before.get(finding.type), plan) for finding in findings]
+    same = [f.type in before and before[f.type].status == f.status for f in findings]
+    newest = "" if all(same) else _newest_time(plan)
+    return [
+        _written(finding, before[finding.type].last_transition_time if unchanged else newest)
+        for finding, unchanged in zip(findings, same, strict=True)
+    ]
 
 
-def _written(finding: Finding, before: ObservedCondition | None, plan: Plan) -> Document:
+def _written(finding: Finding, changed_at: str) -> Document:
     """A condition with the time of its last change, as far as any time was observed."""
-    if before is not None and before.status == finding.status:
-        changed_at = before.last_transition_time
-    else:
-        changed_at = _newest_time(plan)
     document = {
         "type": finding.type,
         "status": finding.status,

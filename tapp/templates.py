@@ -11,9 +11,9 @@ from tapp.canonical import canonical
 from tapp.model import TAppSpec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Template:
-    """A pod template that resolved.
+    """A pod template that resolved; one and the same object as long as its text is remembered.
 
     Attributes:
         name: its name in the TApp.

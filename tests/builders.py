@@ -5,6 +5,7 @@ server's defaults and admission (`simulator.admission`). Nothing here mutates it
 """
 
 import itertools
+import json
 import random
 import uuid
 from copy import deepcopy
@@ -27,6 +28,14 @@ NOW = datetime(2026, 1, 5, 11, 0, tzinfo=UTC).timestamp()
 """The injected clock: an hour after everything was created."""
 
 _UIDS = itertools.count(1)
+
+
+def as_sent(document: Any) -> bytes:
+    """A request's bytes as Go writes them: sorted keys, no blanks, and `<`, `>` and `&` escaped."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text.encode()
 
 
 def template(

@@ -92,7 +92,7 @@ def mutated(rng: Random, document: Document, big: int = 20_000) -> bytes:
         else:
             _change(rng, document, big)
     try:
-        text = msgspec.json.encode(document)
+        text = msgspec.json.encode(document, order=rng.choice(("sorted", None)))
     except RecursionError:
         return b"[" * 100_000
     return _written(rng, text)

@@ -263,7 +263,7 @@ def _no_constant(text: str) -> None:
 def one_by_one() -> Iterator[None]:
     """Lets the service read every pod by itself."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "Looks", lambda app: Looks(app, groups=0))
+        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
         yield
 
 

@@ -231,7 +231,8 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/render.py",
-        "    if record is not None:\n        annotations[IN_PLACE_UPDATE] = record\n",
+        "    if record is not None:\n"
+        '        metadata["annotations"][IN_PLACE_UPDATE] = record\n',
         "",
         "nothing tells whether an in-place update has finished",
     ),

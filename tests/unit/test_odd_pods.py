@@ -58,7 +58,9 @@ ODD: dict[str, Callable[[Document], Document]] = {
     "the phase is a number": put("status", "phase", value=7),
     "conditions are an object": put("status", "conditions", value={"Ready": True}),
     "a condition is null": put("status", "conditions", value=[None]),
-    "a condition's status is a boolean": put("status", "conditions", 0, "status", value=True),
+    "the Ready condition's status is a boolean": put(
+        "status", "conditions", value=[{"type": "Ready", "status": True}]
+    ),
     "container statuses are a string": put("status", "containerStatuses", value="none"),
     "a containerID is a number": put("status", "containerStatuses", 0, "containerID", value=1),
     "a container's state is a list": put("status", "containerStatuses", 0, "state", value=[1]),

@@ -12,7 +12,7 @@ from hooks.app import create_app
 from hooks.settings import Settings
 from simulator.admission import Policy
 from tests import builders
-from tests.builders import NOW, Document
+from tests.builders import NOW, Document, as_sent
 from tests.invariants import check, writes
 from tests.reading import desired
 
@@ -29,7 +29,7 @@ class Hook:
 
     def post(self, path: str, document: Any) -> Any:
         """The raw response."""
-        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        body = document if isinstance(document, bytes) else as_sent(document)
         return self.client.post(path, data=body, content_type="application/json")
 
     def answer(self, path: str, document: Document) -> Document:
