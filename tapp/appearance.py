@@ -51,7 +51,7 @@ class Appearance:
         self.odd = _oddity(pod)
         """What of it is of a wrong type, "" if nothing."""
         self.verdicts: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """Template -> what the rules said of this appearance and that template."""
+        """Template -> what the rules said of this appearance and that template (`judge.py`)."""
         self.kept: Any = None
         """The answer that leaves such pods alone, made once (`children.py`)."""
         self.overlaid: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()

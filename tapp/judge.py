@@ -231,18 +231,24 @@ def _different(instance: Instance) -> Verdict:
     assert pod is not None  # noqa: S101 - rule 2
     assert isinstance(template, Template)  # noqa: S101 - rule 5
     # Pods that look alike differ alike from a template.
-    verdict = pod.look.verdicts.get(template)
-    if verdict is None:
-        verdict = pod.look.verdicts[template] = _compared(pod.look, template)
-    if verdict.action is Action.UPDATE:
-        obstacle = _obstacle(pod, template)
-        if obstacle:
-            return Verdict(Action.RECREATE, "NotInPlace", obstacle)
+    known = pod.look.verdicts.get(template)
+    if known is None:
+        known = pod.look.verdicts[template] = _compared(pod.look, template)
+    verdict, mortal = known
+    for name in mortal:
+        state = pod.container(name).state
+        if state is not None and state.terminated is not None:
+            return _not_in_place(
+                f"container {name!r} has terminated and the kubelet would not start it again"
+            )
     return verdict
 
 
-def _compared(look: Appearance, template: Template) -> Verdict:
-    """What a pod that looks so needs to run a template that it does not run."""
+def _compared(look: Appearance, template: Template) -> tuple[Verdict, list[str]]:
+    """What a pod that looks so needs to run a template that it does not run.
+
+    And the containers that must not have terminated for it: those that would not be started again.
+    """
     if is_ours(look.template_hash) and is_ours(look.uniq_hash):
         in_place = look.uniq_hash == template.uniq
     else:
@@ -252,21 +258,30 @@ def _compared(look: Appearance, template: Template) -> Verdict:
             and describes(template.labels, look.labels)
             and describes(template.annotations, look.annotations)
         ):
-            return Verdict(
-                Action.ADOPT, "Adopted", "another controller made its pod, and the template fits it"
-            )
+            message = "another controller made its pod, and the template fits it"
+            return Verdict(Action.ADOPT, "Adopted", message), []
         in_place = differs_in_images_only(template_spec, observed_spec)
     if not in_place:
-        return Verdict(
-            Action.RECREATE,
-            "TemplateChanged",
-            f"template {template.name!r} differs from its pod in more than images and metadata",
+        message = (
+            f"template {template.name!r} differs from its pod in more than images and metadata"
         )
+        return Verdict(Action.RECREATE, "TemplateChanged", message), []
     changed = changed_images(look, template)
+    strange = [name for name in changed if name not in look.restart_policies]
+    if look.duplicates:
+        path = look.duplicates[0]
+        obstacle = f"Metacontroller cannot merge {path} (two entries of one merge key)"
+        return _not_in_place(obstacle), []
+    if strange:
+        return _not_in_place(f"its pod has no container {strange[0]!r}"), []
     what = "images of " + ", ".join(changed) if changed else "labels and annotations"
-    return Verdict(
-        Action.UPDATE, "TemplateChanged", f"template {template.name!r} changes {what} in place"
-    )
+    message = f"template {template.name!r} changes {what} in place"
+    mortal = [name for name in changed if look.restart_policies[name] != "Always"]
+    return Verdict(Action.UPDATE, "TemplateChanged", message), mortal
+
+
+def _not_in_place(obstacle: str) -> Verdict:
+    return Verdict(Action.RECREATE, "NotInPlace", obstacle)
 
 
 RULES: tuple[Callable[[Instance], Verdict | None], ...] = (
@@ -293,20 +308,3 @@ def changed_images(look: Appearance, template: Template) -> dict[str, str]:
         for name, image in template.images.items()
         if look.images.get(name) != image and look.template_images.get(name) != image
     }
-
-
-def _obstacle(pod: Pod, template: Template) -> str:
-    """Why the images of a template cannot be set in this running pod, or ""."""
-    look = pod.look
-    if look.duplicates:
-        return f"Metacontroller cannot merge {look.duplicates[0]} (two entries of one merge key)"
-    for name in changed_images(look, template):
-        policy = look.restart_policies.get(name)
-        if policy is None:
-            return f"its pod has no container {name!r}"
-        if policy == "Always":
-            continue
-        state = pod.container(name).state
-        if state is not None and state.terminated is not None:
-            return f"container {name!r} has terminated and the kubelet would not start it again"
-    return ""

@@ -6,6 +6,7 @@ Design section 3.1. The only place where instances are looked at together.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import ceil
 
 from tapp.judge import DISRUPTIVE, Action, Instance, Verdict
@@ -149,10 +150,16 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
     others = len(available) - (instance in available)
     if others >= limit.least:
         return None
+    return _wait(limit.name, limit.value, limit.least, limit.should_run, len(available))
+
+
+@lru_cache(maxsize=64)
+def _wait(name: str, value: int | str, least: int, should_run: int, available: int) -> Verdict:
+    """One verdict for all instances that wait for the same."""
     return _hold(
         "WaitingForBudget",
-        f"{limit.name}: {limit.value} allows {limit.should_run - limit.least} of "
-        f"{limit.should_run} to be unavailable, {limit.should_run - len(available)} are",
+        f"{name}: {value} allows {should_run - least} of {should_run} to be unavailable, "
+        f"{should_run - available} are",
     )
 
 

@@ -170,8 +170,8 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/judge.py",
-        '        if policy == "Always":\n',
-        "        if False:\n",
+        ' if look.restart_policies[name] != "Always"]',
+        "]",
         "a container in a crash loop is recreated instead of updated in place",
     ),
     Mutation(
@@ -231,8 +231,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/render.py",
-        "    if record is not None:\n"
-        '        metadata["annotations"][IN_PLACE_UPDATE] = record\n',
+        '    if record is not None:\n        metadata["annotations"][IN_PLACE_UPDATE] = record\n',
         "",
         "nothing tells whether an in-place update has finished",
     ),
