@@ -14,7 +14,7 @@ load: $(VENV)/.ready ## Load gunicorn for LOAD_SECONDS while its workers are kil
 # Skipped, and why: asserts repeat what the types say (B101), gunicorn makes its heartbeat file in
 # /dev/shm by itself (B108), the health check opens one fixed http URL (B310).
 .PHONY: audit
-audit: $(VENV)/.ready ## Look for insecure code, and for known vulnerabilities (needs pypi.org)
+audit: $(VENV)/.ready ## Look for insecure code, and for known vulnerabilities (asks PyPI)
 	$(BIN)/bandit --quiet --recursive --skip B101,B108,B310 hooks tapp gunicorn.conf.py
 	@$(BIN)/pip-audit --strict --requirement requirements.txt || { \
 	  echo "audit: a dependency has a known vulnerability, or its records could not be read" >&2; \
