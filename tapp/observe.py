@@ -87,7 +87,9 @@ class Pod:
         start = conditions.find(_CHANGED, conditions.rfind(b"{", 0, end), end)
         if 0 <= start < end:
             start += len(_CHANGED)
-            return conditions[start : conditions.index(b'"', start)].decode()
+            since = conditions[start : conditions.index(b'"', start)]
+            if since.isascii() and b"\\" not in since:
+                return since.decode()
         try:
             condition = self._ready_condition
         except (msgspec.DecodeError, UnicodeDecodeError):

@@ -5,19 +5,25 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Document, request, running, stored, tapp, template, with_meta
+from tests.builders import (
+    READY_SINCE,
+    Document,
+    as_sent,
+    request,
+    running,
+    stored,
+    tapp,
+    template,
+    with_meta,
+)
 from tests.fuzz.oracle import HOOKS, Service
 
 SERVICE = Service()
 RECORD = "apps.tkestack.io/in-place-update"
 
 
-def sent(document: Document) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
 def settled(parent: Document) -> list[Document]:
-    answer = json.loads(SERVICE.post("/sync", sent(request(parent))))
+    answer = json.loads(SERVICE.post("/sync", as_sent(request(parent))))
     return [running(stored(child, parent)) for child in answer["children"]]
 
 
@@ -30,7 +36,7 @@ def test_a_record_that_somebody_emptied_is_read_as_far_as_it_goes(record: str) -
         others = {k: v for k, v in pod["metadata"]["annotations"].items() if k != RECORD}
         changed = with_meta(pod, annotations={**others, RECORD: record})
         pods.append({**changed, "spec": {"priority": 0, "schedulerName": "a", **changed["spec"]}})
-    assert SERVICE.check("/sync", sent(request(parent, pods))) == 200
+    assert SERVICE.check("/sync", as_sent(request(parent, pods))) == 200
 
 
 @pytest.mark.parametrize("odd", ["none", "labels"])
@@ -47,7 +53,7 @@ def test_a_status_that_is_no_utf_8_is_no_bug(place: str, odd: str) -> None:
         "reason": "@@",
         place: [{"name": "@@"}] if place != "phase" else "@@",
     }
-    body = sent(request(parent, [pod])).replace(b"@@", b"\xff")
+    body = as_sent(request(parent, [pod])).replace(b"@@", b"\xff")
     assert SERVICE.check("/sync", body) == 200
 
 
@@ -56,7 +62,7 @@ def test_new_pods_of_a_strange_name_have_each_their_own(name: str) -> None:
     """All of them got the number that stands in for the instance's in the rendered text."""
     parent = tapp(replicas=3)
     parent["metadata"]["name"] = name
-    answer = json.loads(SERVICE.post("/sync", sent(request(parent))))
+    answer = json.loads(SERVICE.post("/sync", as_sent(request(parent))))
     names = [child["metadata"]["name"] for child in answer["children"]]
     assert names == [f"{name}-{number}" for number in range(3)]
 
@@ -77,7 +83,7 @@ def test_a_value_that_is_no_utf_8_is_refused_however_the_pod_is_read(place: str)
             pod["metadata"]["annotations"] = {RECORD: mark, "zone": "a"}
         else:
             pod["spec"]["nodeName"] = mark
-    body = sent(request(parent, pods)).replace(b"@@", b"\xff")
+    body = as_sent(request(parent, pods)).replace(b"@@", b"\xff")
     assert SERVICE.check("/sync", body) == 400
 
 
@@ -86,7 +92,9 @@ def test_a_variable_without_a_usable_name_is_left_to_the_api_server(name: Any) -
     """Looking for repeated names stumbled over one that cannot be a key."""
     odd = {"value": "x"} if name is ... else {"name": name, "value": "x"}
     env = [{"name": "A", "value": "1"}, odd]
-    answer = SERVICE.post("/sync", sent(request(tapp(template=template(container={"env": env})))))
+    answer = SERVICE.post(
+        "/sync", as_sent(request(tapp(template=template(container={"env": env}))))
+    )
     (pod,) = json.loads(answer)["children"]
     assert len(pod["spec"]["containers"][0]["env"]) == 2
 
@@ -95,7 +103,7 @@ def test_a_variable_without_a_usable_name_is_left_to_the_api_server(name: Any) -
 @pytest.mark.parametrize("suffix", ["", "Gi", "m", "E", "e9"])
 def test_a_quantity_of_thousands_of_digits_is_no_bug(digits: int, suffix: str) -> None:
     limits = {"limits": {"cpu": "9" * digits + suffix}}
-    body = sent(request(tapp(template=template(container={"resources": limits}))))
+    body = as_sent(request(tapp(template=template(container={"resources": limits}))))
     assert SERVICE.check("/sync", body) == 200
 
 
@@ -107,8 +115,22 @@ def test_a_number_of_many_digits_is_refused_or_answered(digits: int) -> None:
         parent = tapp(replicas=1)
         pods = settled(parent)
         parent["spec"][field] = {"maxUnavailable": "@@"} if field == "updateStrategy" else "@@"
-        body = sent(request(parent, pods)).replace(b'"@@"', number)
+        body = as_sent(request(parent, pods)).replace(b'"@@"', number)
         assert SERVICE.check("/sync", body) in (200, 400)
     template_of_numbers = template(container={"resources": {"limits": {"cpu": "@@"}}, "x": "@@"})
-    body = sent(request(tapp(template=template_of_numbers))).replace(b'"@@"', number)
+    body = as_sent(request(tapp(template=template_of_numbers))).replace(b'"@@"', number)
     assert SERVICE.check("/sync", body) in (200, 400)
+
+
+@pytest.mark.parametrize("time", [b"\xe3", b"\\u0041", b"2026\\\\", b"\\n"])
+def test_a_time_that_is_none_is_nobody_s_newest(time: bytes) -> None:
+    """The time of a condition was read from the text without a look at what the text was."""
+    parent = tapp(replicas=2)
+    pods = settled(parent)
+    for condition in pods[1]["status"]["conditions"]:
+        condition["lastTransitionTime"] = "@@"
+    body = as_sent(request(parent, pods)).replace(b"@@", time)
+    assert SERVICE.check("/sync", body) == 200
+    document = json.loads(SERVICE.post("/sync", body))
+    times = {item.get("lastTransitionTime") for item in document["status"]["conditions"]}
+    assert times == {READY_SINCE}
