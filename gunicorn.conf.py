@@ -1,8 +1,8 @@
 """How the service is served. Every value has its reason beside it; HOST and PORT choose the door.
 
 Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep probes answered
-while a worker decides or a client dawdles (`hooks.app` decides four requests at once, whatever the
-number of threads); parallelism comes from workers.
+while a worker decides or a client dawdles (`hooks.app` decides four requests at once, and one large
+one, whatever the number of threads); parallelism comes from workers.
 """
 
 import gc

@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import metadata
 from typing import Any
 
@@ -32,6 +33,9 @@ from tapp.plan import plan
 JSON = "application/json"
 AT_ONCE = 4
 """Requests that a worker decides at the same time: more are no faster, and hold more memory."""
+LARGE = 4 << 20
+"""Bytes above which a worker decides one request at a time: decoding it holds Python's lock, and
+probes and small requests get through while the next one waits."""
 
 
 class RefusedError(Exception):
@@ -62,7 +66,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    turns = threading.BoundedSemaphore(AT_ONCE)
+    turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
 
     def on_sync(body: bytes) -> bytes:
         started = time.perf_counter()
@@ -97,7 +101,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
             if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
                 raise RefusedError(401, "the Authorization header carries no valid bearer token")
             body = _read_body(settings.max_body_bytes)
-            with turns:
+            with large if len(body) > LARGE else nullcontext(), turns:
                 response = Response(answer(body), mimetype=JSON)
             metrics.SECONDS.labels(name).observe(time.perf_counter() - started)
             return response

@@ -25,6 +25,7 @@ PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"
 PAGES += sorted((ROOT / "docs").glob("*.md"))
 OPERATIONS = ROOT / "docs" / "operations.md"
 DESIGN = ROOT / "docs" / "design.md"
+PROMISES = ROOT / "docs" / "promises.md"
 PROTOCOL = ROOT / "docs" / "protocol.md"
 
 pages = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
@@ -275,7 +276,7 @@ def test_the_changelogs_newest_version_is_the_services() -> None:
 def test_every_safety_property_is_shown_by_something_that_exists_and_says_so() -> None:
     files = {path: text(path) for top in ("tests", "bench") for path in (ROOT / top).rglob("*.py")}
     functions = {name for body in files.values() for name in re.findall(r"def (\w+)\(", body)}
-    table = rows(section(DESIGN, "Safety properties"))
+    table = rows(section(PROMISES, "Promises"))
     assert [number for number, *_ in table] == [f"P{number}" for number in range(1, 11)]
     for number, _, shown in table:
         for name in quoted(shown):
