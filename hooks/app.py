@@ -96,6 +96,8 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         return encode(explain(plan(world_of(Request(body, TApp)), options, clock())))
 
     def hook(name: str, answer: Callable[[bytes], bytes]) -> None:
+        seconds = metrics.SECONDS.labels(name)
+
         def view() -> Response:
             started = time.perf_counter()
             if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
@@ -103,7 +105,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
             body = _read_body(settings.max_body_bytes)
             with large if len(body) > LARGE else nullcontext(), turns:
                 response = Response(answer(body), mimetype=JSON)
-            metrics.SECONDS.labels(name).observe(time.perf_counter() - started)
+            seconds.observe(time.perf_counter() - started)
             return response
 
         app.add_url_rule(f"/{name}", name, view, methods=["POST"])
@@ -154,22 +156,25 @@ def _read_body(limit: int) -> bytes:
 
     The limit is checked here: Flask's MAX_CONTENT_LENGTH would copy the body once more.
     """
-    if request.mimetype not in (JSON, ""):
+    environ = request.environ
+    if environ.get("CONTENT_TYPE") != JSON and request.mimetype not in (JSON, ""):
         raise RefusedError(415, f"send the request as Content-Type: {JSON}, not {request.mimetype}")
-    if request.headers.get("Content-Encoding", "identity") != "identity":
+    if environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise RefusedError(415, "send the request without Content-Encoding")
-    too_large = RefusedError(413, f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)")
     # The server's own stream is read, in one piece: Werkzeug's reads 64 KB at a time.
     length = request.content_length
     if length is None:
-        chunked = request.environ.get("wsgi.input_terminated")
-        length = limit + 1 if chunked else 0
+        length = limit + 1 if environ.get("wsgi.input_terminated") else 0  # chunked, or no body
     elif length > limit:
-        raise too_large
-    body: bytes = request.environ["wsgi.input"].read(length)
+        raise _too_large(limit)
+    body: bytes = environ["wsgi.input"].read(length)
     if len(body) > limit:
-        raise too_large
+        raise _too_large(limit)
     return body
+
+
+def _too_large(limit: int) -> RefusedError:
+    return RefusedError(413, f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)")
 
 
 def _versions() -> dict[str, Any]:

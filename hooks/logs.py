@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 LOGGER = logging.getLogger("tapp.hooks")
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class JsonFormatter(logging.Formatter):
@@ -21,7 +22,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return _ENCODER.encode(line)
 
 
 def configure(level: str) -> None:

@@ -63,16 +63,16 @@ class TAppSpec(Value):
     replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS)
     selector: Mapping | None = None
     template: Mapping | None = None
-    template_pool: dict[str, Mapping] = {}
-    templates: dict[str, str] = {}
+    template_pool: dict[str, Mapping] = Field(default_factory=dict)
+    templates: dict[str, str] = Field(default_factory=dict)
     default_template_name: str = ""
     default_template_name_old: str = Field(default="", alias="DefaultTemplateName")
-    statuses: dict[str, str] = {}
+    statuses: dict[str, str] = Field(default_factory=dict)
     update_strategy: UpdateStrategy = UpdateStrategy()
     force_delete_pod: bool = False
     auto_delete_unused_template: bool = False
     never_migrate: bool = False
-    volume_claim_templates: list[Mapping] = []
+    volume_claim_templates: list[Mapping] = Field(default_factory=list)
     service_name: str = ""
     min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
@@ -133,9 +133,9 @@ class ObservedStatus(Value):
     """
 
     observed_generation: int | None = None
-    statuses: dict[str, str] = {}
-    replacing: dict[str, str] = {}
-    conditions: list[ObservedCondition] = []
+    statuses: dict[str, str] = Field(default_factory=dict)
+    replacing: dict[str, str] = Field(default_factory=dict)
+    conditions: list[ObservedCondition] = Field(default_factory=list)
 
 
 class ManagedFields(Value):
@@ -153,8 +153,8 @@ class ParentMeta(Value):
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    finalizers: list[str] = []
-    managed_fields: list[ManagedFields] = []
+    finalizers: list[str] = Field(default_factory=list)
+    managed_fields: list[ManagedFields] = Field(default_factory=list)
 
 
 class Parent(Value):
