@@ -178,9 +178,9 @@ def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_annotation(decode: Callable[[str], T], text: Any) -> T | None:
+def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
     """The JSON in an annotation; None where there is none, or somebody broke it."""
-    if not isinstance(text, str):
+    if not isinstance(text, str | bytes):
         return None
     try:
         return decode(text)

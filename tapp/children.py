@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from tapp.appearance import Appearance, Values
 from tapp.judge import CURRENT, Action, Instance, Verdict, changed_images
-from tapp.lookalike import Pattern, escaped
+from tapp.lookalike import Pattern
 from tapp.model import TApp
 from tapp.observe import Pod
 from tapp.plan import Options, Plan
@@ -91,11 +91,11 @@ class UpdatedPods:
         if pattern is None:
             alone = pod.alone()
             images = changed_images(alone.look, template) if images else {}
-            record = update_record(alone, template, images) if images else None
-            return overlaid_pod(alone.look, instance, template, images, record)
+            own = update_record(alone, template, images) if images else None
+            return overlaid_pod(alone.look, instance, template, images, own)
         name, number, node, token, _, _ = pod.values
-        own = escaped(update_record(pod, template, images).encode())
-        return Raw(pattern.fill((name, number, node, token, own, b"")))
+        record = msgspec.json.encode(update_record(pod, template, images))[1:-1]
+        return Raw(pattern.fill((name, number, node, token, record, b"")))
 
     def _pattern(
         self, pod: Pod, instance: int, template: Template, images: dict[str, str]

@@ -29,9 +29,8 @@ _NODE = b'"nodeName":"'
 _TOKEN = b"kube-api-access-"
 _TOKEN_LENGTH = len(_TOKEN) + 5
 _RECORD = f'"{IN_PLACE_UPDATE}":"'.encode()
-_RECORD_END = b'}","'
 _QUOTE, _QUOTE_APPLIED = b'\\"', b'\\\\\\"'
-_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _NEAR = 256
 """How far from its place in the pod before a value is looked for first."""
 
@@ -162,10 +161,12 @@ class Looks:
     def __init__(self, namespace: str, name: str, groups: int = _GROUPS) -> None:
         """The TApp's namespace and name; with `groups=0` every pod is read by itself."""
         self._app = f"{namespace}/{name}"
-        self._prefix = len(name) + 1
-        self._instances = re.compile(re.escape(name.encode()) + rb"-\d+")
-        self._most = groups
-        self._groups, self._places = MEMORY.recall(self._app) if groups else ([], _NOWHERE)
+        self._prefix = f"{name}-".encode()
+        self._number_at = len(self._prefix)
+        self._instances = re.compile(re.escape(self._prefix) + rb"\d+")
+        # A name that JSON escapes stands nowhere as it is.
+        self._most = groups if _PLAIN.fullmatch(name) else 0
+        self._groups, self._places = MEMORY.recall(self._app) if self._most else ([], _NOWHERE)
         self._used: set[_Group] = set()
         self._last: _Group | None = None
 
@@ -177,16 +178,19 @@ class Looks:
             UnicodeDecodeError: a part of it is no UTF-8.
         """
         meta = pod.metadata
-        text = b"\n".join((meta.labels, meta.annotations, pod.spec, meta.finalizers))
         name = meta.name.encode()
+        number = name[self._number_at :]
+        if not (number.isdigit() and name.startswith(self._prefix)):
+            return Pod(pod, Appearance(pod))  # no instance's: it may be called anything
+        text = b"\n".join((meta.labels, meta.annotations, pod.spec, meta.finalizers))
         if self._groups:
-            values = self._values_near(name, text)
+            values = self._values_near(name, number, text)
             group = self._group(meta, text, values)
             if group is not None and values[NODE].isascii() and values[RECORD].isascii():
                 return Pod(pod, group.look, values)
         if not text.isascii():
             text.decode()  # what is no UTF-8 is refused, though it stood in a pod's own values
-        values = self._values_anywhere(name, text)
+        values = self._values_anywhere(name, number, text)
         group = self._group(meta, text, values)
         if group is not None:
             return Pod(pod, group.look, values)
@@ -221,61 +225,49 @@ class Looks:
                 return group
         return None
 
-    def _values_anywhere(self, name: bytes, text: bytes) -> Values:
+    def _values_anywhere(self, name: bytes, number: bytes, text: bytes) -> Values:
         """The pod's own values, wherever they stand."""
-        node_at, token_at, record_at = text.find(_NODE), text.find(_TOKEN), text.find(_RECORD)
-        self._places = node_at, token_at, record_at
-        node = token = record = b""
-        if node_at >= 0:
-            node_at += len(_NODE)
-            node = text[node_at : text.index(b'"', node_at)]
-        if token_at >= 0:
-            token = _token(text, token_at)
-        if record_at >= 0:
-            record = _string(text, record_at + len(_RECORD))
-        return name, name[self._prefix :], node, token, record, escaped(record)
+        self._places = text.find(_NODE), text.find(_TOKEN), text.find(_RECORD)
+        return name, number, *_values(text, *self._places)
 
-    def _values_near(self, name: bytes, text: bytes) -> Values:
+    def _values_near(self, name: bytes, number: bytes, text: bytes) -> Values:
         """The same in half the time, searched only near the places of the pod before.
 
         Other values than its own are no harm: with them the pod fits no group.
         """
         node_at, token_at, record_at = self._places
-        node = token = record = applied = b""
-        if node_at >= 0:
-            if not text.startswith(_NODE, node_at):
-                node_at = text.find(_NODE, max(0, node_at - _NEAR), node_at + _NEAR)
-            start = node_at + len(_NODE)
-            node = text[start : text.find(b'"', start)]
-        if token_at >= 0:
-            if not text.startswith(_TOKEN, token_at):
-                token_at = text.find(_TOKEN, max(0, token_at - _NEAR), token_at + _NEAR)
-            token = _token(text, token_at)
-        if record_at >= 0:
-            if not text.startswith(_RECORD, record_at):
-                record_at = text.find(_RECORD, max(0, record_at - _NEAR), record_at + _NEAR)
-            start = record_at + len(_RECORD)
-            record = text[start : text.find(_RECORD_END, start) + 1]
-            applied = record.replace(_QUOTE, _QUOTE_APPLIED)
-            quotes = (len(applied) - len(record)) // (len(_QUOTE_APPLIED) - len(_QUOTE))
-            if not record.count(b'"') == record.count(b"\\") == quotes:
-                record = b""  # it ends elsewhere, if anywhere
+        if node_at >= 0 and not text.startswith(_NODE, node_at):
+            node_at = text.find(_NODE, max(0, node_at - _NEAR), node_at + _NEAR)
+        if token_at >= 0 and not text.startswith(_TOKEN, token_at):
+            token_at = text.find(_TOKEN, max(0, token_at - _NEAR), token_at + _NEAR)
+        if record_at >= 0 and not text.startswith(_RECORD, record_at):
+            record_at = text.find(_RECORD, max(0, record_at - _NEAR), record_at + _NEAR)
         self._places = node_at, token_at, record_at
-        return name, name[self._prefix :], node, token, record, applied
+        return name, number, *_values(text, node_at, token_at, record_at)
 
 
-def _token(text: bytes, start: int) -> bytes:
-    """The name of the token volume at `start`, if that is what stands there."""
-    end = start + _TOKEN_LENGTH
-    return text[start:end] if text[start + len(_TOKEN) : end].isalnum() else b""
+def _values(
+    text: bytes, node_at: int, token_at: int, record_at: int
+) -> tuple[bytes, bytes, bytes, bytes]:
+    """Node, token, record and the record once more, at these places; -1 where there is none.
 
-
-def _string(text: bytes, start: int) -> bytes:
-    """The JSON string whose text begins at `start`, as it is escaped."""
-    match = _STRING.match(text, start)
-    return match[0] if match is not None else b""
-
-
-def escaped(text: bytes) -> bytes:
-    """A string's JSON text inside another JSON string."""
-    return text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    What JSON escapes in another way than we would is no value, and stays in the common text.
+    """
+    node = token = record = applied = b""
+    if node_at >= 0:
+        start = node_at + len(_NODE)
+        node = text[start : text.find(b'"', start)]
+        if b"\\" in node:
+            node = b""
+    if token_at >= 0:
+        token = text[token_at : token_at + _TOKEN_LENGTH]
+        if not token[len(_TOKEN) :].isalnum():
+            token = b""
+    if record_at >= 0:
+        start = record_at + len(_RECORD)
+        record = text[start : text.find(b'}"', start) + 1]
+        applied = record.replace(_QUOTE, _QUOTE_APPLIED)
+        quotes = (len(applied) - len(record)) // (len(_QUOTE_APPLIED) - len(_QUOTE))
+        if not record.count(b'"') == record.count(b"\\") == quotes:
+            record = applied = b""  # it ends elsewhere, or holds more than a record of ours
+    return node, token, record, applied

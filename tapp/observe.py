@@ -101,11 +101,7 @@ class Pod:
         """The last in-place update; None if there was none (or somebody broke the annotation)."""
         if self._record is None and IN_PLACE_UPDATE in self.look.annotations:
             own = self.values[RECORD]
-            text = (
-                msgspec.json.decode(b'"' + own + b'"')
-                if own
-                else self.look.annotations[IN_PLACE_UPDATE]
-            )
+            text = own.replace(b'\\"', b'"') if own else self.look.annotations[IN_PLACE_UPDATE]
             self._record = read_annotation(objects.decode_record, text)
         return self._record
 

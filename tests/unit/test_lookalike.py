@@ -210,3 +210,43 @@ def test_nothing_of_a_request_is_pinned() -> None:
     (look,) = [group.look for groups, _ in MEMORY._held.values() for group in groups]
     assert not [item for item in gc.get_referents(look.__dict__) if isinstance(item, Raw)]
     assert all(type(item) is bytes for item in look.shared_by or ())
+
+
+FOREIGN = ['web-2"%', "{}", "web-\\u0041", "web-a\\n", "web--1", "web-1 ", "\\"]
+
+
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_pods_may_be_called_anything(replicas: int) -> None:
+    """Names that JSON escapes, or that stand nowhere in the pod, in one request and in the next."""
+    world = World(tapp(replicas=3)).settle()
+    pod = world.pod(2)
+    bare = with_meta(pod, annotations=without_last_applied(pod), uid="f0e1")
+    world.change(replicas=replicas)
+    for names in ([FOREIGN[0]], FOREIGN, FOREIGN[::-1], FOREIGN[1:2]):
+        foreign = {name: with_meta(bare, name=name) for name in names}
+        document = world.request()
+        document["children"]["Pod.v1"] |= {f"shop/{name}": item for name, item in foreign.items()}
+        together, alone = answers(document)
+        assert together == alone
+        children = json.loads(together)["children"]
+        assert {child["metadata"]["name"] for child in children} >= set(names)
+
+
+@pytest.mark.parametrize("key", ["nodeName", "record"])
+def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
+    world = World(tapp(replicas=3)).settle()
+    world.change(template=template("nginx:2", nodeName="@@n@@")).settle()
+    for id in range(3):
+        world.modify(id, lambda pod: with_meta(pod, annotations=without_last_applied(pod)))
+    text = as_sent(world.request())
+    for id, new in enumerate((b"n\\u0031", b"n\\u0032", b"n1")):
+        if key == "nodeName":
+            text = text.replace(b'"nodeName":"@@n@@"', b'"nodeName":"%b"' % new, 1)
+        else:
+            old = b"containerd://"
+            start = text.index(old, text.index(b'"shop/web-%d"' % id))
+            text = text[:start] + new + text[start + len(old) :]
+    with pytest.MonkeyPatch.context() as patch:
+        together = HOOK.post("/sync", text).data
+        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
+        assert HOOK.post("/sync", text).data == together
