@@ -4,6 +4,7 @@ The rules of design section 3, first match wins. A verdict is what the instance 
 update may happen now is decided afterwards, over all instances, by `rollout`.
 """
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
@@ -230,10 +231,13 @@ def _different(instance: Instance) -> Verdict:
     pod, template = instance.pod, instance.template
     assert pod is not None  # noqa: S101 - rule 2
     assert isinstance(template, Template)  # noqa: S101 - rule 5
-    # Pods that look alike differ alike from a template.
+    # Pods that look alike differ alike from a template, unless one of them is named there.
     known = pod.look.verdicts.get(template)
     if known is None:
-        known = pod.look.verdicts[template] = _compared(pod.look, template)
+        if _is_ours(pod.look) or not _speaks_of_pods(template, pod.name):
+            known = pod.look.verdicts[template] = _compared(pod.look, template)
+        else:
+            known = _compared(pod.alone().look, template)
     verdict, mortal = known
     for name in mortal:
         state = pod.container(name).state
@@ -244,12 +248,22 @@ def _different(instance: Instance) -> Verdict:
     return verdict
 
 
+def _is_ours(look: Appearance) -> bool:
+    return is_ours(look.template_hash) and is_ours(look.uniq_hash)
+
+
+def _speaks_of_pods(template: Template, pod: str) -> bool:
+    """Whether a template says what is each pod's own: a name like that of `pod`, or a node."""
+    instance = re.escape(pod.rstrip("0123456789")) + r"\d"
+    return bool(re.search(rf'{instance}|"nodeName":|kube-api-access-', template.text))
+
+
 def _compared(look: Appearance, template: Template) -> tuple[Verdict, list[str]]:
     """What a pod that looks so needs to run a template that it does not run.
 
     And the containers that must not have terminated for it: those that would not be started again.
     """
-    if is_ours(look.template_hash) and is_ours(look.uniq_hash):
+    if _is_ours(look):
         in_place = look.uniq_hash == template.uniq
     else:
         template_spec, observed_spec = comparable(template.spec), comparable(look.spec)

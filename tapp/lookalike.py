@@ -109,7 +109,10 @@ class _Group:
         self.format, self.pick = pattern.format, pattern.pick
         # A pod whose name stands in the common text cannot be told from that text.
         self.spoken_of = {name for piece in pattern.common for name in instances.findall(piece)}
-        self.unclear = any(_TOKEN in piece for piece in pattern.common)
+        name = look.name
+        self.unclear = any(_TOKEN in piece for piece in pattern.common) or any(
+            name in text for container in look.images.items() for text in container
+        )
 
 
 _Places = tuple[int, int, int]

@@ -26,6 +26,7 @@ class Template:
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
         body: the template as it was written.
+        text: the same as JSON.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Template:
     uniq: str
     images: dict[str, str]
     body: dict[str, Any]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def _resolve(name: str, text: bytes, claims: frozenset[str]) -> Template | Unres
         uniq=uniq,
         images={item["name"]: item["image"] for item in running(spec) if "image" in item},
         body=body,
+        text=text.decode(),
     )
 
 

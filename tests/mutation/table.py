@@ -152,7 +152,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/judge.py",
-        "    if is_ours(look.template_hash) and is_ours(look.uniq_hash):",
+        "    if _is_ours(look):",
         "    if True:",
         "pods of the old controller are recreated instead of adopted",
     ),

@@ -12,11 +12,10 @@ from msgspec import Raw
 
 from hooks import wire
 from hooks.wire import Request
-from simulator.apply import LAST_APPLIED
 from simulator.objects import with_meta
 from tapp.lookalike import MEMORY, Looks, Memory
 from tapp.model import TApp
-from tests.builders import Document, as_sent, running, tapp, template
+from tests.builders import Document, as_sent, running, tapp, template, without_last_applied
 from tests.unit.world import Hook, World
 
 HOOK = Hook()
@@ -132,11 +131,6 @@ def test_a_pod_that_looks_like_none_of_the_last_request_is_read_anew() -> None:
     assert len(set(answers(note.request()))) == 1
 
 
-def without_last_applied(pod: Document) -> Document:
-    annotations = pod["metadata"]["annotations"]
-    return {key: value for key, value in annotations.items() if key != LAST_APPLIED}
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -151,7 +145,7 @@ def test_a_record_that_ends_elsewhere_hides_no_other_annotation(record: str) -> 
     world = World(tapp(replicas=2)).settle()
     world.change(template=template("nginx:2")).settle()
     for id in range(2):
-        world.modify(id, lambda pod: with_meta(pod, annotations=without_last_applied(pod)))
+        world.modify(id, without_last_applied)
     text = as_sent(world.request())
     whole = b'"apps.tkestack.io/in-place-update":"'
     start = text.rindex(whole) + len(whole)
@@ -220,7 +214,7 @@ def test_pods_may_be_called_anything(replicas: int) -> None:
     """Names that JSON escapes, or that stand nowhere in the pod, in one request and in the next."""
     world = World(tapp(replicas=3)).settle()
     pod = world.pod(2)
-    bare = with_meta(pod, annotations=without_last_applied(pod), uid="f0e1")
+    bare = with_meta(without_last_applied(pod), uid="f0e1")
     world.change(replicas=replicas)
     for names in ([FOREIGN[0]], FOREIGN, FOREIGN[::-1], FOREIGN[1:2]):
         foreign = {name: with_meta(bare, name=name) for name in names}
@@ -237,7 +231,7 @@ def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
     world = World(tapp(replicas=3)).settle()
     world.change(template=template("nginx:2", nodeName="@@n@@")).settle()
     for id in range(3):
-        world.modify(id, lambda pod: with_meta(pod, annotations=without_last_applied(pod)))
+        world.modify(id, without_last_applied)
     text = as_sent(world.request())
     for id, new in enumerate((b"n\\u0031", b"n\\u0032", b"n1")):
         if key == "nodeName":
@@ -250,3 +244,39 @@ def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
         together = HOOK.post("/sync", text).data
         patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
         assert HOOK.post("/sync", text).data == together
+
+
+@pytest.mark.parametrize("own", ["label", "image", "node"])
+@pytest.mark.parametrize("id", [0, 1, 2])
+def test_a_template_that_only_one_old_pod_fits_is_adopted_by_that_one(own: str, id: int) -> None:
+    """Pods of the old controller that differ only in what is each pod's own."""
+
+    def own_body(id: int) -> Document:
+        return template(
+            f"web-{id}:1" if own == "image" else "nginx",
+            labels={"app": "web", **({"pod": f"web-{id}"} if own == "label" else {})},
+            **({"nodeName": f"n{id}"} if own == "node" else {}),
+        )
+
+    world = World(tapp(replicas=3, template=own_body(id))).settle()
+    for number in range(3):
+        body = own_body(number)
+
+        def old(pod: Document, body: Document = body) -> Document:
+            labels = {
+                **pod["metadata"]["labels"],
+                **body["metadata"]["labels"],
+                "tapp_template_hash_key": "3519815671",
+                "tapp_uniq_hash_key": "1129474381",
+            }
+            pod = with_meta(without_last_applied(pod), labels=labels)
+            (container,) = pod["spec"]["containers"]
+            container = {**container, "image": body["spec"]["containers"][0]["image"]}
+            node = body["spec"].get("nodeName", "node-1")
+            return {**pod, "spec": {**pod["spec"], "containers": [container], "nodeName": node}}
+
+        world.modify(number, old)
+    together, alone = answers(world.request())
+    assert together == alone
+    adopted = [number for number, does in world.decisions().items() if does.startswith("Adopt")]
+    assert adopted == [id]
