@@ -1,6 +1,7 @@
 """In-place updates: when, by which container, and when they have finished (design section 3.4)."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -108,31 +109,39 @@ def test_a_changed_image_of_a_native_sidecar_is_updated_in_place() -> None:
     assert world.container(0, "init")["image"] == "init:1"
 
 
+def first_has_ended(code: int) -> Callable[[Document], Document]:
+    """Lets a pod's first container end."""
+
+    def change(pod: Document) -> Document:
+        first, *others = pod["status"]["containerStatuses"]
+        statuses = [terminated(first, code), *others]
+        return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+    return change
+
+
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 @pytest.mark.parametrize("code", [0, 1])
 def test_a_container_that_has_ended_for_good_needs_a_new_pod(policy: str, code: int) -> None:
     def version(image: str) -> Document:
         return template(image, sidecars=[SIDE], restartPolicy=policy)
 
-    def first_has_ended(pod: Document) -> Document:
-        first, *others = pod["status"]["containerStatuses"]
-        statuses = [terminated(first, code), *others]
-        return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
-
-    world = settled(template=version("job:1")).modify(0, first_has_ended)
+    world = settled(template=version("job:1")).modify(0, first_has_ended(code))
     assert world.change(template=version("job:2")).decisions() == {0: "Recreate/NotInPlace"}
+
+
+def test_a_container_that_is_about_to_be_restarted_is_updated_in_place() -> None:
+    """Between a crash and the next start its state is `terminated`, too."""
+    world = settled(template=template("web:1", sidecars=[SIDE])).modify(0, first_has_ended(1))
+    world.change(template=template("web:2", sidecars=[SIDE]))
+    assert world.decisions() == {0: "UpdateInPlace/TemplateChanged"}
 
 
 def test_another_container_of_a_pod_in_which_one_has_ended_is_updated_in_place() -> None:
     def version(image: str) -> Document:
         return template("job:1", sidecars=[{**SIDE, "image": image}], restartPolicy="Never")
 
-    def first_has_ended(pod: Document) -> Document:
-        first, *others = pod["status"]["containerStatuses"]
-        statuses = [terminated(first, 0), *others]
-        return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
-
-    world = settled(template=version("side:1")).modify(0, first_has_ended)
+    world = settled(template=version("side:1")).modify(0, first_has_ended(0))
     assert world.change(template=version("side:2")).decisions() == {
         0: "UpdateInPlace/TemplateChanged"
     }
