@@ -5,6 +5,8 @@ import logging
 import sys
 from typing import Any
 
+# What no line shows need not be gathered (Python's logging HOWTO, "Optimization").
+logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 LOGGER = logging.getLogger("tapp.hooks")
 _ENCODER = json.JSONEncoder(default=str)
 
