@@ -217,6 +217,22 @@ def test_an_update_has_finished_when_another_container_runs_and_the_pod_is_ready
     assert status(world) == "Running"
 
 
+@pytest.mark.parametrize("generation", [None, 2])
+def test_a_kubelet_that_has_not_restarted_it_has_not_updated_it(generation: int | None) -> None:
+    """Before Kubernetes 1.34 it does not say what it has seen; since then it may say so early."""
+
+    def seen(pod: Document) -> Document:
+        return {**pod, "status": {**pod["status"], "observedGeneration": generation}}
+
+    world = settled()
+    world.change(template=template("nginx:2")).sync()
+    world.modify(0, seen)
+    assert world.pod(0)["metadata"]["generation"] == 2
+    assert status(world) == "Updating"
+    world.modify(0, lambda pod: seen(running(pod)))
+    assert status(world) == "Running"
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
