@@ -78,6 +78,7 @@ def test_images_that_admission_rewrote_are_left_alone() -> None:
     side = container_id(world, "side")
     wait(world.change(template=template("nginx:2", sidecars=[SIDE])))
     assert world.container(0, "app")["image"] == "mirror/nginx:2"
+    assert list(recorded(world)["containers"]) == ["app"]
     assert container_id(world, "side") == side
     assert status(world) == "Running"
 
@@ -87,6 +88,7 @@ def test_a_metadata_update_restarts_nothing_although_admission_rewrote_the_image
     world = World(tapp(), policies=policies).settle()
     before = container_id(world)
     wait(world.change(template=template(annotations={"note": "new"})))
+    assert RECORD not in world.pod(0)["metadata"]["annotations"]
     assert container_id(world) == before
 
 
