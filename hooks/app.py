@@ -31,6 +31,8 @@ from tapp.model import Parent, TApp
 from tapp.plan import plan
 
 JSON = "application/json"
+LONGEST = 500
+"""Characters of a text in an error's answer: it may quote the request."""
 AT_ONCE = 4
 """Requests that a worker decides at the same time: more are no faster, and hold more memory."""
 LARGE = 4 << 20
@@ -198,13 +200,14 @@ def _log_plan(decided: Any, seconds: float) -> None:
 
 
 def _error(code: int, message: str, **more: str) -> Response:
-    body = {"error": message, **{key: value for key, value in more.items() if value}}
+    said = {"error": message, **more}
+    body = {key: value[:LONGEST] for key, value in said.items() if value or key == "error"}
     return Response(encode(body), status=code, mimetype=JSON)
 
 
 def _bad_request(error: WireError) -> Response:
     LOGGER.warning("bad request", extra={"fields": {"path": error.path, "error": error.message}})
-    return _error(400, error.message[:500], path=error.path[:500])
+    return _error(400, error.message, path=error.path)
 
 
 def _refused(error: RefusedError) -> Response:

@@ -9,6 +9,7 @@ from tests.builders import (
     READY_SINCE,
     Document,
     as_sent,
+    claim_template,
     request,
     running,
     stored,
@@ -134,3 +135,12 @@ def test_a_time_that_is_none_is_nobody_s_newest(time: bytes) -> None:
     document = json.loads(SERVICE.post("/sync", body))
     times = {item.get("lastTransitionTime") for item in document["status"]["conditions"]}
     assert times == {READY_SINCE}
+
+
+def test_an_error_does_not_quote_a_whole_name() -> None:
+    """The namespace that is missing was quoted in full."""
+    parent = tapp(volumeClaimTemplates=[claim_template()])
+    parent["metadata"]["namespace"] = "9" * 100_000
+    document = request(parent)
+    document["related"] = {}
+    assert SERVICE.check("/sync", as_sent(document)) == 503
