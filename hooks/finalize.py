@@ -3,7 +3,7 @@
 from typing import Any
 
 from hooks.wire import Request
-from tapp.children import KeptPods
+from tapp.children import kept_child
 from tapp.model import Parent
 from tapp.render import kept_claim
 from tapp.teardown import RECHECK, Teardown, tear_down
@@ -21,12 +21,11 @@ def finalize(request: Request[Parent]) -> tuple[dict[str, Any], Teardown]:
         [request.pods[name] for name in sorted(request.pods)],
         [request.claims[name] for name in sorted(request.claims)],
     )
-    kept = KeptPods()
     answer: dict[str, Any] = {
         "status": request.status,
         "children": [
             *(kept_claim(claim) for claim in decided.claims),
-            *(kept.answer(pod, None) for pod in decided.pods),
+            *(kept_child(pod, None) for pod in decided.pods),
         ],
         "finalized": decided.finalized,
     }

@@ -9,23 +9,13 @@ import msgspec
 
 from tapp import objects
 from tapp.objects import PodObject
+from tapp.pattern import SharedAnswer
 from tapp.project import duplicate_merge_keys, project
 from tapp.vocabulary import LAST_APPLIED, TEMPLATE_HASH, TEMPLATE_IMAGES, UNIQ_HASH
 
 T = TypeVar("T")
 
 INIT = "initContainers"
-
-
-Values = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
-"""The texts in a pod's appearance that are its own, as they stand in the request's JSON.
-
-Its name (also in its host name and the names of its claims), its instance's number (in two labels),
-its node, the name of its token volume, the record of its last in-place update as it is escaped in
-its annotation, and the same record escaped once more in the last-applied annotation.
-"""
-NAME, NUMBER, NODE, TOKEN, RECORD, RECORD_APPLIED = range(6)
-NO_VALUES: Values = (b"", b"", b"", b"", b"", b"")
 
 
 class Appearance:
@@ -52,12 +42,14 @@ class Appearance:
         """What of it is of a wrong type, "" if nothing."""
         self.verdicts: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         """Template -> what the rules said of this appearance and that template (`judge.py`)."""
-        self.kept: Any = None
-        """The answer that leaves such pods alone, made once (`children.py`)."""
-        self.overlaid: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        """Template -> the answer that brings such pods to it, made once (`children.py`)."""
-        self.shared_by: Values | None = None
-        """The first pod's own values, if other pods may share this appearance."""
+        self.kept = SharedAnswer()
+        """The answer that leaves such pods alone."""
+        self.kept_as: WeakKeyDictionary[Any, SharedAnswer] = WeakKeyDictionary()
+        """Template -> the same for pods that run it, where that makes a difference."""
+        self.overlaid: WeakKeyDictionary[Any, SharedAnswer] = WeakKeyDictionary()
+        """Template -> the answer that brings such pods to it in place."""
+        self.shared = False
+        """Whether other pods may have this appearance, too."""
 
     @cached_property
     def template_hash(self) -> str | None:

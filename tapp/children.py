@@ -5,15 +5,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from tapp.appearance import Appearance, Values
 from tapp.judge import CURRENT, Action, Instance, Verdict, changed_images
-from tapp.lookalike import Pattern
 from tapp.model import TApp
 from tapp.observe import Pod
+from tapp.pattern import ABSENT, Pattern, SharedAnswer, Values
 from tapp.plan import Options, Plan
 from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod, update_record
 from tapp.templates import Template
-from tapp.vocabulary import INSTANCE, POD_INDEX
 
 Child = dict[str, Any] | Raw
 
@@ -41,84 +39,53 @@ def desired_children(plan: Plan, options: Options) -> list[Child]:
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
-    kept, updated = KeptPods(), UpdatedPods()
     new = NewPods(tapp, options.toleration_seconds)
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        child = _pod(instance, verdict, kept, updated, new)
+        child = _pod(instance, verdict, new)
         if child is not None:
             children.append(child)
-    children += [kept.answer(pod, None) for pod in plan.world.foreign]
+    children += [kept_child(pod, None) for pod in plan.world.foreign]
     return children
 
 
-class KeptPods:
-    """Answers for pods that stay as they are: made once for all pods that look alike."""
-
-    def __init__(self) -> None:
-        """Starts without any answer."""
-        self._patterns: dict[tuple[Appearance, Template | None], Pattern] = {}
-
-    def answer(self, pod: Pod, template: Template | None) -> Child:
-        """The answer for one pod; `template` as in `kept_pod`."""
-        look = pod.look
-        if look.shared_by is None:
-            return kept_pod(look, template)
-        pattern: Pattern | None = look.kept or self._patterns.get((look, template))
-        if pattern is None:
-            text = msgspec.json.encode(kept_pod(look, template))
-            pattern = self._patterns[look, template] = Pattern(text, look.shared_by)
-            if look.projected is not None:  # then no template has a say
-                look.kept = pattern
+def kept_child(pod: Pod, template: Template | None) -> Child:
+    """The answer to a pod that stays as it is; `template` as in `kept_pod`."""
+    look = pod.look
+    if not look.shared:
+        return kept_pod(look, template)
+    answer = look.kept
+    if template is not None and look.projected is None:
+        answer = look.kept_as.get(template) or look.kept_as.setdefault(template, SharedAnswer())
+    pattern = answer.proved
+    if pattern is not None:
         return Raw(pattern.format % pattern.pick(pod.values))
+    text = msgspec.json.encode(kept_pod(pod.alone().look, template))
+    answer.learn(text, pod.values)
+    return Raw(text)
 
 
-class UpdatedPods:
-    """Answers for pods that change in place: made once for all pods that look alike.
-
-    Only the record of what ran before the update is each pod's own.
-    """
-
-    _RECORD = b"(what ran before)"
-    """In the place of the record; a template that says so itself is answered pod by pod."""
-
-    def answer(self, pod: Pod, instance: int, template: Template, action: Action) -> Child:
-        """The answer for one pod; `action` is `UPDATE` or `ADOPT`."""
-        images = changed_images(pod.look, template) if action is Action.UPDATE else {}
-        patterns = pod.look.overlaid
-        if images and template not in patterns:
-            patterns[template] = self._pattern(pod, instance, template, images)
-        pattern: Pattern | None = patterns.get(template) if images else None
-        if pattern is None:
-            alone = pod.alone()
-            images = changed_images(alone.look, template) if images else {}
-            own = update_record(alone, template, images) if images else None
-            return overlaid_pod(alone.look, instance, template, images, own)
-        name, number, node, token, _, _ = pod.values
-        record = msgspec.json.encode(update_record(pod, template, images))[1:-1]
-        return Raw(pattern.fill((name, number, node, token, record, b"")))
-
-    def _pattern(
-        self, pod: Pod, instance: int, template: Template, images: dict[str, str]
-    ) -> Pattern | None:
-        """The answer's text without what is each pod's own; None where that cannot be told apart.
-
-        That is where images or the new template themselves speak of this pod, or of a record.
-        """
-        if pod.look.shared_by is None:
-            return None
-        name, number, node, token, _, _ = pod.values
-        said = msgspec.json.encode(
-            (template.labels, template.annotations, template.images, pod.look.images)
-        )
-        if any(text in said for text in (name, token or name, self._RECORD, *_OWN_KEYS)):
-            return None
-        look = pod.alone().look
-        document = overlaid_pod(look, instance, template, images, self._RECORD.decode())
-        text = msgspec.json.encode(document)
-        return Pattern(text, (name, number, node, token, self._RECORD, b""))
+def _updated(pod: Pod, instance: int, template: Template) -> Child:
+    """The answer to a pod whose images, labels or annotations change in place."""
+    answer = pod.look.overlaid.get(template)
+    if answer is not None and answer.proved is not None:
+        record = update_record(pod, template, changed_images(pod.look, template))
+        return Raw(answer.proved.fill(_with_record(pod.values, record)))
+    alone = pod.alone()
+    images = changed_images(alone.look, template)
+    if not images:
+        return overlaid_pod(alone.look, instance, template, {}, None)
+    record = update_record(alone, template, images)
+    text = msgspec.json.encode(overlaid_pod(alone.look, instance, template, images, record))
+    if pod.look.shared:
+        answer = answer or pod.look.overlaid.setdefault(template, SharedAnswer())
+        answer.learn(text, _with_record(pod.values, record))
+    return Raw(text)
 
 
-_OWN_KEYS = (INSTANCE.encode(), POD_INDEX.encode(), b"nodeName")
+def _with_record(values: Values, record: str) -> Values:
+    """A pod's own values after an update, in the answer: only this record is left in it."""
+    name, number, node, token, _, _ = values
+    return name, number, node, token, msgspec.json.encode(record)[1:-1], ABSENT
 
 
 class NewPods:
@@ -158,26 +125,28 @@ class NewPods:
 
     def _values(self, instance: int) -> Values:
         number = b"%d" % instance
-        return self._prefix + number, number, b"", b"", b"", b""
+        return self._prefix + number, number, ABSENT, ABSENT, ABSENT, ABSENT
 
 
-def _pod(
-    instance: Instance, verdict: Verdict, kept: KeptPods, updated: UpdatedPods, new: NewPods
-) -> Child | None:
+def _pod(instance: Instance, verdict: Verdict, new: NewPods) -> Child | None:
     pod, template = instance.pod, instance.template
     if verdict is CURRENT and pod is not None and isinstance(template, Template):
-        return kept.answer(pod, template)
+        return kept_child(pod, template)
     match verdict.action:
         case Action.KEEP:
             assert pod is not None  # noqa: S101 - there is nothing else to keep
             known = template if instance.updated and isinstance(template, Template) else None
-            return kept.answer(pod, known)
+            return kept_child(pod, known)
         case Action.ABSENT | Action.DELETE | Action.RECREATE:
             return None
         case Action.CREATE:
             assert isinstance(template, Template)  # noqa: S101 - judge resolved it
             return new.create(instance.id, template)
-        case Action.UPDATE | Action.ADOPT:
+        case Action.UPDATE:
             assert isinstance(template, Template)  # noqa: S101
             assert pod is not None  # noqa: S101
-            return updated.answer(pod, instance.id, template, verdict.action)
+            return _updated(pod, instance.id, template)
+        case Action.ADOPT:
+            assert isinstance(template, Template)  # noqa: S101
+            assert pod is not None  # noqa: S101
+            return overlaid_pod(pod.alone().look, instance.id, template, {}, None)

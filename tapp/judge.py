@@ -17,7 +17,7 @@ from tapp.canonical import comparable
 from tapp.observe import Pod
 from tapp.revision import is_ours
 from tapp.templates import Template, Unresolved
-from tapp.vocabulary import InstanceStatus
+from tapp.vocabulary import IN_PLACE_UPDATE, INSTANCE, POD_INDEX, InstanceStatus
 
 FINISHED = (InstanceStatus.SUCC, InstanceStatus.FAILED)
 
@@ -231,7 +231,7 @@ def _different(instance: Instance) -> Verdict:
     pod, template = instance.pod, instance.template
     assert pod is not None  # noqa: S101 - rule 2
     assert isinstance(template, Template)  # noqa: S101 - rule 5
-    # Pods that look alike differ alike from a template, unless one of them is named there.
+    # Pods that look alike differ alike from a template, unless it says what is a pod's own.
     known = pod.look.verdicts.get(template)
     if known is None:
         if _is_ours(pod.look) or not _speaks_of_pods(template, pod.name):
@@ -252,10 +252,13 @@ def _is_ours(look: Appearance) -> bool:
     return is_ours(look.template_hash) and is_ours(look.uniq_hash)
 
 
+_OWN = rf'"({INSTANCE}|{POD_INDEX}|{IN_PLACE_UPDATE}|nodeName)":|kube-api-access-'
+
+
 def _speaks_of_pods(template: Template, pod: str) -> bool:
-    """Whether a template says what is each pod's own: a name like that of `pod`, or a node."""
+    """Whether a template says what is each pod's own (`pattern.Values`), such as a name."""
     instance = re.escape(pod.rstrip("0123456789")) + r"\d"
-    return bool(re.search(rf'{instance}|"nodeName":|kube-api-access-', template.text))
+    return bool(re.search(f"{instance}|{_OWN}", template.text))
 
 
 def _compared(look: Appearance, template: Template) -> tuple[Verdict, list[str]]:

@@ -14,16 +14,15 @@ sync, so what was found is remembered for a while (`Memory`), and compared with 
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from operator import itemgetter
 
-from tapp.appearance import NAME, NODE, NUMBER, RECORD, Appearance, Values
-from tapp.objects import PodMeta, PodObject
+from tapp.appearance import Appearance
+from tapp.objects import NOTHING, PodMeta, PodObject
 from tapp.observe import Pod
-from tapp.vocabulary import IN_PLACE_UPDATE, INSTANCE, POD_INDEX
+from tapp.pattern import ABSENT, NAME, NODE, RECORD, TOKEN, Pattern, Values
+from tapp.vocabulary import IN_PLACE_UPDATE
 
 _GROUPS = 8
-"""How many appearances are kept to compare with; what fits none of them is read by itself."""
+"""How many appearances a request adds, and leaves to the next; what fits none is read by itself."""
 
 _NODE = b'"nodeName":"'
 _TOKEN = b"kube-api-access-"
@@ -33,66 +32,6 @@ _QUOTE, _QUOTE_APPLIED = b'\\"', b'\\\\\\"'
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _NEAR = 256
 """How far from its place in the pod before a value is looked for first."""
-
-
-class Pattern:
-    """A text with the values left out that are a pod's own."""
-
-    __slots__ = ("common", "format", "pick")
-
-    def __init__(self, text: bytes, values: Values) -> None:
-        """Leaves the values of the pod that it belongs to out of `text`."""
-        pieces: list[bytes] = []
-        found: list[int] = []
-        end = 0
-        for start, stop, field in _places(text, values):
-            if start >= end:
-                pieces.append(text[end:start])
-                found.append(field)
-                end = stop
-        pieces.append(text[end:])
-        self.common = pieces
-        self.format = b"%b".join(piece.replace(b"%", b"%%") for piece in pieces)
-        # Two more values, printed as nothing, make itemgetter return a tuple in every case.
-        self.format += b"%.0b%.0b"
-        self.pick: Callable[[Values], tuple[bytes, ...]] = itemgetter(*found, 0, 0)
-
-    def fill(self, values: Values) -> bytes:
-        """The text with the values of another pod."""
-        return self.format % self.pick(values)
-
-
-def _places(text: bytes, values: Values) -> list[tuple[int, int, int]]:
-    """Where a pod's own values stand: (start, stop, index in `Values`), by start, longest first.
-
-    A number and a node are values only behind their key, plain or inside a JSON string.
-    """
-    searches = [
-        (b"", value, index)
-        for index, value in enumerate(values)
-        if value and index not in (NUMBER, NODE)
-    ]
-    for key, index in _KEYED:
-        if values[index]:
-            searches += [(key % (quote, quote), values[index], index) for quote in _QUOTES]
-    found = []
-    for before, value, index in searches:
-        what = before + value
-        start = text.find(what)
-        while start >= 0:
-            stop = start + len(what)
-            if not before or text[stop : stop + 1] in (b'"', b"\\"):
-                found.append((start + len(before), stop, index))
-            start = text.find(what, stop)
-    return sorted(found, key=lambda place: (place[0], -place[1]))
-
-
-_QUOTES = (b'"', b'\\"')
-_KEYED = (
-    (INSTANCE.encode() + b"%b:%b", NUMBER),
-    (POD_INDEX.encode() + b"%b:%b", NUMBER),
-    (b"nodeName%b:%b", NODE),
-)
 
 
 class _Group:
@@ -109,10 +48,11 @@ class _Group:
         self.format, self.pick = pattern.format, pattern.pick
         # A pod whose name stands in the common text cannot be told from that text.
         self.spoken_of = {name for piece in pattern.common for name in instances.findall(piece)}
-        name = look.name
-        self.unclear = any(_TOKEN in piece for piece in pattern.common) or any(
-            name in text for container in look.images.items() for text in container
-        )
+        self.unclear = bool(look.odd) or any(_TOKEN in piece for piece in pattern.common)
+        if not self.unclear:
+            read = (*look.images, *look.images.values(), look.template_hash, look.uniq_hash)
+            own = (values[NAME].decode(), values[TOKEN].decode())
+            self.unclear = any(value in said for value in own for said in read if said)
 
 
 _Places = tuple[int, int, int]
@@ -127,7 +67,7 @@ class Memory:
     """
 
     def __init__(self, limit: int) -> None:
-        """`limit` is the sum of the texts' lengths in bytes; what is decoded takes some more."""
+        """`limit` is the sum of the texts' lengths in bytes; in memory they take 12 times that."""
         self._limit = limit
         self._size = 0
         self._held: OrderedDict[str, tuple[list[_Group], _Places]] = OrderedDict()
@@ -139,11 +79,18 @@ class Memory:
         return list(groups), places
 
     def keep(self, app: str, groups: list[_Group], places: _Places) -> None:
-        """Remembers these groups instead, and forgets those of TApps that did not come for long."""
+        """Remembers these groups instead, and forgets those of TApps that did not come for long.
+
+        Groups of more than the limit are not remembered.
+        """
+        size = sum(item.size for item in groups)
         with self._lock:
             before, _ = self._held.pop(app, ([], _NOWHERE))
-            self._size += sum(item.size for item in groups) - sum(item.size for item in before)
+            self._size -= sum(item.size for item in before)
+            if size > self._limit:
+                return
             self._held[app] = groups, places
+            self._size += size
             while self._size > self._limit:
                 _, (oldest, _) = self._held.popitem(last=False)
                 self._size -= sum(item.size for item in oldest)
@@ -183,8 +130,9 @@ class Looks:
         meta = pod.metadata
         name = meta.name.encode()
         number = name[self._number_at :]
-        if not (number.isdigit() and name.startswith(self._prefix)):
-            return Pod(pod, Appearance(pod))  # no instance's: it may be called anything
+        instance = number.isdigit() and name.startswith(self._prefix)
+        if not instance or pod.spec is NOTHING or not self._most:
+            return Pod(pod, Appearance(pod))  # what is no instance's may be called anything
         text = b"\n".join((meta.labels, meta.annotations, pod.spec, meta.finalizers))
         if self._groups:
             values = self._values_near(name, number, text)
@@ -198,19 +146,19 @@ class Looks:
         if group is not None:
             return Pod(pod, group.look, values)
         look = Appearance(pod)
-        if len(self._used) < self._most:
-            group = _Group(look, text, values, self._instances)
-            if not group.unclear:
-                self._groups.insert(0, group)
-                self._used.add(group)
-                look.shared_by = values
+        group = _Group(look, text, values, self._instances)
+        if group.unclear or len(self._used) >= self._most:
+            return Pod(pod, look)
+        self._groups.insert(0, group)
+        self._used.add(group)
+        look.shared = True
         return Pod(pod, look, values)
 
     def remember(self) -> None:
         """Keeps what this request has shown for the TApp's next one."""
         if self._used:
             kept = [group for group in self._groups if group in self._used]
-            MEMORY.keep(self._app, kept, self._places)
+            MEMORY.keep(self._app, kept[: self._most], self._places)
 
     def _group(self, meta: PodMeta, text: bytes, values: Values) -> _Group | None:
         """The group that a pod looks like; it comes first next time, as its like often follows."""
@@ -256,21 +204,22 @@ def _values(
 
     What JSON escapes in another way than we would is no value, and stays in the common text.
     """
-    node = token = record = applied = b""
+    node = token = record = applied = ABSENT
     if node_at >= 0:
         start = node_at + len(_NODE)
         node = text[start : text.find(b'"', start)]
         if b"\\" in node:
-            node = b""
+            node = ABSENT
     if token_at >= 0:
         token = text[token_at : token_at + _TOKEN_LENGTH]
         if not token[len(_TOKEN) :].isalnum():
-            token = b""
+            token = ABSENT
     if record_at >= 0:
         start = record_at + len(_RECORD)
         record = text[start : text.find(b'}"', start) + 1]
         applied = record.replace(_QUOTE, _QUOTE_APPLIED)
         quotes = (len(applied) - len(record)) // (len(_QUOTE_APPLIED) - len(_QUOTE))
-        if not record.count(b'"') == record.count(b"\\") == quotes:
-            record = applied = b""  # it ends elsewhere, or holds more than a record of ours
+        plain = record.count(b'"') == record.count(b"\\") == quotes
+        if not (plain and record.startswith(b'{\\"')):
+            record = applied = ABSENT  # it ends elsewhere, or holds more than a record of ours
     return node, token, record, applied

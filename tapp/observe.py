@@ -9,16 +9,17 @@ from datetime import datetime
 import msgspec
 
 from tapp import objects
-from tapp.appearance import NO_VALUES, RECORD, Appearance, Values, read_annotation
+from tapp.appearance import Appearance, read_annotation
 from tapp.objects import Condition, ContainerStatus, InPlaceRecord, PodObject, RanImage
+from tapp.pattern import ABSENT, NO_VALUES, RECORD, Values
 from tapp.vocabulary import IN_PLACE_UPDATE
 
 COMPLETED = ("Succeeded", "Failed")
 
 _CHANGED = b'"lastTransitionTime":"'
-_READY = b'"status":"True","type":"Ready"}'
-_NOT_READY = b'"status":"False","type":"Ready"}'
-"""The end of the condition as Go writes it, with sorted keys. No string in JSON can hold it."""
+_TRUE, _FALSE = b'"status":"True"', b'"status":"False"'
+_READY = b',"type":"Ready"}'
+"""Parts of the condition as Go writes it, with sorted keys. No string in JSON can hold them."""
 
 
 class Pod:
@@ -52,9 +53,12 @@ class Pod:
         if status is not None:
             self.phase = status.phase or "Pending"
             conditions = bytes(status.conditions)
-            if _READY in conditions:
+            end = conditions.find(_READY)
+            if end < 0 or conditions.find(_READY, end + 1) >= 0 or not conditions.startswith(b"[{"):
+                end = 0
+            if conditions.endswith(_TRUE, 0, end):
                 self.ready = True
-            elif _NOT_READY in conditions:
+            elif conditions.endswith(_FALSE, 0, end):
                 self.ready = False
             elif status.conditions is not objects.NOTHING:
                 try:
@@ -83,7 +87,7 @@ class Pod:
         if status is None or self.ready is None:
             return ""
         conditions = bytes(status.conditions)
-        end = conditions.find(_READY if self.ready else _NOT_READY)
+        end = conditions.find(_READY)
         start = conditions.find(_CHANGED, conditions.rfind(b"{", 0, end), end)
         if 0 <= start < end:
             start += len(_CHANGED)
@@ -101,7 +105,11 @@ class Pod:
         """The last in-place update; None if there was none (or somebody broke the annotation)."""
         if self._record is None and IN_PLACE_UPDATE in self.look.annotations:
             own = self.values[RECORD]
-            text = own.replace(b'\\"', b'"') if own else self.look.annotations[IN_PLACE_UPDATE]
+            text = (
+                self.look.annotations[IN_PLACE_UPDATE]
+                if own == ABSENT
+                else own.replace(b'\\"', b'"')
+            )
             self._record = read_annotation(objects.decode_record, text)
         return self._record
 

@@ -144,7 +144,8 @@ def _problem(body: dict[str, Any]) -> str:
     if not spec.get("containers"):
         return "spec.containers is empty"
     for section in ("containers", "initContainers", "volumes", "tolerations"):
-        problem = _list_problem(section, spec.get(section) or [])
+        items = spec.get(section)
+        problem = _list_problem(section, [] if items is None else items)
         if problem:
             return problem
     return ""

@@ -144,3 +144,17 @@ def test_an_error_does_not_quote_a_whole_name() -> None:
     document = request(parent)
     document["related"] = {}
     assert SERVICE.check("/sync", as_sent(document)) == 503
+
+
+@pytest.mark.parametrize("section", ["initContainers", "volumes", "tolerations"])
+@pytest.mark.parametrize("value", [0, 0.0, "", False, {}])
+def test_an_empty_value_of_another_type_is_no_list(section: str, value: Any) -> None:
+    """It was taken for an empty list here, and iterated over there."""
+    parent = tapp(template=template(**{section: value}))
+    for claims in ([], [claim_template()]):
+        parent["spec"]["volumeClaimTemplates"] = claims
+        body = as_sent(request(parent))
+        assert SERVICE.check("/sync", body) == 200
+        conditions = json.loads(SERVICE.post("/sync", body))["status"]["conditions"]
+        (found,) = [item for item in conditions if item["type"] == "TemplateNotFound"]
+        assert f"spec.{section} is not a list" in found["message"]

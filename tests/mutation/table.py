@@ -225,7 +225,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tapp/children.py",
-        "    children += [kept.answer(pod, None) for pod in plan.world.foreign]\n",
+        "    children += [kept_child(pod, None) for pod in plan.world.foreign]\n",
         "",
         "pods that are no instance's are deleted",
     ),

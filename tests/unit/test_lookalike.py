@@ -189,7 +189,7 @@ def test_the_memory_forgets_who_did_not_come_for_the_longest_time() -> None:
     memory.keep("d", [group(20)], places)
     assert [bool(memory.recall(app)[0]) for app in "abcd"] == [True, False, True, True]
     memory.keep("e", [group(101)], places)
-    assert not any(memory.recall(app)[0] for app in "abcde")
+    assert [bool(memory.recall(app)[0]) for app in "abcde"] == [True, False, True, True, False]
     memory.keep("f", [group(100)], places)
     assert memory.recall("f")[1] == places
     memory.cache_clear()
@@ -203,80 +203,3 @@ def test_nothing_of_a_request_is_pinned() -> None:
     Request(as_sent(world.request()), TApp)
     (look,) = [group.look for groups, _ in MEMORY._held.values() for group in groups]
     assert not [item for item in gc.get_referents(look.__dict__) if isinstance(item, Raw)]
-    assert all(type(item) is bytes for item in look.shared_by or ())
-
-
-FOREIGN = ['web-2"%', "{}", "web-\\u0041", "web-a\\n", "web--1", "web-1 ", "\\"]
-
-
-@pytest.mark.parametrize("replicas", [0, 3])
-def test_pods_may_be_called_anything(replicas: int) -> None:
-    """Names that JSON escapes, or that stand nowhere in the pod, in one request and in the next."""
-    world = World(tapp(replicas=3)).settle()
-    pod = world.pod(2)
-    bare = with_meta(without_last_applied(pod), uid="f0e1")
-    world.change(replicas=replicas)
-    for names in ([FOREIGN[0]], FOREIGN, FOREIGN[::-1], FOREIGN[1:2]):
-        foreign = {name: with_meta(bare, name=name) for name in names}
-        document = world.request()
-        document["children"]["Pod.v1"] |= {f"shop/{name}": item for name, item in foreign.items()}
-        together, alone = answers(document)
-        assert together == alone
-        children = json.loads(together)["children"]
-        assert {child["metadata"]["name"] for child in children} >= set(names)
-
-
-@pytest.mark.parametrize("key", ["nodeName", "record"])
-def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
-    world = World(tapp(replicas=3)).settle()
-    world.change(template=template("nginx:2", nodeName="@@n@@")).settle()
-    for id in range(3):
-        world.modify(id, without_last_applied)
-    text = as_sent(world.request())
-    for id, new in enumerate((b"n\\u0031", b"n\\u0032", b"n1")):
-        if key == "nodeName":
-            text = text.replace(b'"nodeName":"@@n@@"', b'"nodeName":"%b"' % new, 1)
-        else:
-            old = b"containerd://"
-            start = text.index(old, text.index(b'"shop/web-%d"' % id))
-            text = text[:start] + new + text[start + len(old) :]
-    with pytest.MonkeyPatch.context() as patch:
-        together = HOOK.post("/sync", text).data
-        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
-        assert HOOK.post("/sync", text).data == together
-
-
-@pytest.mark.parametrize("own", ["label", "image", "node"])
-@pytest.mark.parametrize("id", [0, 1, 2])
-def test_a_template_that_only_one_old_pod_fits_is_adopted_by_that_one(own: str, id: int) -> None:
-    """Pods of the old controller that differ only in what is each pod's own."""
-
-    def own_body(id: int) -> Document:
-        return template(
-            f"web-{id}:1" if own == "image" else "nginx",
-            labels={"app": "web", **({"pod": f"web-{id}"} if own == "label" else {})},
-            **({"nodeName": f"n{id}"} if own == "node" else {}),
-        )
-
-    world = World(tapp(replicas=3, template=own_body(id))).settle()
-    for number in range(3):
-        body = own_body(number)
-
-        def old(pod: Document, body: Document = body) -> Document:
-            labels = {
-                **pod["metadata"]["labels"],
-                **body["metadata"]["labels"],
-                "tapp_template_hash_key": "3519815671",
-                "tapp_uniq_hash_key": "1129474381",
-            }
-            pod = with_meta(without_last_applied(pod), labels=labels)
-            (container,) = pod["spec"]["containers"]
-            container = {**container, "image": body["spec"]["containers"][0]["image"]}
-            node = body["spec"].get("nodeName", "node-1")
-            return {**pod, "spec": {**pod["spec"], "containers": [container], "nodeName": node}}
-
-        world.modify(number, old)
-    together, alone = answers(world.request())
-    assert together == alone
-    adopted = [number for number, does in world.decisions().items() if does.startswith("Adopt")]
-    assert adopted == [id]

@@ -1,0 +1,205 @@
+"""What is a pod's own, and what only looks so: no answer tells that pods look alike (P1)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hooks import wire
+from simulator.objects import with_meta
+from tapp.lookalike import Looks
+from tapp.revision import revisions
+from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
+from tests.unit.test_lookalike import HOOK, answers
+from tests.unit.world import World
+
+RECORD = "apps.tkestack.io/in-place-update"
+
+
+def same(world: World) -> None:
+    """The pods are answered, and judged, as each of them would be alone; more than one time."""
+    for path in ("/sync", "/plan", "/sync", "/finalize"):
+        together, alone = answers(world.request(), path)
+        assert together == alone
+
+
+def annotated(pod: Document, **annotations: str) -> Document:
+    return with_meta(pod, annotations={**pod["metadata"]["annotations"], **annotations})
+
+
+def unstamped(pod: Document, body: Document) -> Document:
+    """A pod of the old controller that was made of `body`."""
+    labels = {
+        **pod["metadata"]["labels"],
+        **body["metadata"]["labels"],
+        "tapp_template_hash_key": "3519815671",
+        "tapp_uniq_hash_key": "1129474381",
+    }
+    annotations = body["metadata"].get("annotations") or {}
+    pod = with_meta(without_last_applied(pod), labels=labels, annotations=annotations)
+    containers = [
+        {**container, "image": item["image"]}
+        for container, item in zip(
+            pod["spec"]["containers"], body["spec"]["containers"], strict=True
+        )
+    ]
+    return {**pod, "spec": {**pod["spec"], **body["spec"], "containers": containers}}
+
+
+FOREIGN = ['web-2"%', "{}", "web-\\u0041", "web-a\\n", "web--1", "web-1 ", "\\"]
+
+
+@pytest.mark.parametrize("replicas", [0, 3])
+def test_pods_may_be_called_anything(replicas: int) -> None:
+    """Names that JSON escapes, or that stand nowhere in the pod, in one request and in the next."""
+    world = World(tapp(replicas=3)).settle()
+    pod = world.pod(2)
+    bare = with_meta(without_last_applied(pod), uid="f0e1")
+    world.change(replicas=replicas)
+    for names in ([FOREIGN[0]], FOREIGN, FOREIGN[::-1], FOREIGN[1:2]):
+        foreign = {name: with_meta(bare, name=name) for name in names}
+        document = world.request()
+        document["children"]["Pod.v1"] |= {f"shop/{name}": item for name, item in foreign.items()}
+        together, alone = answers(document)
+        assert together == alone
+        children = json.loads(together)["children"]
+        assert {child["metadata"]["name"] for child in children} >= set(names)
+
+
+@pytest.mark.parametrize("key", ["nodeName", "record"])
+def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
+    world = World(tapp(replicas=3)).settle()
+    world.change(template=template("nginx:2", nodeName="@@n@@")).settle()
+    for id in range(3):
+        world.modify(id, without_last_applied)
+    text = as_sent(world.request())
+    for id, new in enumerate((b"n\\u0031", b"n\\u0032", b"n1")):
+        if key == "nodeName":
+            text = text.replace(b'"nodeName":"@@n@@"', b'"nodeName":"%b"' % new, 1)
+        else:
+            old = b"containerd://"
+            start = text.index(old, text.index(b'"shop/web-%d"' % id))
+            text = text[:start] + new + text[start + len(old) :]
+    with pytest.MonkeyPatch.context() as patch:
+        together = HOOK.post("/sync", text).data
+        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
+        assert HOOK.post("/sync", text).data == together
+
+
+OWN: dict[str, Any] = {
+    "a label": lambda id: template("nginx", labels={"app": "web", "pod": f"web-{id}"}),
+    "an image": lambda id: template(f"web-{id}:1"),
+    "a node": lambda id: template("nginx", nodeName=f"n{id}"),
+    "a number": lambda id: template("nginx", annotations={"tapp_instance_key": str(id)}),
+    "an index": lambda id: template(
+        "nginx", nodeSelector={"apps.kubernetes.io/pod-index": str(id)}
+    ),
+    "a record": lambda id: template("nginx", annotations={RECORD: f'{{"revision":"{id}"}}'}),
+}
+
+
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("id", [0, 1, 2])
+def test_a_template_that_only_one_old_pod_fits_is_adopted_by_that_one(own: str, id: int) -> None:
+    """Pods of the old controller that differ only in what is each pod's own."""
+    body = OWN[own]
+    world = World(tapp(replicas=3, template=template())).settle()
+    for number in range(3):
+        world.modify(number, lambda pod, number=number: unstamped(pod, body(number)))  # type: ignore[misc]
+    world.change(template=body(id))
+    same(world)
+    adopted = [number for number, does in world.decisions().items() if does.startswith("Adopt")]
+    assert adopted == [id]
+
+
+@pytest.mark.parametrize("strip", [False, True])
+def test_a_record_that_somebody_emptied_is_nobody_else_s(strip: bool) -> None:
+    strategy = {"maxUnavailable": 3}
+    world = World(tapp(replicas=3, updateStrategy=strategy), strip=strip).settle()
+    world.change(template=template("nginx:2")).settle()
+    world.modify(1, lambda pod: annotated(pod, **{RECORD: ""}))
+    same(world)
+    world.modify(1, crashing)
+    same(world)
+    world.change(template=template("nginx:3")).sync()
+    same(world)
+
+
+@pytest.mark.parametrize("name", ["v1", "1"])
+def test_a_revision_that_holds_a_pods_name_stays_as_it_is(name: str) -> None:
+    """Revisions begin with `v1-`, and some with `v1-0`."""
+    bodies = [template(f"nginx:{tag}") for tag in range(100)]
+    before = next(body for body in bodies if not revisions(body)[0].startswith("v1-0"))
+    after = next(body for body in bodies if revisions(body)[0].startswith("v1-0"))
+    parent = tapp(replicas=3, template=before, updateStrategy={"maxUnavailable": 3})
+    parent["metadata"]["name"] = name
+    world = World(parent).settle()
+    world.change(template=after)
+    same(world)
+    world.settle()
+    same(world)
+    labels = {pod["metadata"]["labels"]["tapp_template_hash_key"] for pod in world.pods.values()}
+    assert labels == {revisions(after)[0]}
+
+
+@pytest.mark.parametrize("strip", [False, True])
+def test_a_namespace_that_is_called_like_a_pod_stays_as_it_is(strip: bool) -> None:
+    parent = tapp(replicas=3)
+    parent["metadata"]["namespace"] = "web-0"
+    world = World(parent, strip=strip).settle()
+    same(world)
+    world.change(template=template("nginx:2")).settle()
+    same(world)
+
+
+def test_images_that_differ_in_a_token_are_each_pods_own() -> None:
+    world = World(tapp(replicas=3, updateStrategy={"maxUnavailable": 3})).settle()
+    for id, token in enumerate(("aaaaa", "bbbbb", "ccccc")):
+        body = template(f"x/kube-api-access-{token}:1")
+        world.modify(id, lambda pod, body=body: unstamped(pod, body))  # type: ignore[misc]
+        pod = world.pod(id)
+        (container,) = pod["spec"]["containers"]
+        container.pop("volumeMounts", None)
+        pod["spec"].pop("volumes", None)
+    world.change(template=template("x/kube-api-access-aaaaa:1", annotations={"new": "note"}))
+    same(world)
+    world.change(template=template("nginx:2"))
+    same(world)
+
+
+def test_a_short_record_is_not_found_everywhere() -> None:
+    body = {"securityContext": {"runAsUser": 1}}
+    strategy = {"maxUnavailable": 3}
+    world = World(tapp(replicas=3, updateStrategy=strategy, template=template(**body))).settle()
+    world.change(template=template("nginx:2", **body)).settle()
+    for id, record in enumerate(("{}", "{5}", "{6}")):
+        world.modify(id, lambda pod, record=record: annotated(pod, **{RECORD: record}))  # type: ignore[misc]
+    world.sync()
+    for id in range(3):
+        world.modify(
+            id, lambda pod: {**pod, "spec": {**pod["spec"], "securityContext": {"fsGroup": 5}}}
+        )
+    same(world)
+
+
+def test_a_name_that_somebody_spelled_with_escapes_is_found_in_the_answer() -> None:
+    world = World(tapp(replicas=3, template=template(container={"args": ["@@"]}))).settle()
+    text = as_sent(world.request())
+    text = text.replace(b'"@@"', b'"\\u0077eb-0"').replace(b'\\"@@\\"', b'\\"web-x\\"')
+    with pytest.MonkeyPatch.context() as patch:
+        together = HOOK.post("/sync", text).data
+        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
+        assert HOOK.post("/sync", text).data == together
+
+
+def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
+    """No API server writes two; the first has always counted."""
+    world = World(tapp(replicas=1)).settle()
+    no = {"type": "Ready", "status": "False"}
+
+    def twice(pod: Document) -> Document:
+        status = pod["status"]
+        return {**pod, "status": {**status, "conditions": [no, *status["conditions"]]}}
+
+    world.modify(0, twice)
+    assert json.loads(answers(world.request())[0])["status"]["readyReplicas"] == 0
