@@ -91,6 +91,8 @@ class Cluster:
     ) -> None:
         self._hook = CheckedHook(service(keep_finished))
         self.mirror = "mirror" in admission
+        self.slim = "strip" in admission
+        """A label may stay that left its template before anybody saw the pod (docs/promises.md)."""
         self.world = World(
             manifest("metacontroller/base/composite-controller.yaml"),
             self._hook,
@@ -307,14 +309,17 @@ class Cluster:
         if app.get("env") != env:
             raise ViolationError(f"P3: {name} has env {app.get('env')}, its template says {env}")
         tier = body["metadata"]["labels"].get("tier")
-        if pod["metadata"]["labels"].get("tier") != tier:
+        if pod["metadata"]["labels"].get("tier") != tier and not (self.slim and tier is None):
             raise ViolationError(f"P3: {name} has another label than {tier}")
         if not ready(pod):
             raise ViolationError(f"P3: {name} is not Ready\n{self.world.dump()}")
 
     def ends(self) -> None:
         """The TApp is deleted: its pods go, and its claims as their policy says."""
-        before = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}
+        going, before = set(), set()
+        for claim in self.world.list("PersistentVolumeClaim"):  # one may wait for its pod to go
+            meta = claim["metadata"]
+            (going if meta.get("deletionTimestamp") else before).add(meta["name"])
         spec = self.tapp["spec"]
         policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
         self.world.delete("TApp", NAME)
@@ -323,6 +328,7 @@ class Cluster:
         if self.world.list("TApp") or self.world.list("Pod"):
             raise ViolationError(f"P3: it does not go\n{self.world.dump()}")
         after = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}
+        after -= going
         kept = set() if policy.get("whenDeleted") == "Delete" else before
         if after != kept:
             raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")

@@ -1,7 +1,8 @@
 """What the model has found, each with the shortest sequence that shows it."""
 
 from tests.model import specs
-from tests.model.test_guarantee import at_rest, restart_all, taken
+from tests.model.cluster import Cluster
+from tests.model.test_guarantee import at_rest, restart_all, taken, template
 
 
 def test_a_pod_whose_deletion_failed_waits_for_the_budget_like_any_other() -> None:
@@ -66,3 +67,39 @@ def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> 
     cluster.edit(lambda spec: specs.set_image(spec, "default", "app:2"))
     cluster.run(60.0)
     cluster.is_as_specified()
+
+
+def test_a_claim_that_was_to_go_goes_with_its_pod_although_its_instance_came_back() -> None:
+    """`replicas` was 0 for a moment, and the watch of pods did not show web-3, which lives on.
+
+    By `whenScaled: Delete` its claim is deleted, and waits for the pod that uses it.
+    """
+    policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
+    claims = {"volumeClaimTemplates": [specs.claim("data")]}
+    cluster = at_rest(3, persistentVolumeClaimRetentionPolicy=policy, **claims)
+    cluster.stall("Pod")
+    for replicas in (4, 0, 4):
+        cluster.edit(lambda spec, replicas=replicas: spec.update(replicas=replicas))  # type: ignore[misc]
+        cluster.run(5.0)
+    cluster.comes_to_rest()
+    claim = cluster.world.get("PersistentVolumeClaim", "data-web-3")
+    assert claim["metadata"]["deletionTimestamp"]
+    cluster.ends()
+    left = {item["metadata"]["name"] for item in cluster.world.list("PersistentVolumeClaim")}
+    assert "data-web-3" not in left
+
+
+def test_a_label_that_left_before_a_slim_pod_was_seen_stays_and_restarts_nothing() -> None:
+    """Nothing remembers that it came from the template: last-applied is not there yet."""
+    spec = {**at_rest(2).spec, "template": template()}
+    spec["template"]["metadata"]["labels"]["tier"] = "x"
+    cluster = Cluster(spec, admission="strip")
+    cluster.stall("Pod")
+    cluster.edit(lambda spec: spec.update(replicas=3))
+    cluster.run(5.0)
+    born = (cluster.pod(2) or {})["metadata"]["uid"]
+    cluster.edit(lambda spec: spec["template"]["metadata"]["labels"].pop("tier"))
+    cluster.run(5.0)
+    cluster.comes_to_rest()
+    pod = cluster.pod(2) or {}
+    assert (pod["metadata"]["uid"], pod["metadata"]["labels"]["tier"]) == (born, "x")
