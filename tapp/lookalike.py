@@ -146,8 +146,10 @@ class Looks:
         if group is not None:
             return Pod(pod, group.look, values)
         look = Appearance(pod)
+        if len(self._used) >= self._most:
+            return Pod(pod, look)
         group = _Group(look, text, values, self._instances)
-        if group.unclear or len(self._used) >= self._most:
+        if group.unclear:
             return Pod(pod, look)
         self._groups.insert(0, group)
         self._used.add(group)

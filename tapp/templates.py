@@ -25,8 +25,7 @@ class Template:
         revision: hash of everything above.
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
-        body: the template as it was written.
-        text: the same as JSON.
+        text: the template as it was written, as JSON.
     """
 
     name: str
@@ -37,7 +36,6 @@ class Template:
     revision: str
     uniq: str
     images: dict[str, str]
-    body: dict[str, Any]
     text: str
 
 
@@ -100,7 +98,6 @@ def _resolve(name: str, text: bytes, claims: frozenset[str]) -> Template | Unres
         revision=full,
         uniq=uniq,
         images={item["name"]: item["image"] for item in running(spec) if "image" in item},
-        body=body,
         text=text.decode(),
     )
 

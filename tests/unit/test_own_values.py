@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
-from hooks import wire
 from simulator.objects import with_meta
-from tapp.lookalike import Looks
 from tapp.revision import revisions
-from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
-from tests.unit.test_lookalike import HOOK, answers
+from tests.builders import (
+    Document,
+    as_sent,
+    crashing,
+    tapp,
+    template,
+    without_last_applied,
+)
+from tests.unit.test_lookalike import answers
 from tests.unit.world import World
 
 RECORD = "apps.tkestack.io/in-place-update"
@@ -80,10 +85,8 @@ def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
             old = b"containerd://"
             start = text.index(old, text.index(b'"shop/web-%d"' % id))
             text = text[:start] + new + text[start + len(old) :]
-    with pytest.MonkeyPatch.context() as patch:
-        together = HOOK.post("/sync", text).data
-        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
-        assert HOOK.post("/sync", text).data == together
+    together, alone = answers(text)
+    assert together == alone
 
 
 OWN: dict[str, Any] = {
@@ -186,10 +189,8 @@ def test_a_name_that_somebody_spelled_with_escapes_is_found_in_the_answer() -> N
     world = World(tapp(replicas=3, template=template(container={"args": ["@@"]}))).settle()
     text = as_sent(world.request())
     text = text.replace(b'"@@"', b'"\\u0077eb-0"').replace(b'\\"@@\\"', b'\\"web-x\\"')
-    with pytest.MonkeyPatch.context() as patch:
-        together = HOOK.post("/sync", text).data
-        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
-        assert HOOK.post("/sync", text).data == together
+    together, alone = answers(text)
+    assert together == alone
 
 
 def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
