@@ -210,7 +210,7 @@ def _values(
     if node_at >= 0:
         start = node_at + len(_NODE)
         node = text[start : text.find(b'"', start)]
-        if b"\\" in node:
+        if not node or b"\\" in node:
             node = ABSENT
     if token_at >= 0:
         token = text[token_at : token_at + _TOKEN_LENGTH]

@@ -11,6 +11,7 @@ from tests.builders import (
     Document,
     as_sent,
     crashing,
+    refused,
     tapp,
     template,
     without_last_applied,
@@ -204,3 +205,11 @@ def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
 
     world.modify(0, twice)
     assert json.loads(answers(world.request())[0])["status"]["readyReplicas"] == 0
+
+
+def test_a_pod_without_a_node_is_not_on_anothers() -> None:
+    """What ended without a node was never refused by a kubelet."""
+    world = World(tapp(replicas=3, template=template(restartPolicy="Never"))).settle()
+    world.modify(1, lambda pod: refused(pod, bound=False))
+    world.modify(1, lambda pod: {**pod, "spec": {**pod["spec"], "nodeName": ""}})
+    same(world)
