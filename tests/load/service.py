@@ -1,6 +1,7 @@
 """A gunicorn of our own on a free port of the loopback, its workers and its memory."""
 
 import http.client
+import itertools
 import os
 import re
 import signal
@@ -19,14 +20,28 @@ START, STOP = 40.0, 60.0
 """Seconds that a start and a graceful stop may take."""
 
 
+_PORTS = itertools.count(20_000 + 500 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]))
+"""Below the ports that the system gives away, and each test process has its own: between the search
+for a free one and gunicorn's start nobody else may take it, and answer in its place."""
+
+
+def _free_port() -> int:
+    for port in _PORTS:
+        with socket.socket() as free:
+            try:
+                free.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("the ports never end")
+
+
 class Service:
     """`gunicorn hooks.app:create_app()` as it is shipped; a context manager."""
 
     def __init__(self, workers: int = 2, tls: ssl.SSLContext | None = None, **env: str) -> None:
         """`env` are settings on top; `tls` is how probes reach a service behind TLS."""
-        with socket.socket() as free:
-            free.bind((HOST, 0))
-            self.port: int = free.getsockname()[1]
+        self.port = _free_port()
         self.log = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed by stop()
         self._output = ""
         self._tls = tls
