@@ -7,9 +7,18 @@ HOST ?= 127.0.0.1
 PORT ?= 8080
 export HOST PORT
 
-$(VENV)/.ready: requirements.txt requirements-dev.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+
+# Two stages, so that who only wants to look at it need not wait for the developers' tools.
+$(VENV)/.small: requirements.txt requirements-demo.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: this needs Python 3.11 \
+	or newer, and $(PYTHON) is %d.%d: make PYTHON=python3.11 ..." % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(PIP) -r requirements-demo.txt
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.small requirements-dev.txt
+	$(PIP) -r requirements-dev.txt
 	touch $@
 
 .PHONY: help
@@ -20,11 +29,11 @@ help: ## List the targets
 install: $(VENV)/.ready ## Create the virtualenv with pinned requirements
 
 .PHONY: demo
-demo: $(VENV)/.ready ## Play a TApp's life on an embedded cluster against the real service
-	$(BIN)/python -m demo
+demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real service (ALL=1: more)
+	$(BIN)/python -m demo $(if $(ALL),--all)
 
 .PHONY: run
-run: $(VENV)/.ready ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
+run: $(VENV)/.small ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
 	$(BIN)/gunicorn 'hooks.app:create_app()'
 
 .PHONY: test

@@ -1,6 +1,7 @@
 """`python -m bench`: how fast the service is, compared with parsing and writing the same JSON.
 
-First in one process (`bench/inprocess.py`), then over HTTP as shipped (`bench/over_http.py`).
+First requests as a cluster sends them (`bench/stream.py`), then requests of which nothing can be
+remembered (`bench/inprocess.py`), then over HTTP as shipped (`bench/over_http.py`).
 Ratios can be compared between machines and commits, milliseconds cannot.
 """
 
@@ -14,8 +15,9 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import inprocess, over_http, tables
+from bench import inprocess, over_http, stream, tables
 
+PARTS = ("stream", "inprocess", "http")
 SIZES = [10, 100, 1_000, 10_000]
 
 
@@ -24,10 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="rounds per measurement (default 7)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="instances")
-    parser.add_argument("--only", choices=("inprocess", "http"), help="one of the two parts")
-    parser.add_argument(
-        "--cold", action="store_true", help="forget the templates of earlier requests each time"
-    )
+    parser.add_argument("--only", choices=PARTS, help="one of the three parts")
     parser.add_argument(
         "--best",
         action="store_true",
@@ -42,19 +41,24 @@ def main() -> None:
         if sys.stderr.isatty():
             print(what, file=sys.stderr)
 
-    if arguments.only != "http":
-        figures |= {"cold": arguments.cold, "best": arguments.best}
+    parts = (arguments.only,) if arguments.only else PARTS
+    figures |= {"best": arguments.best}
+    if "stream" in parts:
+        figures["stream"] = list(
+            stream.measure(arguments.rounds, arguments.sizes, best=arguments.best, say=say)
+        )
+        console.print(tables.stream(figures["stream"]))
+    if "inprocess" in parts:
         figures["inProcess"] = list(
             inprocess.measure(
                 arguments.rounds,
                 arguments.sizes,
-                cold=arguments.cold,
                 best=arguments.best,
                 say=say,
             )
         )
         console.print(tables.in_process(figures["inProcess"]))
-    if arguments.only != "inprocess":
+    if "http" in parts:
         figures["overHttp"] = list(over_http.measure(arguments.sizes, say))
         console.print(tables.over_http(figures["overHttp"]))
         largest = max(arguments.sizes)

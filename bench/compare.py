@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("base", help="a commit, or a JSON file")
     parser.add_argument("other", nargs="?", help="a JSON file (default: measure the working tree)")
     parser.add_argument("--sizes", nargs="+", default=["10", "100", "1000"], help="instances")
-    parser.add_argument("--only", choices=("inprocess", "http"), default="inprocess")
+    parser.add_argument("--only", choices=("stream", "inprocess", "http"), default="stream")
     parser.add_argument("--passes", type=int, default=2, help="the best of so many runs counts")
     arguments = parser.parse_args()
     if arguments.other:
@@ -47,6 +47,10 @@ def main() -> None:
 def values(figures: Figures) -> Values:
     """What is compared, by what it is: ratios, and the service's memory."""
     found: Values = {}
+    for row in figures.get("stream", []):
+        what = f"{row['stream']}, {row['templates']} templates"
+        name, measure = _STREAM[row["against"]]
+        found["stream", f"{row['pods']:,}", what, measure] = row[name]
     for row in figures.get("inProcess", []):
         key = ("in process", f"{row['instances']:,}", row["situation"])
         full = row["situation"] == "create all"
@@ -60,6 +64,14 @@ def values(figures: Figures) -> Values:
         key = ("memory", f"{row['instances']:,}", row["situation"])
         found[*key, "(peak - idle) / body"] = row["peakOverIdleToBody"]
     return found
+
+
+_STREAM = {
+    "REF": ("handlerToRef", "REF"),
+    "echo": ("handlerToEcho", "echo"),
+    "full REF": ("handlerToFullRef", "full REF"),
+    "bytes": ("bytesPerPod", "bytes a pod"),
+}
 
 
 def changes(base: Values, other: Values) -> Table:

@@ -1,31 +1,21 @@
 """`python -m bench.diet`: what makes requests smaller and fewer, measured.
 
-First what a pod's bytes are made of, and what the admission policy that drops the last-applied
-annotation saves; then how many syncs a roll takes with and without `ignoreStatusChanges`, played in
-the simulator.
+First what a pod's bytes are made of, and what the admission policy `tapp-lean-pods` saves; then how
+many syncs a roll takes with and without `ignoreStatusChanges`, played in the simulator.
 """
 
-import logging
 import statistics
 from collections.abc import Callable
-from copy import deepcopy
-from pathlib import Path
 
 import msgspec
-import yaml
 from rich.console import Console
 from rich.table import Table
 
-from bench.inprocess import ROOT, measured
-from bench.parent import NEW, OLD, Document, tapp
+from bench.inprocess import measured
+from bench.parent import Document
 from bench.pods import LAST_APPLIED, go
 from bench.requests import NOTHING, Sample
-from hooks.app import create_app
-from hooks.settings import Settings
-from simulator.clock import EPOCH, Clock
-from simulator.hook_calls import HookCall
-from simulator.hook_client import WsgiHook
-from simulator.world import World
+from bench.roll import played
 
 INSTANCES = 1_000
 ROLLED = 100
@@ -47,11 +37,14 @@ def sizes() -> Table:
         table.add_column(title, justify="left" if title == "request" else "right")
     variants = {
         "as Metacontroller sends it": requests,
-        "without last-applied (the admission policy)": [
+        "without last-applied": [
             (path, _without(body, _drop_last_applied)) for path, body in requests
         ],
-        "without managedFields (nobody can leave them out)": [
+        "without managedFields": [
             (path, _without(body, _drop_managed_fields)) for path, body in requests
+        ],
+        "lean (the admission policy)": [
+            (path, _without(body, _make_lean)) for path, body in requests
         ],
     }
     for name, some in variants.items():
@@ -81,34 +74,8 @@ def syncs() -> Table:
 
 def _roll(ignore_status_changes: bool) -> tuple[int, int, int]:
     """Syncs of the creation and of the roll, and the bytes of the roll's requests."""
-    clock = Clock()
-    logging.getLogger("tapp").setLevel(logging.ERROR)
-    application = create_app(
-        Settings(log_level="ERROR"), clock=lambda: EPOCH.timestamp() + clock.now
-    )
-    controller = deepcopy(_manifest("metacontroller/base/composite-controller.yaml"))
-    controller["spec"]["parentResource"]["ignoreStatusChanges"] = ignore_status_changes
-    crds = [_manifest("crds/tapp.yaml")]
-    world = World(controller, WsgiHook(application.wsgi_app), clock=clock, crds=crds)
-    sent: list[int] = []
-
-    def note(call: HookCall) -> None:
-        if call.hook == "sync":
-            sent.append(sum(len(part) for part in call.parts))
-
-    world.on_call(note)
-    created = 0
-    for image in (OLD, NEW):
-        created = len(sent)
-        parent = tapp(ROLLED, image)
-        world.apply({**parent, "metadata": {"name": parent["metadata"]["name"]}})
-        world.settle()
-    return created, len(sent) - created, sum(sent[created:])
-
-
-def _manifest(path: str) -> Document:
-    document: Document = yaml.safe_load((ROOT / Path(path)).read_text())
-    return document
+    created, rolled = played(ROLLED, ignore_status_changes=ignore_status_changes)
+    return len(created), len(rolled), sum(len(call.body) for call in rolled)
 
 
 def _without(body: bytes, drop: Callable[[Document], None]) -> bytes:
@@ -120,6 +87,14 @@ def _without(body: bytes, drop: Callable[[Document], None]) -> bytes:
 
 def _drop_last_applied(pod: Document) -> None:
     del pod["metadata"]["annotations"][LAST_APPLIED]
+
+
+def _make_lean(pod: Document) -> None:
+    annotations = pod["metadata"]["annotations"]
+    applied = msgspec.json.decode(annotations[LAST_APPLIED])
+    del applied["spec"]
+    annotations[LAST_APPLIED] = go(applied).decode()
+    _drop_managed_fields(pod)
 
 
 def _drop_managed_fields(pod: Document) -> None:

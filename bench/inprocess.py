@@ -1,18 +1,18 @@
-"""First part: the WSGI application against parsing and writing the same JSON, in one process.
+"""Second part: the same in one process, with nothing that could be remembered of any pod.
 
 REF is `orjson.loads` of the request and `orjson.dumps` of the answer, FLOOR a minimal typed decode
 and a spliced encode, both with the garbage collector off. The application is served as shipped:
 its collector settings, its log (to nowhere). The three take turns, and every turn takes the next of
-several requests, so that nothing can be remembered per pod.
+several requests with other pods. Requests as a cluster sends them: `bench/stream.py`.
 """
 
 import gc
 import io
 import itertools
+import logging
 import os
 import runpy
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,17 +22,15 @@ from typing import Any
 import msgspec
 import orjson
 
-from bench.requests import CREATE, FINALIZE, NOTHING, ROLL, SITUATIONS, Sample
+from bench.requests import SITUATIONS, Sample
 from hooks.app import create_app
 from hooks.logs import LOGGER
 from hooks.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SEEDS = (1, 2, 3)
-TARGETS = {10: 1.25, 100: 0.75, 1_000: 0.30, 10_000: 0.45}
-"""handler / REF with nothing to do; half as much again in the middle of a roll."""
-CREATE_TARGET = {1_000: 1.00}
-"""handler / REF of the request with nothing to do: the request to create all has no pods."""
+LARGEST = 10_000
+"""Instances of a size that is measured less often."""
 GROWTH_TARGET = 11.0
 """Per tenfold number of instances."""
 
@@ -93,58 +91,39 @@ class Reference:
 
 
 def measure(
-    rounds: int, sizes: list[int], *, cold: bool, best: bool, say: Callable[[str], None]
+    rounds: int, sizes: list[int], *, best: bool, say: Callable[[str], None]
 ) -> Iterator[Row]:
     """One row for each size and situation: milliseconds and ratios.
 
     Args:
         rounds: how often the three take turns; three times as often below 10,000 instances.
         sizes: numbers of instances.
-        cold: forget the templates of earlier requests before each request.
         best: minima of CPU time, not medians of time: for a machine that does other things, too.
         say: told what is being done.
     """
     before: dict[str, float] = {}
     for n in sizes:
         samples = [Sample(n, seed) for seed in SEEDS]
-        full_ref = 0.0
         for situation in SITUATIONS:
             say(f"in process: {n} instances, {situation}")
             requests = [sample.request(situation) for sample in samples]
-            turns = rounds * 3 if n < max(TARGETS) else rounds
-            taken = measured(requests, turns, n, cold=cold, best=best)
+            turns = rounds * 3 if n < LARGEST else rounds
+            taken = measured(requests, turns, n, best=best)
             middle = min if best else statistics.median
             times = {name: middle(values) for name, values in taken.items()}
-            if situation == NOTHING:
-                full_ref = times["ref"]
             row = {
                 "instances": n,
                 "situation": situation,
                 "bytes": len(requests[0][1]),
                 **{f"{key}Ms": round(value * 1e3, 4) for key, value in times.items()},
                 "handlerToRef": round(times["handler"] / times["ref"], 3),
-                "handlerToFullRef": round(times["handler"] / full_ref, 3),
                 "handlerToFloor": round(times["handler"] / times["floor"], 2),
             }
             last = before.get(situation)
             if last:
                 row["growth"] = round(times["handler"] / last, 2)
             before[situation] = times["handler"]
-            yield {**row, **_targets(row)}
-
-
-def _targets(row: Row) -> Row:
-    """The row's target, and whether it is met."""
-    n, situation = row["instances"], row["situation"]
-    targets, ratio = TARGETS, row["handlerToRef"]
-    if situation == CREATE:
-        targets, ratio = CREATE_TARGET, row["handlerToFullRef"]
-    limit = targets.get(n) if situation != FINALIZE else None
-    if limit is None:
-        return {}
-    if situation == ROLL:
-        limit *= 1.5
-    return {"target": round(limit, 3), "met": ratio <= limit}
+            yield row
 
 
 def measured(
@@ -152,39 +131,32 @@ def measured(
     rounds: int,
     n: int,
     *,
-    cold: bool = False,
     best: bool = False,
 ) -> dict[str, list[float]]:
     """Seconds that REF, FLOOR and the handler took each time, for requests of `n` instances."""
-    with _as_shipped() as app:
+    with as_shipped() as make:
+        app = make()
         clock = time.thread_time if best else time.perf_counter
-        return _times(app, requests, rounds, n, cold=cold, clock=clock)
+        return _times(app, requests, rounds, n, clock=clock)
 
 
-def _times(  # noqa: PLR0913 - the caller's options
+def _times(
     app: Application,
     requests: list[tuple[str, bytes]],
     rounds: int,
     n: int,
     *,
-    cold: bool,
     clock: Callable[[], float],
 ) -> dict[str, list[float]]:
-    forget = _memos() if cold else []
     references = [Reference(body, call(app, path, body)) for path, body in requests]
     repeat = max(1, 300 // n)
     times: dict[str, list[float]] = {"ref": [], "floor": [], "handler": []}
     turns = itertools.cycle(range(len(requests)))
 
-    def handler(turn: int) -> None:
-        for memo in forget:
-            memo()
-        call(app, *requests[turn])
-
-    candidates: dict[str, Callable[[int], None]] = {
+    candidates: dict[str, Callable[[int], object]] = {
         "ref": lambda turn: references[turn].ref(),
         "floor": lambda turn: references[turn].floor(),
-        "handler": handler,
+        "handler": lambda turn: call(app, *requests[turn]),
     }
     with collector_off():
         for _ in range(rounds):
@@ -213,29 +185,24 @@ def collector_off() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _memos() -> list[Callable[[], None]]:
-    """What clears each memo that the service keeps from one request to the next."""
-    return [
-        found.cache_clear
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in ("tapp", "hooks")
-        for found in vars(module).values()
-        if hasattr(found, "cache_clear") and getattr(found, "__module__", name) == name
-    ]
-
-
 @contextmanager
-def _as_shipped() -> Iterator[Application]:
-    """The application, with gunicorn.conf.py's collector settings; its log lines go nowhere."""
+def as_shipped(clock: Callable[[], float] = time.time) -> Iterator[Callable[[], Application]]:
+    """Makes applications with gunicorn.conf.py's collector settings; their log goes nowhere."""
     thresholds, inherited = gc.get_threshold(), os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     served = runpy.run_path(str(ROOT / "gunicorn.conf.py"))
     level = LOGGER.level
-    app = create_app(Settings())
+    create_app(Settings())  # makes the log, if nothing has yet
+
+    def make() -> Application:
+        app = create_app(Settings(), clock=clock)
+        served["post_worker_init"](None)
+        return app
+
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        streams = [(item, item.setStream(nowhere)) for item in LOGGER.handlers]  # type: ignore[attr-defined]
+        shown = [item for item in LOGGER.handlers if isinstance(item, logging.StreamHandler)]
+        streams = [(item, item.setStream(nowhere)) for item in shown]
         try:
-            served["post_worker_init"](None)
-            yield app
+            yield make
         finally:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
@@ -244,7 +211,7 @@ def _as_shipped() -> Iterator[Application]:
                 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
             LOGGER.setLevel(level)
             for handler, stream in streams:
-                handler.setStream(stream)  # type: ignore[attr-defined]
+                handler.setStream(stream)
 
 
 def call(app: Application, path: str, body: bytes) -> bytes:

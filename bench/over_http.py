@@ -1,4 +1,4 @@
-"""Second part: the service as shipped, over loopback, and what it needs.
+"""Third part: the service as shipped, over loopback, and what it needs.
 
 REF is measured in this process, while the client does nothing, right before and after each cell.
 """
@@ -16,6 +16,7 @@ from bench.client import result as finished
 from bench.inprocess import SEEDS, Reference, call, collector_off
 from bench.requests import NOTHING, ROLL, Sample
 from bench.server import Server, serving
+from bench.streams import one_changed
 from hooks.app import create_app
 from hooks.settings import Settings
 
@@ -34,7 +35,8 @@ PROBE_SECONDS = 15.0
 MEMORY_TARGET = 2.5
 """(Peak - idle) / body of a worker."""
 WORKERS = 2
-LARGEST = 10_000
+BODIES = 6
+"""Requests of a stream, sent again and again."""
 
 Row = dict[str, Any]
 Say = Callable[[str], None]
@@ -43,8 +45,7 @@ Say = Callable[[str], None]
 def measure(sizes: list[int], say: Say) -> Iterator[Row]:
     """One row for each size and number of connections."""
     for n in sizes:
-        samples = [Sample(n, seed) for seed in SEEDS]
-        bodies = [sample.request(NOTHING)[1] for sample in samples]
+        bodies = _stream(n)
         with _stored(bodies) as files, serving(WORKERS) as server:
             for connections in CONNECTIONS:
                 say(f"over HTTP: {n} instances, {connections} connections")
@@ -71,6 +72,11 @@ def measure(sizes: list[int], say: Say) -> Iterator[Row]:
                     "p50ToRef": round(p50 / reference, 3),
                 }
                 yield {**row, **_target(row)}
+
+
+def _stream(n: int) -> list[bytes]:
+    """Requests of one TApp, one pod another than in the request before, to be sent in turn."""
+    return [sent.body for sent in one_changed(n, BODIES)]
 
 
 def _requests(n: int) -> int:
@@ -115,7 +121,7 @@ def _stored(bodies: list[bytes]) -> Iterator[list[str]]:
 def probes(n: int, say: Say) -> Row:
     """`/healthz`, by a new connection each time, while four syncs of `n` pods are in flight."""
     say(f"/healthz while four syncs of {n} pods are in flight")
-    bodies = [Sample(n, seed).request(NOTHING)[1] for seed in SEEDS]
+    bodies = _stream(n)
     with _stored(bodies) as files, serving(WORKERS) as server:
         load = start(Job(server.port, "/sync", files, connections=4, seconds=PROBE_SECONDS + 5))
         time.sleep(3)

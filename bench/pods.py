@@ -119,7 +119,7 @@ def _status(image: str, created: str, rng: random.Random) -> Document:
         ],
         "containerStatuses": [
             {
-                "containerID": _container_id(rng),
+                "containerID": container_id(rng),
                 "image": image,
                 "imageID": f"registry.example.com/shop/web@sha256:{rng.getrandbits(256):064x}",
                 "lastState": {},
@@ -147,7 +147,8 @@ def _status(image: str, created: str, rng: random.Random) -> Document:
     }
 
 
-def _container_id(rng: random.Random) -> str:
+def container_id(rng: random.Random) -> str:
+    """The id of a container that has not been there before."""
     return f"containerd://{rng.getrandbits(256):064x}"
 
 
@@ -156,7 +157,7 @@ def rolled(pod: Document, rng: random.Random) -> Document:
     pod = msgspec.json.decode(go(pod))
     record = go(
         {
-            "containers": {"web": {"id": _container_id(rng), "image": OLD}},
+            "containers": {"web": {"id": container_id(rng), "image": OLD}},
             "revision": pod["metadata"]["labels"]["tapp_template_hash_key"],
         }
     ).decode()

@@ -41,23 +41,23 @@ class Sample:
         old, new = self._settled(self._old, self._old_pods), self._new
         match situation:
             case "nothing to do":
-                return "/sync", _body(old, self._old_pods, self._claims)
+                return "/sync", body_of(old, self._old_pods, self._claims)
             case "nothing to do after a roll":
-                return "/sync", _body(
+                return "/sync", body_of(
                     self._settled(new, self._rolled_pods), self._rolled_pods, self._claims
                 )
             case "middle of a roll":
                 parent = {**new, "status": old["status"]}
-                return "/sync", _body(parent, self._middle, self._claims)
+                return "/sync", body_of(parent, self._middle, self._claims)
             case "create all":
-                return "/sync", _body(new, [], [])
+                return "/sync", body_of(new, [], [])
             case "finalize":
-                return "/finalize", _body(old, self._old_pods, self._claims, end=True)
+                return "/finalize", body_of(old, self._old_pods, self._claims, end=True)
         raise ValueError(situation)
 
     @cached_property
     def _claims(self) -> list[Raw]:
-        return [Raw(go(_claim(index))) for index in range(max(1, self.n // 10))]
+        return [Raw(go(claim_of(index))) for index in range(max(1, self.n // 10))]
 
     @cached_property
     def _old_pods(self) -> list[Raw]:
@@ -90,25 +90,25 @@ class Sample:
         return parent
 
 
-def _body(parent: Document, pods: list[Raw], claims: list[Raw], *, end: bool = False) -> bytes:
+def body_of(parent: Document, pods: list[Raw], claims: list[Raw], *, end: bool = False) -> bytes:
     """The request's bytes, as Metacontroller sends them (protocol v2)."""
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": NAMESPACE, "uid": "0d9a1c33-7f5e-4c2f-9a53-52b1a30b4c11"},
     }
-    return go(
-        {
-            "controller": {"apiVersion": "metacontroller.k8s.io/v1alpha1", "spec": {}},
-            "parent": parent,
-            "children": {
-                "Pod.v1": _keyed(f"{NAMESPACE}/{NAME}-", pods),
-                "PersistentVolumeClaim.v1": _keyed(f"{NAMESPACE}/data-{NAME}-", claims),
-            },
-            "related": {"Namespace.v1": {NAMESPACE: namespace}},
-            "finalizing": end,
-        }
-    )
+    fields = {
+        "controller": {"apiVersion": "metacontroller.k8s.io/v1alpha1", "spec": {}},
+        "parent": parent,
+        "children": {
+            "Pod.v1": _keyed(f"{NAMESPACE}/{NAME}-", pods),
+            "PersistentVolumeClaim.v1": _keyed(f"{NAMESPACE}/data-{NAME}-", claims),
+        },
+        "related": {"Namespace.v1": {NAMESPACE: namespace}},
+        "finalizing": end,
+    }
+    # Metacontroller's own fields come in this order, everything below sorted by key.
+    return b"{" + b",".join(b'"%s":' % key.encode() + go(fields[key]) for key in fields) + b"}"
 
 
 def _keyed(prefix: str, objects: list[Raw]) -> dict[str, Raw]:
@@ -122,7 +122,7 @@ def _desired(parent: Document) -> list[Document]:
 
 def _answer(parent: Document, pods: list[Raw], claims: list[Raw]) -> Any:
     client = _app().test_client()
-    body = _body(parent, pods, claims)
+    body = body_of(parent, pods, claims)
     answer = client.post("/sync", data=body, content_type="application/json")
     if answer.status_code != 200:  # noqa: PLR2004 - an HTTP status code
         raise SystemExit(f"/sync answered {answer.status}: {answer.data[:200]!r}")
@@ -134,7 +134,8 @@ def _app() -> Flask:
     return create_app(Settings(log_level="ERROR"))
 
 
-def _claim(index: int) -> Document:
+def claim_of(index: int) -> Document:
+    """The claim of an instance, bound."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

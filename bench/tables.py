@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.inprocess import GROWTH_TARGET
-from bench.requests import CREATE
 
 Row = dict[str, Any]
 Column = tuple[str, Callable[[Row], str]]
@@ -19,6 +18,8 @@ Column = tuple[str, Callable[[Row], str]]
 
 def all_of(figures: Row) -> Iterator[Table]:
     """A table for each part that was measured."""
+    if "stream" in figures:
+        yield stream(figures["stream"])
     if "inProcess" in figures:
         yield in_process(figures["inProcess"])
     if "overHttp" in figures:
@@ -27,10 +28,30 @@ def all_of(figures: Row) -> Iterator[Table]:
         yield memory(figures["memory"])
 
 
+def stream(rows: Iterable[Row]) -> Table:
+    """Ratios for requests as a cluster sends them."""
+    return _table(
+        "Stream: requests of one TApp as a cluster sends them, against REF of the same bodies",
+        rows,
+        ("stream", lambda row: str(row["stream"])),
+        ("pods", lambda row: f"{row['pods']:,}"),
+        ("templates", lambda row: str(row["templates"])),
+        ("changed", _timed(lambda row: "some" if row["changed"] is None else str(row["changed"]))),
+        ("syncs", _timed(lambda row: str(row["syncs"]))),
+        ("MB", _timed(lambda row: f"{row['bytes'] / 1e6:.2f}")),
+        ("REF ms", _timed(lambda row: f"{row['refMs']:.3f}")),
+        ("handler ms", _timed(lambda row: f"{row['handlerMs']:.3f}")),
+        ("/ REF", _timed(lambda row: f"{row['handlerToRef']:.2f}")),
+        ("/ FLOOR", _timed(lambda row: f"{row['handlerToFloor']:.1f}")),
+        ("target", _stream_target),
+        ("growth", _growth),
+    )
+
+
 def in_process(rows: Iterable[Row]) -> Table:
     """Ratios of the WSGI application."""
     return _table(
-        "In process: the WSGI application against REF (orjson) and FLOOR (msgspec)",
+        "Other pods in each request: the WSGI application against REF (orjson), FLOOR (msgspec)",
         rows,
         ("instances", lambda row: f"{row['instances']:,}"),
         ("situation", lambda row: str(row["situation"])),
@@ -39,7 +60,6 @@ def in_process(rows: Iterable[Row]) -> Table:
         ("FLOOR ms", lambda row: f"{row['floorMs']:.3f}"),
         ("handler ms", lambda row: f"{row['handlerMs']:.3f}"),
         ("/ REF", lambda row: f"{row['handlerToRef']:.2f}"),
-        ("target", _create_or_target),
         ("/ FLOOR", lambda row: f"{row['handlerToFloor']:.1f}"),
         ("growth", _growth),
     )
@@ -48,7 +68,7 @@ def in_process(rows: Iterable[Row]) -> Table:
 def over_http(rows: Iterable[Row]) -> Table:
     """Latency and throughput by connections."""
     return _table(
-        "Over HTTP: nothing to do, gunicorn as shipped with two workers, keep-alive connections",
+        "Over HTTP: one pod changed, gunicorn as shipped with two workers, keep-alive connections",
         rows,
         ("instances", lambda row: f"{row['instances']:,}"),
         ("connections", lambda row: str(row["connections"])),
@@ -96,7 +116,7 @@ def memory(rows: Iterable[Row]) -> Table:
 def _table(title: str, rows: Iterable[Row], *columns: Column) -> Table:
     table = Table(title=title)
     for name, _ in columns:
-        table.add_column(name, justify="left" if name == "situation" else "right")
+        table.add_column(name, justify="left" if name in ("situation", "stream") else "right")
     for row in rows:
         table.add_row(*(cell(row) for _, cell in columns))
     return table
@@ -109,12 +129,24 @@ def _target(row: Row) -> str:
     return _judged(f"<= {limit}", met=row["met"])
 
 
-def _create_or_target(row: Row) -> str:
-    """A request to create all has no pods: its target is a share of the full request's REF."""
-    if row["situation"] == CREATE and "met" in row:
-        ratio = row["handlerToFullRef"]
-        return _judged(f"{ratio:.2f} of full REF <= {row['target']:g}", met=row["met"])
-    return _target(row)
+def _timed(cell: Callable[[Row], str]) -> Callable[[Row], str]:
+    """The cell is empty for what has no times."""
+    return lambda row: cell(row) if "handlerMs" in row else ""
+
+
+_AGAINST = {
+    "echo": ("handlerToEcho", "{:.2f} of echo"),
+    "full REF": ("handlerToFullRef", "{:.2f} of full REF"),
+    "bytes": ("bytesPerPod", "{:,} bytes a pod"),
+}
+
+
+def _stream_target(row: Row) -> str:
+    """The ratio is in a column of its own, unless it is to something else than REF."""
+    if row["against"] not in _AGAINST:
+        return _target(row)
+    key, said = _AGAINST[row["against"]]
+    return _judged(f"{said.format(row[key])} <= {row['target']:,g}", met=row["met"])
 
 
 def _growth(row: Row) -> str:

@@ -3,7 +3,7 @@
 BENCH_ARGS ?=
 
 .PHONY: bench
-bench: $(VENV)/.ready ## Measure the service in process and over HTTP (some minutes)
+bench: $(VENV)/.ready ## Measure the service: streams of syncs, in process, over HTTP (minutes)
 	$(BIN)/python -m bench --json build/bench.json $(BENCH_ARGS)
 
 .PHONY: bench-compare

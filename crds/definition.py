@@ -12,12 +12,17 @@ def _column(name: str, kind: str, path: str, description: str, priority: int = 0
 
 
 COLUMNS: Final = [
-    _column("Desired", "integer", ".spec.replicas", "Instances wanted"),
-    _column("Ready", "integer", ".status.readyReplicas", "Pods that are Ready"),
+    _column("Ready", "string", ".status.ready", "Ready pods, of the instances that should run"),
     _column("Updated", "integer", ".status.updatedReplicas", "Pods at the latest revision"),
-    _column("Available", "integer", ".status.availableReplicas", "Pods that are available", 1),
-    _column("Status", "string", ".status.appStatus", "Status of the whole app"),
+    _column("Available", "integer", ".status.availableReplicas", "Pods that are available"),
+    _column(
+        "Reason",
+        "string",
+        '.status.conditions[?(@.type=="Ready")].reason',
+        "AsSpecified, or why not every instance is as the spec asks",
+    ),
     _column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
+    _column("Status", "string", ".status.appStatus", "Status of the whole app", 1),
 ]
 
 
@@ -29,6 +34,9 @@ def custom_resource_definition() -> dict[str, Any]:
         "metadata": {
             "name": "tapps.apps.tkestack.io",
             "labels": {"app.kubernetes.io/part-of": "tapp"},
+            # Argo CD then applies it as the README does: a client-side apply would keep a copy of
+            # all of it in an annotation.
+            "annotations": {"argocd.argoproj.io/sync-options": "ServerSideApply=true"},
         },
         "spec": {
             "group": "apps.tkestack.io",

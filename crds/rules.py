@@ -46,11 +46,23 @@ BUDGET: Final = [
     )
 ]
 
+_NUMBER: Final = "^(0|[1-9][0-9]*)$"
+_ID_HINT: Final = 'keys are instance numbers without leading zeros, such as "0" or "12"'
+
 INSTANCE_IDS: Final = [
     rule(
-        r"""self.all(id, id.matches('^(0|[1-9][0-9]*)$')
+        f"""self.all(id, id.matches('{_NUMBER}')
                   || (oldSelf.hasValue() && id in oldSelf.value()))""",
-        'keys are instance numbers without leading zeros, such as "0" or "12"',
+        _ID_HINT,
+        exact=f"""'"' + self.filter(id, !id.matches('{_NUMBER}'))[0] + '": {_ID_HINT}'""",
+    )
+]
+
+WANTED_STATUS: Final = [
+    rule(
+        "self == 'Killed'",
+        'the only status to ask for is "Killed", which stops the instance; to start it again, '
+        "remove the entry",
     )
 ]
 
@@ -97,6 +109,21 @@ def _has_default(spec: str) -> str:
     """Whether the name `default` leads to a template that a pod can be made of."""
     return f"""((has({spec}.template) && has({spec}.template.spec)
                  && has({spec}.template.spec.containers)) || {_in_pool(spec, "'default'")})"""
+
+
+def _has_containers(template: str) -> str:
+    return f"""(has({template}.spec) && has({template}.spec.containers)
+                && {template}.spec.containers.size() > 0)"""
+
+
+CONTAINERS: Final = [
+    rule(
+        # A stored null is no equal of the same null pruned, so ratcheting alone would not do.
+        f"{_has_containers('self')} || (oldSelf.hasValue() && !{_has_containers(OLD)})",
+        "no pod can be made of a template without spec.containers; look at the indentation, or "
+        "remove the entry",
+    )
+]
 
 
 def _resolves(spec: str, name: str) -> str:

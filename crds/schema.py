@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from crds import rules
 from crds.kubernetes_schema import CORE, META, Schema, structural
+from tapp.conditions import ALWAYS, REFUSED
 
 MAX_REPLICAS: Final = 50_000
 """The same as in tapp/model.py; also the limit of every map that lists instances or templates.
@@ -51,7 +52,8 @@ def _retention(description: str) -> Schema:
 
 def _update_strategy() -> Schema:
     return _object(
-        "How a changed template reaches the instances that run it.",
+        "How a changed template reaches the instances that run it. Unset: maxUnavailable 1, and "
+        "forceUpdate.maxUnavailable 100%.",
         {
             "template": _text(
                 "Name of the rolling template. The instances that run it are updated within "
@@ -65,7 +67,8 @@ def _update_strategy() -> Schema:
                 "Unset: 1."
             ),
             "forceUpdate": _object(
-                "Updates of instances whose template is not the rolling template.",
+                "Updates of instances whose template is not the rolling template. Unset: "
+                "maxUnavailable 100%.",
                 {
                     "maxUnavailable": _budget(
                         "How many instances may be unavailable during an update of these: a "
@@ -75,7 +78,8 @@ def _update_strategy() -> Schema:
                 },
             ),
             "paused": _flag(
-                "Stops updates. Instances are still created, deleted, killed and started."
+                "Stops updates. Instances are still created, deleted, killed and started. "
+                "Unset: false."
             ),
         },
     )
@@ -106,7 +110,8 @@ def _spec() -> Schema:
             | {"description": "The pod template named 'default'."},
             "templatePool": _map(
                 "Further pod templates by name. Their fields are those of spec.template.",
-                structural(CORE + "PodTemplateSpec", described=False),
+                structural(CORE + "PodTemplateSpec", described=False)
+                | {rules.KEY: rules.CONTAINERS},
                 maxProperties=MAX_REPLICAS,
             ),
             "templates": _map(
@@ -118,30 +123,33 @@ def _spec() -> Schema:
             ),
             "defaultTemplateName": _text(
                 "Name of the template that instances not listed in templates run: a key of "
-                "templatePool, or 'default', which is also meant when unset.",
+                "templatePool, or 'default'. Unset: 'default'.",
                 maxLength=MAX_NAME,
             ),
             "DefaultTemplateName": _text(
-                "The spelling of defaultTemplateName in older manifests; defaultTemplateName wins.",
+                "The spelling of defaultTemplateName in older manifests; where both are set, this "
+                "one is ignored. Unset: 'default'.",
                 maxLength=MAX_NAME,
             ),
             "statuses": _map(
                 "Instance number -> wanted status. Killed stops the instance: its pod goes, its "
-                "claims stay. Removing the entry starts it again. Other values change nothing.",
-                {"type": "string", "maxLength": MAX_NAME},
+                "claims stay. Removing the entry starts it again. No other value is accepted; "
+                "those in TApps from before the CRD checked it change nothing.",
+                {"type": "string", "maxLength": MAX_NAME, rules.KEY: rules.WANTED_STATUS},
                 maxProperties=MAX_REPLICAS,
                 **{rules.KEY: rules.INSTANCE_IDS},
             ),
             "updateStrategy": _update_strategy(),
             "forceDeletePod": _flag(
                 "Accepted, but not supported yet: a condition says so. Taint a lost node "
-                "node.kubernetes.io/out-of-service to free the pods that hang on it."
+                "node.kubernetes.io/out-of-service to free the pods that hang on it. Unset: false."
             ),
             "autoDeleteUnusedTemplate": _flag(
                 "Remove entries of templatePool that nothing refers to. Needs the admission "
-                "policy of the same name; without it, unused names are reported in the status."
+                "policy of the same name; without it, unused names are reported in the status. "
+                "Unset: false."
             ),
-            "neverMigrate": _flag("Never replace a pod that has completed."),
+            "neverMigrate": _flag("Never replace a pod that has completed. Unset: false."),
             "volumeClaimTemplates": {
                 "type": "array",
                 "description": "Claims that each instance gets, named CLAIM-TAPP-NUMBER and "
@@ -153,7 +161,8 @@ def _spec() -> Schema:
                 rules.KEY: rules.CLAIM_NAMES,
             },
             "serviceName": _text(
-                "Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME.",
+                "Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME. "
+                "Unset: pods have none.",
                 maxLength=MAX_NAME,
                 **{rules.KEY: rules.SERVICE_NAME},
             ),
@@ -162,7 +171,7 @@ def _spec() -> Schema:
                 maximum=2**31 - 1,
             ),
             "persistentVolumeClaimRetentionPolicy": _object(
-                "What happens to claims that are no longer needed.",
+                "What happens to claims that are no longer needed. Unset: they are retained.",
                 {
                     "whenDeleted": _retention("When the TApp is deleted. Unset: Retain."),
                     "whenScaled": _retention("When replicas shrinks below it. Unset: Retain."),
@@ -176,14 +185,16 @@ def _spec() -> Schema:
 def _conditions() -> Schema:
     return {
         "type": "array",
-        "description": "The latest observations: Available, Progressing, Degraded, and one for "
-        "each situation that needs attention.",
+        "description": f"The latest observations: {', '.join(ALWAYS)}, and one for each "
+        "situation that needs attention.",
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
         "items": _object(
             "One observation.",
             {
-                "type": _text("What is observed."),
+                "type": _text(
+                    f"{', '.join(ALWAYS)}; and, only while it is True: {', '.join(REFUSED)}."
+                ),
                 "status": _text("True, False or Unknown.", enum=["True", "False", "Unknown"]),
                 "reason": _text("The cause, in one CamelCase word."),
                 "message": _text("The details, for people."),
@@ -210,6 +221,7 @@ def _status() -> Schema:
                 "format": "int64",
                 "description": "The metadata.generation that this status is about.",
             },
+            "ready": _text("Pods that are Ready, of the instances that should run, such as 3/5."),
             "replicas": _count("Number of pods that exist."),
             "readyReplicas": _count("Number of pods that are Ready."),
             "updatedReplicas": _count("Number of pods that run their template's latest revision."),
@@ -235,6 +247,25 @@ def _status() -> Schema:
             "replacing": _map(
                 "Instance number -> uid of its pod, while a pod that was not available is replaced "
                 "and its deletion may not be seen yet.",
+                {"type": "string"},
+            ),
+            "failures": _map(
+                "Instance number -> pods in a row that failed soon after they were made, while the "
+                "next one is not made yet: the more there were, the later it follows.",
+                {"type": "integer", "format": "int32", "minimum": 0},
+            ),
+            "outdated": _text(
+                "Instances whose pod does not run its template's latest revision, as ranges, such "
+                "as 0-3,7."
+            ),
+            "settling": _map(
+                "Instance/generation of its pod -> since when only time can prove that its update "
+                "in place has finished.",
+                {"type": "string"},
+            ),
+            "notCreated": _map(
+                "Since when -> the instances, as ranges, whose pod does not come to be although it "
+                "was asked for.",
                 {"type": "string"},
             ),
             "conditions": _conditions(),

@@ -1,8 +1,10 @@
 """Plays the story; exits with 0 only if every act reached its goals.
 
-`python -m demo`, or `make demo`.
+`python -m demo`, or `make demo`: the acts that show why TApp exists; the whole story with --all, or
+`make demo ALL=1`.
 """
 
+import argparse
 import signal
 import sys
 import time
@@ -18,7 +20,7 @@ from demo.story import ACTS, Act, Goal, Play
 from simulator.hook_client import HookError
 from simulator.world import UnsettledError
 
-WIDTH = 100
+WIDTH = 80
 INTERRUPTED = 130
 
 
@@ -56,18 +58,20 @@ def outcome(story: Play) -> list[Goal]:
     raise AssertionError("an act changes the spec once")
 
 
-def main() -> int:
-    """Plays all acts."""
+def main(*, everything: bool = False) -> int:
+    """Plays the brief acts, or all of them."""
     signal.signal(signal.SIGTERM, _leave)
     started = time.monotonic()
-    console = Console(width=WIDTH)
+    # A line that the terminal wraps would break the animation.
+    console = Console(width=min(WIDTH, Console().width))
+    acts = [act for act in ACTS if everything or act.brief]
     screen = Screen(console)
     missed: list[str] = []
     try:
         with serve() as base:
             stage = Stage(base)
             screen.open(base)
-            for number, act in enumerate(ACTS, 1):
+            for number, act in enumerate(acts, 1):
                 goals = play(stage, act, number, screen)
                 missed += [f"{act.title}: {goal.words}" for goal in goals if not goal.reached]
                 if missed:
@@ -78,7 +82,7 @@ def main() -> int:
     except KeyboardInterrupt:
         console.print("\nStopped.")
         return INTERRUPTED
-    screen.close(stage, missed, time.monotonic() - started)
+    screen.close(stage, missed, time.monotonic() - started, left_out=len(ACTS) - len(acts))
     return 1 if missed else 0
 
 
@@ -88,4 +92,6 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(prog="python -m demo")
+    parser.add_argument("--all", action="store_true", help="all acts, not only the first few")
+    sys.exit(main(everything=parser.parse_args().all))

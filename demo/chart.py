@@ -6,7 +6,7 @@ from rich.text import Text
 
 from demo.stage import Look, Stage
 
-BAR = 50
+BAR = 32
 TAIL = 0.06
 """How much longer than the act its chart is, so that the end can be seen."""
 
@@ -35,10 +35,10 @@ def legend() -> Text:
         "Killing": "stopping",
         "Killed": "stopped",
     }
-    text = Text("  ").append(BEFORE[0] * 2, BEFORE[1]).append(" runs as before")
+    text = Text().append(*BEFORE).append(" as before")
     for state, word in words.items():
         mark, style = MARKS[state]
-        text.append("  ").append(mark * 2, style).append(f" {word}")
+        text.append("  ").append(mark, style).append(f" {word}")
     return text
 
 
@@ -48,10 +48,10 @@ def chart(stage: Stage, upto: int = BAR) -> Table:
     label = f"{seconds:.1f} s"
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("", justify="right", width=2)
-    table.add_column("template", width=8)
+    table.add_column("template", width=8, no_wrap=True)
     table.add_column("0 s".ljust(BAR - len(label)) + label, width=BAR, no_wrap=True)
-    table.add_column("image", width=15)
-    table.add_column("state", width=8)
+    table.add_column("image", width=15, no_wrap=True)
+    table.add_column("state", width=8, no_wrap=True)
     done = upto == BAR
     for number in sorted({number for moment in stage.moments for number in moment.looks}):
         history = [(moment.time, moment.looks.get(number, Look(""))) for moment in stage.moments]

@@ -26,13 +26,13 @@ ACTIONS = {
     "Keep": "wait",
     "Adopt": "adopt",
 }
-NEXT = """
-Try next
-  make run      then, in another terminal, ask the service what it would do and why:
-                  curl -H 'Content-Type: application/json' \\
-                       -d @examples/requests/plan.json localhost:8080/plan
-  examples/     one behaviour each, to apply to a cluster; begin with examples/README.md
-  README.md     how to install it on a cluster
+REST = "  make demo ALL=1   {} more acts: a bad image, its repair, scaling, ..."
+NEXT = """\
+  make run          then, in another terminal, ask the service what it would do:
+                      curl -H 'Content-Type: application/json' \\
+                        -d @examples/requests/plan.json localhost:8080/plan
+  examples/         one behaviour each, to apply to a cluster
+  README.md         how to install it on a cluster
 """
 
 
@@ -48,9 +48,8 @@ class Screen:
         self._print()
         self._print(Text("TApp for today's Kubernetes", style="bold"))
         self._print(
-            f"The real service runs under gunicorn at {base} and makes every decision.\n"
-            "The cluster and Metacontroller are simulated, and so is their time; they know nothing "
-            "of TApp.\n"
+            f"The real service, at {base}, makes every decision.\n"
+            "The cluster and Metacontroller are simulated, and so is their time.\n"
         )
         self._print(legend())
 
@@ -98,7 +97,7 @@ class Screen:
             mark, style = ("✓", "green") if goal.reached else ("✗ missed:", "bold red")
             self._print(Text(f"  {mark} ", style=style).append(goal.words, style="default"))
 
-    def close(self, stage: Stage, missed: list[str], seconds: float) -> None:
+    def close(self, stage: Stage, missed: list[str], seconds: float, *, left_out: int) -> None:
         """The outcome and what to try next."""
         self._print()
         self._print(Rule())
@@ -108,11 +107,14 @@ class Screen:
                 self._print(Text(f"  ✗ {words}", style="red"))
             return
         words = (
-            f"{stage.hook.calls} calls of the service, the slowest took "
-            f"{stage.hook.slowest * 1000:.0f} ms; {seconds:.1f} s in all."
+            f"{stage.hook.calls} calls, the slowest took {stage.hook.slowest * 1000:.0f} ms; "
+            f"{seconds:.1f} s in all."
         )
         outcome = Text("Every goal was reached. ", style="bold green")
         self._print(outcome.append(words, style="default"))
+        self._print("\nTry next")
+        if left_out:
+            self._print(REST.format(left_out))
         self._print(NEXT)
 
     def _print(self, what: object = "") -> None:

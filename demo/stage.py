@@ -117,11 +117,11 @@ class Stage:
                 self.moments.append(_farewell(call))
 
     def _note(self, event: Event) -> None:
-        """Count who is Ready, from the cluster's own events."""
+        """Count who really serves; while a container is replaced, Ready does not tell."""
         if event.kind.name != "Pod":
             return
-        pod, name = event.new, event.object["metadata"]["name"]
-        if pod is not None and is_ready(pod) and not pod["metadata"].get("deletionTimestamp"):
+        worker, name = self.world.kubelet.worker(event.object), event.object["metadata"]["name"]
+        if event.new is not None and worker and worker.local.serves(self.world.clock.now):
             self._serving.add(name)
         else:
             self._serving.discard(name)

@@ -33,6 +33,8 @@ class Act:
     title: str
     text: str
     play: Callable[[Stage], Play]
+    brief: bool = False
+    """Whether it belongs to the few that show why TApp exists."""
 
 
 def template(image: str, **more: Any) -> Spec:
@@ -99,7 +101,7 @@ def bad_image(stage: Stage) -> Play:
         Goal(f"the other four still serve {NEW}", ready(stage) == {2, 3, 4, 5}),
         Goal(
             "the status says Degraded, and why",
-            degraded.get("status") == "True" and "ImagePullBackOff" in degraded["message"],
+            degraded.get("status") == "True" and "instance 0" in degraded["message"],
         ),
     ]
 
@@ -215,7 +217,7 @@ def ready(stage: Stage) -> set[int]:
 def images(stage: Stage) -> dict[int, str]:
     """Number -> the image that its container runs."""
     return {
-        number: status["image"]
+        number: status["image"].removeprefix("docker.io/library/")
         for number, pod in stage.pods.items()
         for status in pod["status"].get("containerStatuses") or []
     }
@@ -233,18 +235,25 @@ def complete(stage: Stage) -> Goal:
 
 
 ACTS = (
-    Act("Six instances, each with its own volume", "Instances are numbered: 0 to 5.", create),
+    Act(
+        "Six instances, each with its own volume",
+        "Instances are numbered: 0 to 5.",
+        create,
+        brief=True,
+    ),
     Act(
         "A canary",
         "A second template goes into the pool, and instance 5 is told to run it. Only the image "
         "differs, so its container is exchanged in the running pod.",
         canary,
+        brief=True,
     ),
     Act(
         "The others follow, two at a time",
         "The default template gets the new image. Instance 5 goes back to it and has nothing to "
         "do: what its pod runs is already what the template says.",
         roll,
+        brief=True,
     ),
     Act(
         "A bad image",
@@ -257,7 +266,9 @@ ACTS = (
         "Broken instances may always be updated: there is nothing to lose.",
         repair,
     ),
-    Act("Instance 3 is stopped", "An entry in `statuses` does it; the data stays.", kill),
+    Act(
+        "Instance 3 is stopped", "An entry in `statuses` does it; the data stays.", kill, brief=True
+    ),
     Act("Instance 3 starts again", "The entry is removed.", start),
     Act(
         "A forced update",

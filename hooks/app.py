@@ -18,14 +18,16 @@ from werkzeug.exceptions import HTTPException
 from hooks import metrics
 from hooks.auth import Tokens
 from hooks.customize import customize
+from hooks.decode import WireError
 from hooks.explain import counts, explain
 from hooks.finalize import finalize
 from hooks.logs import LOGGER, configure
+from hooks.memo import Memo
 from hooks.openapi import document
 from hooks.settings import Settings
 from hooks.sync import sync
 from hooks.version import VERSION
-from hooks.wire import Request, WireError, customize_parent, encode, world_of
+from hooks.wire import Request, customize_parent, encode, world_of
 from tapp.children import NamespaceMissingError
 from tapp.model import Parent, TApp
 from tapp.plan import plan
@@ -68,23 +70,28 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    memo = Memo(settings.memo_bytes)
     turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
 
     def on_sync(body: bytes) -> bytes:
         started = time.perf_counter()
-        answer, decided = sync(Request(body, TApp), options, clock())
+        asked = Request(body, TApp, memo)
+        answer, decided = sync(asked, options, clock())
+        metrics.PODS_READ.inc(asked.read)
+        metrics.PODS_KNOWN.inc(len(asked.seen) - asked.read)
+        metrics.MEMO_BYTES.set(memo.size)
         text = encode(answer)
         _log_plan(decided, time.perf_counter() - started)
         return text
 
     def on_finalize(body: bytes) -> bytes:
-        asked = Request(body, Parent)
+        asked = Request(body, Parent, memo)
         answer, decided = finalize(asked)
         meta = asked.parent.metadata
         fields = {
             "hook": "finalize",
             "parent": f"{meta.namespace}/{meta.name}",
-            "pods": len(asked.pods),
+            "pods": len(asked.seen),
             "claims": len(asked.claims),
             "finalized": decided.finalized,
         }
@@ -95,7 +102,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         return encode(customize(*customize_parent(body)))
 
     def on_plan(body: bytes) -> bytes:
-        return encode(explain(plan(world_of(Request(body, TApp)), options, clock())))
+        return encode(explain(plan(world_of(Request(body, TApp, memo)), options, clock())))
 
     def hook(name: str, answer: Callable[[bytes], bytes]) -> None:
         seconds = metrics.SECONDS.labels(name)
@@ -150,7 +157,7 @@ def _add_probes(app: Flask) -> None:
 
     @app.get("/metrics")
     def exposition() -> Response:
-        return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE_LATEST)
+        return Response(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
 
 
 def _read_body(limit: int) -> bytes:
@@ -172,6 +179,8 @@ def _read_body(limit: int) -> bytes:
     body: bytes = environ["wsgi.input"].read(length)
     if len(body) > limit:
         raise _too_large(limit)
+    if len(body) < (request.content_length or 0):
+        raise RefusedError(400, "the request ended before its Content-Length")
     return body
 
 

@@ -1,47 +1,98 @@
 """The decisions of a sync for a person: `POST /plan`, and the counts in the log."""
 
 from collections import Counter
-from typing import Any
 
-from tapp.judge import CURRENT
+import msgspec
+
+from tapp.judge import UP_TO_DATE, Action
 from tapp.plan import Plan
 from tapp.refusals import refusals
+from tapp.vocabulary import InstanceStatus
 
 
-def explain(plan: Plan) -> dict[str, Any]:
+class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A part of the explanation; its schema in openapi.json is derived from its fields."""
+
+
+class InstancePlan(_Part, frozen=True):
+    """One instance, its verdict, and whether it is available."""
+
+    id: int
+    status: InstanceStatus
+    template: str
+    available: bool
+    action: Action
+    reason: str
+    message: str
+
+
+class BudgetPlan(_Part, frozen=True):
+    """Both budgets; null stands for one that makes no sense."""
+
+    should_run: int
+    available: int
+    rolling_template: str
+    rolling_must_stay_available: int | None
+    force_must_stay_available: int | None
+    paused: bool
+
+
+class ClaimsPlan(_Part, frozen=True):
+    """Names of the claims that stay, are made, and go."""
+
+    keep: list[str]
+    create: list[str]
+    delete: list[str]
+
+
+class Refused(_Part, frozen=True):
+    """Something that is refused or ignored, as the condition says it."""
+
+    type: str
+    reason: str
+    message: str
+
+
+class Explanation(_Part, frozen=True):
+    """The answer of `POST /plan`."""
+
+    instances: list[InstancePlan]
+    budget: BudgetPlan
+    claims: ClaimsPlan
+    refused: list[Refused]
+
+
+def explain(plan: Plan) -> Explanation:
     """Every instance's verdict with its reason, the budgets, and what becomes of the claims."""
-    budgets = plan.budgets
-    return {
-        "instances": [
-            {
-                "id": instance.id,
-                "status": instance.status.value,
-                "template": instance.template.name,
-                "available": instance.id in plan.available,
-                "action": verdict.action.value,
-                "reason": verdict.reason,
-                "message": verdict.message,
-            }
+    budgets, claims = plan.budgets, plan.claims
+    return Explanation(
+        instances=[
+            InstancePlan(
+                id=instance.id,
+                status=instance.status,
+                template=instance.template.name,
+                available=instance.id in plan.available,
+                action=verdict.action,
+                reason=verdict.reason,
+                message=verdict.message,
+            )
             for instance, verdict in zip(plan.instances, plan.verdicts, strict=True)
         ],
-        "budget": {
-            "shouldRun": budgets.should_run,
-            "available": len(plan.available),
-            "rollingTemplate": plan.world.tapp.spec.rolling_name,
-            "rollingMustStayAvailable": budgets.rolling.least,
-            "forceMustStayAvailable": budgets.force.least,
-            "paused": budgets.strategy.paused,
-        },
-        "claims": {
-            "keep": [claim.metadata.name for claim in plan.claims.keep],
-            "create": [claim.name for claim in plan.claims.create],
-            "delete": [claim.metadata.name for claim in plan.claims.delete],
-        },
-        "refused": [
-            {"type": found.type, "reason": found.reason, "message": found.message}
-            for found in refusals(plan)
-        ],
-    }
+        budget=BudgetPlan(
+            should_run=budgets.should_run,
+            available=len(plan.available),
+            rolling_template=plan.world.tapp.spec.rolling_name,
+            rolling_must_stay_available=budgets.rolling.least,
+            force_must_stay_available=budgets.force.least,
+            paused=budgets.strategy.paused,
+        ),
+        claims=ClaimsPlan(
+            keep=[claim.metadata.name for claim in claims.keep],
+            create=[claim.name for claim in claims.create],
+            delete=[claim.metadata.name for claim in claims.delete],
+        ),
+        refused=[Refused(found.type, str(found.reason), found.message) for found in refusals(plan)],
+    )
 
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
@@ -50,6 +101,6 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
     reasons = Counter([verdict.reason for _, verdict in plan.open_cases])
     current = len(plan.verdicts) - len(plan.open_cases)
     if current:
-        actions[CURRENT.action.value] += current
-        reasons[CURRENT.reason] += current
+        actions[UP_TO_DATE.action.value] += current
+        reasons[UP_TO_DATE.reason] += current
     return {"actions": dict(sorted(actions.items())), "reasons": dict(sorted(reasons.items()))}

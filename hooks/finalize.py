@@ -3,7 +3,6 @@
 from typing import Any
 
 from hooks.wire import Request
-from tapp.children import kept_child
 from tapp.model import Parent
 from tapp.render import kept_claim
 from tapp.teardown import RECHECK, Teardown, tear_down
@@ -18,14 +17,14 @@ def finalize(request: Request[Parent]) -> tuple[dict[str, Any], Teardown]:
     decided = tear_down(
         request.parent,
         request.claim_policy,
-        [request.pods[name] for name in sorted(request.pods)],
+        [request.seen[name].pod for name in sorted(request.seen)],
         [request.claims[name] for name in sorted(request.claims)],
     )
     answer: dict[str, Any] = {
         "status": request.status,
         "children": [
             *(kept_claim(claim) for claim in decided.claims),
-            *(kept_child(pod, None) for pod in decided.pods),
+            *(request.kept(pod, None) for pod in decided.pods),
         ],
         "finalized": decided.finalized,
     }

@@ -6,14 +6,14 @@ from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     generate_latest,
     multiprocess,
 )
 from prometheus_client.registry import REGISTRY
 
-__all__ = ["ACTIONS", "CONTENT_TYPE_LATEST", "REQUESTS", "SECONDS", "exposition"]
-
+CONTENT_TYPE = CONTENT_TYPE_LATEST
 REQUESTS = Counter("tapp_hook_requests", "Requests answered.", ["hook", "code"])
 SECONDS = Histogram(
     "tapp_hook_seconds",
@@ -23,6 +23,13 @@ SECONDS = Histogram(
 )
 ACTIONS = Counter(
     "tapp_hook_actions", "Instances acted on, by action; Keep is left out.", ["action"]
+)
+_PODS = Counter("tapp_hook_pods", "Pods of syncs, known from the memo or read anew.", ["how"])
+PODS_KNOWN, PODS_READ = _PODS.labels("known"), _PODS.labels("read")
+MEMO_BYTES = Gauge(
+    "tapp_hook_memo_bytes",
+    "Bytes that the memos take, all workers together.",
+    multiprocess_mode="livesum",
 )
 
 

@@ -7,8 +7,10 @@ hold every route and every answer against it.
 from functools import cache
 from typing import Any
 
+import msgspec
+
+from hooks.explain import Explanation
 from hooks.version import VERSION
-from tapp.judge import Action
 from tapp.model import Parent, TApp
 from tapp.vocabulary import AppStatus, InstanceStatus
 
@@ -29,7 +31,7 @@ def document() -> Schema:
         "/sync": _hook("sync", "SyncRequest", "SyncAnswer", "What should be there", "503"),
         "/finalize": _hook("finalize", "FinalizeRequest", "FinalizeAnswer", "What may stay"),
         "/customize": _hook("customize", "CustomizeRequest", "CustomizeAnswer", "What to show"),
-        "/plan": _hook("plan", "SyncRequest", "Plan", "What a sync would do, and why"),
+        "/plan": _hook("plan", "SyncRequest", "Explanation", "What a sync would do, and why"),
         "/healthz": _probe("healthz", "Health", "The process answers"),
         "/readyz": _probe("readyz", "Health", "The process is ready for hooks"),
         "/version": _probe("version", "Version", "Versions of the service and its libraries"),
@@ -232,6 +234,7 @@ def _status() -> Schema:
     status = {"enum": [item.value for item in InstanceStatus]}
     return _object(
         {
+            "ready": _STRING,
             **counts,
             "availableReplicas": _COUNT,
             "scaleLabelSelector": _STRING,
@@ -240,40 +243,20 @@ def _status() -> Schema:
             "templates": {"type": "object", "additionalProperties": _object(counts)},
             "conditions": _list(condition),
         },
-        {"replacing": _STRINGS},
+        {
+            "outdated": _STRING,
+            "replacing": _STRINGS,
+            "failures": {"type": "object", "additionalProperties": _COUNT},
+            "settling": _STRINGS,
+            "notCreated": _STRINGS,
+        },
     )
 
 
 def _plan() -> Schema:
-    least = _nullable({"type": "integer"})
-    instance = {
-        "id": _COUNT,
-        "status": {"enum": [item.value for item in InstanceStatus]},
-        "template": _STRING,
-        "available": _BOOLEAN,
-        "action": {"enum": [item.value for item in Action]},
-        "reason": _STRING,
-        "message": _STRING,
-    }
-    budget = {
-        "shouldRun": _COUNT,
-        "available": _COUNT,
-        "rollingTemplate": _STRING,
-        "rollingMustStayAvailable": least,
-        "forceMustStayAvailable": least,
-        "paused": _BOOLEAN,
-    }
-    refused = {"type": _STRING, "reason": _STRING, "message": _STRING}
-    return {
-        "Plan": _object(
-            {
-                "instances": _list(_object(instance)),
-                "budget": _object(budget),
-                "claims": _object({"keep": _NAMES, "create": _NAMES, "delete": _NAMES}),
-                "refused": _list(_object(refused)),
-            }
-        )
-    }
+    """The explanation as `hooks.explain` types it."""
+    template = "#/components/schemas/{name}"
+    return msgspec.json.schema_components([Explanation], ref_template=template)[1]
 
 
 def _others() -> Schema:

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from tapp.plan import Options
+from tapp.world import Options
 
 
 class Settings(BaseSettings):
@@ -22,6 +22,12 @@ class Settings(BaseSettings):
         default=300,
         ge=0,
         description="The API server's --default-not-ready-toleration-seconds, if it is not 300.",
+    )
+    memo_bytes: int = Field(
+        default=64 * 1024 * 1024,
+        ge=0,
+        description="What a worker remembers of pods from sync to sync, in bytes of memory: about "
+        "4 KB a pod; 0 remembers nothing.",
     )
     max_body_bytes: int = Field(
         default=256 * 1024 * 1024,

@@ -5,8 +5,9 @@ from typing import Any
 from hooks.wire import Request, world_of
 from tapp.children import desired_children
 from tapp.model import TApp
-from tapp.plan import Options, Plan, plan
+from tapp.plan import Plan, plan
 from tapp.status import summarize
+from tapp.world import Options
 
 
 def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
@@ -26,7 +27,7 @@ def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str
     decided = plan(world_of(request), options, now)
     answer: dict[str, Any] = {
         "status": summarize(decided),
-        "children": desired_children(decided, options),
+        "children": desired_children(decided, options, request),
     }
     if decided.recheck is not None:
         answer["resyncAfterSeconds"] = decided.recheck

@@ -1,57 +1,39 @@
 """Metacontroller's documents: request bytes to a `World`, an answer to bytes.
 
 Hook protocol v1 and v2 differ only in the keys of the children, which are not read: names come from
-the objects. Source: Metacontroller pkg/controller/composite/api, facts section 1.
+the objects. Source: Metacontroller pkg/controller/composite/api.
 """
 
-import re
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, NoReturn, TypeVar
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
 
-from tapp.claims import instance_number
-from tapp.lookalike import Looks
+from hooks.decode import (
+    CLAIMS,
+    PODS,
+    WireError,
+    check_identity,
+    child_path,
+    decoded,
+    refuse_twice,
+)
+from hooks.memo import Known, Memo, Recalled
+from hooks.observe import Seen, manifest_of, observe
+from hooks.split import Pieces, split
+from tapp.children import Child
+from tapp.manifest import Manifest
 from tapp.model import ClaimPolicy, Parent, TApp
-from tapp.objects import ClaimObject, PodMeta, PodObject, PodStatus
-from tapp.observe import Pod
-from tapp.plan import World
+from tapp.objects import ClaimObject
+from tapp.pod import Pod
+from tapp.templates import Template, Templates
+from tapp.world import World
 
-T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", bound=Parent)
-
-_MISSING = re.compile(r"Object missing required field `(.+)`")
-
-PODS = "Pod.v1"
-CLAIMS = "PersistentVolumeClaim.v1"
-
-
-class WireError(ValueError):
-    """A request that is not one of Metacontroller's.
-
-    Attributes:
-        path: where in the document, for example `parent.metadata.uid`.
-        message: what is wrong there, and what to do.
-    """
-
-    def __init__(self, path: str, message: str) -> None:
-        """Both parts go to the caller."""
-        super().__init__(f"{path}: {message}" if path else message)
-        self.path = path
-        self.message = message
-
-
-class _TypedChildren(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pods: dict[str, PodObject] = msgspec.field(name=PODS, default_factory=dict)
-    claims: dict[str, ClaimObject] = msgspec.field(name=CLAIMS, default_factory=dict)
-
-
-class _RawChildren(msgspec.Struct, frozen=True):
-    pods: dict[str, Raw] | None = msgspec.field(name=PODS, default=None)
-    claims: dict[str, Raw] | None = msgspec.field(name=CLAIMS, default=None)
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -63,29 +45,12 @@ class _Named(msgspec.Struct, frozen=True):
     metadata: _Meta
 
 
-class _Request(msgspec.Struct, frozen=True):
-    parent: dict[str, Any]
-    children: _TypedChildren
-    related: dict[str, dict[str, Raw]] | None = None
-
-
-class _OddRequest(msgspec.Struct, frozen=True):
-    parent: dict[str, Any]
-    children: Raw
-    related: dict[str, dict[str, Raw]] | None = None
-
-
 class _CustomizeRequest(msgspec.Struct, frozen=True):
     parent: dict[str, Any]
 
 
-_decode_request = msgspec.json.Decoder(_Request).decode
 _decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
-_decode_odd_request = msgspec.json.Decoder(_OddRequest).decode
-_decode_kinds = msgspec.json.Decoder(dict[str, Raw]).decode
-_decode_raw_children = msgspec.json.Decoder(_RawChildren).decode
-_decode_pod = msgspec.json.Decoder(PodObject).decode
-_decode_claim = msgspec.json.Decoder(ClaimObject).decode
+_decode_any = msgspec.json.Decoder(Any).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
@@ -94,54 +59,48 @@ class Request(Generic[P]):
 
     Attributes:
         parent: who asks.
-        document: the parent as it came.
-        pods: all pods, by name.
+        seen: all pods, by name.
         claims: all claims, by name.
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
+        spec: the parent's templates, with its spec; None where the model has none.
+        read: how many pods were read anew.
     """
 
-    def __init__(self, body: bytes, model: type[P]) -> None:
+    def __init__(self, body: bytes, model: type[P], memo: Memo) -> None:
         """Reads a request, with the parent as a `model`: `TApp`, or `Parent` without its spec.
 
         Raises:
             WireError: it is not one, with the path of what is wrong.
         """
-        odd: dict[str, str] = {}
-        try:
-            request = _decode_request(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            request, odd = _piece_by_piece(body)
-        self.document = request.parent
-        self.parent = _validated(model, request.parent)
+        self._body = body
+        self._pieces = pieces = split(body, memo)
+        self.parent, self.spec = _parent(pieces, model)
         namespace = self.parent.metadata.namespace
-        looks = Looks(namespace, self.parent.metadata.name)
-        self.pods = pods = dict[str, Pod]()
-        for key, pod in request.children.pods.items():
-            meta = pod.metadata
-            name = meta.name
-            if not name or name in pods or meta.namespace not in (namespace, None):
-                _refuse_child(PODS, key, name, meta.namespace, namespace)
-            try:
-                observed = looks.observe(pod)
-            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                path = f"children[{PODS!r}][{key!r}]"
-                raise WireError(path, f"is not readable JSON: {error}") from None
-            if key in odd:
-                observed.odd = odd[key]
-            pods[name] = observed
-        looks.remember()
+        known, self.read = _known_pods(pieces, self.parent)
+        self.seen: dict[str, Seen] = {}
+        for item in known:
+            name = item.value.pod.name
+            if name in self.seen:
+                later = max(item.value.key, self.seen[name].key)
+                refuse_twice(child_path(PODS, later), name)
+            self.seen[name] = item.value
         self.claims: dict[str, ClaimObject] = {}
-        for key, claim in request.children.claims.items():
-            name, where = claim.metadata.name, claim.metadata.namespace
-            if not name or name in self.claims or where not in (namespace, None):
-                _refuse_child(CLAIMS, key, name, where, namespace)
+        for key, claim in pieces.claims.items():
+            name, path = claim.metadata.name, child_path(CLAIMS, key)
+            check_identity(path, name, claim.metadata.namespace, namespace)
+            if name in self.claims:
+                refuse_twice(path, name)
             self.claims[name] = claim
-        self.namespace_uid = _namespace_uid(request.related, namespace)
+        self.namespace_uid = _namespace_uid(pieces.related, namespace)
+        before = pieces.recalled
+        if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
+            kept = {item.value.key.encode(): item for item in known if item.value.may_be_kept}
+            memo.keep(Recalled(before.app, self.spec, kept, before.words))
 
     @property
     def status(self) -> dict[str, Any]:
         """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
-        status = self.document.get("status")
+        status = _field(self._pieces, "status")
         kept = status if isinstance(status, dict) else {}
         return {key: value for key, value in kept.items() if key != "observedGeneration"}
 
@@ -149,24 +108,46 @@ class Request(Generic[P]):
     def claim_policy(self) -> ClaimPolicy:
         """The claims' retention, whatever else the spec holds; `Retain` where it cannot be read."""
         try:
-            return ClaimPolicy.model_validate(self.document.get("spec") or {})
+            return ClaimPolicy.model_validate(_field(self._pieces, "spec") or {})
         except ValidationError:
             return ClaimPolicy()
+
+    def kept(self, pod: Pod, template: Template | None) -> Child:
+        """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
+        seen = self.seen[pod.name]
+        if seen.answer is not None:
+            return seen.answer
+        return seen.answer_for(self._text(pod), template)
+
+    def manifest(self, pod: Pod) -> Manifest:
+        """A pod's labels, annotations and spec."""
+        return pod.manifest or manifest_of(self._text(pod))
+
+    def _text(self, pod: Pod) -> bytes | Raw:
+        key = self.seen[pod.name].key
+        changed = self._pieces.pods.get(key)
+        return self._body[self._places[key]] if changed is None else changed
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        """Where each known pod's JSON is: most answers need none of them."""
+        same = self._pieces.same
+        return {known.value.key: slice(start, start + known.length) for known, start in same}
 
 
 def world_of(request: Request[TApp]) -> World:
     """What the decisions look at: pods by their instance's number."""
-    prefix = f"{request.parent.metadata.name}-"
     pods: dict[int, Pod] = {}
     foreign = []
-    for name, pod in request.pods.items():
-        number = instance_number(name, prefix)
-        if number is None:
-            foreign.append(pod)
+    for seen in request.seen.values():
+        if seen.number is None:
+            foreign.append(seen.pod)
         else:
-            pods[number] = pod
+            pods[seen.number] = seen.pod
     foreign.sort(key=lambda pod: pod.name)
-    return World(request.parent, pods, foreign, request.claims, request.namespace_uid)
+    parent, spec = request.parent, request.spec
+    templates = Templates(parent.spec) if spec is None else spec.value
+    return World(parent, templates, pods, foreign, request.claims, request.namespace_uid)
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool]:
@@ -178,97 +159,61 @@ def customize_parent(body: bytes) -> tuple[Parent, bool]:
     Raises:
         WireError: it is not one.
     """
-    document = _decoded(_decode_customize, body, "").parent
+    document = decoded(_decode_customize, body, "").parent
     spec = document.get("spec")
     claims = isinstance(spec, dict) and bool(spec.get("volumeClaimTemplates"))
     return _validated(Parent, document), claims
 
 
-def encode(answer: Mapping[str, Any]) -> bytes:
+def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
     """An answer as bytes: compact, keys in the order given."""
     return msgspec.json.encode(answer)
 
 
-def _piece_by_piece(body: bytes) -> tuple[_Request, dict[str, str]]:
-    """The slow way: one odd pod must not fail its siblings, unless it has no name.
-
-    Returns the request, and for each odd pod's key what is odd about it.
-    """
-    request = _decoded(_decode_odd_request, body, "")
-    for kind, objects in _decoded(_decode_kinds, request.children, "children").items():
-        if kind not in (PODS, CLAIMS) and bytes(objects).strip() not in (b"{}", b"null"):
-            raise WireError(
-                f"children[{kind!r}]",
-                "this hook manages only pods and claims, and would delete these; "
-                "remove the kind from the CompositeController's childResources",
-            )
-    children = _decoded(_decode_raw_children, request.children, "children")
-    pods, odd = {}, {}
-    for key, item in (children.pods or {}).items():
-        try:
-            pods[key] = _decode_pod(item)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            pods[key] = _salvaged(item, f"children[{PODS!r}][{key!r}]")
-            odd[key] = str(error)
-    claims = {
-        key: _decoded(_decode_claim, item, f"children[{CLAIMS!r}][{key!r}]")
-        for key, item in (children.claims or {}).items()
-    }
-    return _Request(request.parent, _TypedChildren(pods, claims), request.related), odd
+def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]:
+    """The parent as a `model`, and its spec's templates, which the memo may know."""
+    text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.recalled.spec
+    if spec is not None and not spec.is_of(text):
+        spec = None
+    document = {key: _field(pieces, key) for key in pieces.parent if key in _FIELDS[model]}
+    if model is TApp and "spec" in pieces.parent:
+        document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
+    parent = _validated(model, document)
+    if spec is None and isinstance(parent, TApp):
+        spec = Known(text, Templates(parent.spec))
+    return parent, spec
 
 
-class _Skeleton(msgspec.Struct, frozen=True):
-    metadata: dict[str, Raw]
-    spec: Raw = Raw(b"null")
-    status: Raw = Raw(b"null")
+_FIELDS = {
+    Parent: ("apiVersion", "kind", "metadata"),
+    TApp: ("apiVersion", "kind", "metadata", "status"),
+}
+"""Model -> the parent's fields that it looks at, but for the spec."""
 
 
-_decode_skeleton = msgspec.json.Decoder(_Skeleton).decode
-_decode_name = msgspec.json.Decoder(str).decode
-_decode_status = msgspec.json.Decoder(PodStatus | None).decode
+def _field(pieces: Pieces, key: str) -> Any:
+    """A field of the parent."""
+    return decoded(_decode_any, pieces.parent.get(key, b"null"), f"parent.{key}")
 
 
-def _salvaged(raw: Raw, path: str) -> PodObject:
-    """A pod of unexpected shape, as far as it can be read; its name is a must."""
-    skeleton = _decoded(_decode_skeleton, raw, path)
-    metadata = skeleton.metadata
-    if "name" not in metadata:
-        raise WireError(f"{path}.metadata.name", "is missing")
-    name = _decoded(_decode_name, metadata["name"], f"{path}.metadata.name")
-    namespace = metadata.get("namespace")
-    deleted = metadata.get("deletionTimestamp")
-    try:
-        status = _decode_status(skeleton.status)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        status = None
-    return PodObject(
-        PodMeta(
-            name=name,
-            namespace=_decoded(_decode_name, namespace, f"{path}.metadata.namespace")
-            if namespace is not None and bytes(namespace) != b"null"
-            else None,
-            deletion_timestamp=None if deleted is None or bytes(deleted) == b"null" else "?",
-            labels=metadata.get("labels", Raw(b"null")),
-            annotations=metadata.get("annotations", Raw(b"null")),
-            finalizers=metadata.get("finalizers", Raw(b"null")),
-        ),
-        skeleton.spec,
-        status,
-    )
-
-
-def _refuse_child(kind: str, key: str, name: str, namespace: str | None, expected: str) -> NoReturn:
-    path = f"children[{kind!r}][{key!r}].metadata"
-    if not name:
-        raise WireError(f"{path}.name", "is empty")
-    if namespace not in (expected, None):
-        raise WireError(f"{path}.namespace", f"is {namespace!r}, but the parent is in {expected!r}")
-    raise WireError(f"{path}.name", f"{name!r} stands in the request twice")
+def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[Seen]], int]:
+    """All pods, and how many of them had to be read."""
+    namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
+    known, read, recalled = [item for item, _ in pieces.same], 0, pieces.recalled
+    for key, raw in pieces.pods.items():
+        text, item = bytes(raw), recalled.pods.get(key.encode())
+        if item is None or not item.is_of(text):
+            seen, read = observe(text, key, namespace, prefix), read + 1
+            if seen.may_be_kept:
+                seen.pod = recalled.words.shared(seen.pod)
+            item = Known(text, seen)
+        known.append(item)
+    return known, read
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:
     for key, raw in ((related or {}).get("Namespace.v1") or {}).items():
-        found = _decoded(_decode_named, raw, f"related['Namespace.v1'][{key!r}]")
+        found = decoded(_decode_named, raw, f"related['Namespace.v1'][{key!r}]")
         if found.metadata.name == name:
             return found.metadata.uid
     return None
@@ -296,19 +241,3 @@ def _path(document: Any, places: tuple[int | str, ...]) -> str:
         except (KeyError, IndexError, TypeError):
             break  # the missing field itself is the last place
     return path
-
-
-def _decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
-    """Decodes, and turns every way in which that can fail into one error with a path."""
-    try:
-        return decode(raw)
-    except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at `$")
-        where = path + where.rstrip("`")
-        if missing := _MISSING.fullmatch(what):
-            where, what = f"{where}.{missing[1]}", "is missing"
-        raise WireError(where.lstrip("."), what) from None
-    except RecursionError:
-        raise WireError(path, "is nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise WireError(path, f"is not JSON: {error}") from None

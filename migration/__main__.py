@@ -3,6 +3,8 @@
 Exit codes: 0 done, or nothing to do; 1 something failed or is in the way; 2 refused to start.
 """
 
+from __future__ import annotations  # for Python 3.9
+
 import argparse
 import sys
 from collections.abc import Callable, Sequence
@@ -63,6 +65,7 @@ def main(arguments: Sequence[str] | None = None, runner: Runner = run, say: Say 
 def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say) -> int:
     tapps = _wanted(kubectl, asked)
     if not tapps:
+        _check(kubectl, asked, [], say)
         say("There is no TApp here. (Another namespace? -n NAMESPACE, or -A for all.)")
         return 0
     moves, exposed, unread = _plan(kubectl, tapps, asked.keep_claims, say)
@@ -82,6 +85,11 @@ def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say) -> int:
         say(f"{len(changes) - failed} of {len(changes)} changes made.")
     else:
         say(f"Dry run: {len(changes)} changes to make; --apply makes them.")
+    if not asked.all_namespaces:
+        say(
+            "This was a part: the CompositeController takes over every TApp of the cluster. Run it "
+            "with -A before you install that."
+        )
     if in_the_way:
         say(f"{in_the_way} in the way: settle them before you install the CompositeController.")
     if failed or unread:
@@ -142,7 +150,8 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
 def _check(kubectl: Kubectl, asked: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
     """Says what speaks against writing, and refuses to write then (unless forced)."""
     problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
-    if any(move.changes or move.in_the_way for move in moves):
+    # Whoever only looks, after the move, is not told to take away what they have just installed.
+    if asked.apply or any(move.changes or move.in_the_way for move in moves):
         more_problems, more_warnings = active_composite(kubectl)
         problems += more_problems
         warnings += more_warnings

@@ -1,5 +1,7 @@
 """What must be true of the cluster before anything is written, and what to do where it is not."""
 
+from __future__ import annotations  # for Python 3.9
+
 from collections.abc import Iterable
 
 from migration.kubectl import Kubectl, KubectlError
@@ -43,12 +45,14 @@ def old_controller(kubectl: Kubectl, namespaces: Iterable[str]) -> tuple[list[st
         )
     problems = []
     for deployment in found:
+        wanted = (deployment.get("spec") or {}).get("replicas", 1)
         ready = (deployment.get("status") or {}).get("readyReplicas") or 0
-        if ready:
+        if wanted or ready:
             namespace = deployment["metadata"]["namespace"]
             problems.append(
-                f"the old controller seems to run: Deployment {namespace}/{OLD_CONTROLLER} has "
-                f"{ready} ready replicas. Two controllers would fight over the pods. Stop it: "
+                f"the old controller is not stopped: Deployment {namespace}/{OLD_CONTROLLER} has "
+                f"{ready} ready replicas of {wanted}. Two controllers would fight over the pods. "
+                "Stop it: "
                 f"kubectl scale deployment {OLD_CONTROLLER} -n {namespace} --replicas=0"
             )
     return problems, warnings
@@ -83,8 +87,8 @@ def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
         return [], []
     return [
         f"the CompositeController {COMPOSITE!r} exists already, so Metacontroller, where it runs, "
-        "has let go of every pod and claim without the label: they have no owner now, and the "
-        "TApp cannot create pods of the same name. Remove it for the time of the move "
+        "is in charge. A pod or claim that had no label has no owner any more, and the TApp cannot "
+        "create a pod of the same name. If there are such: remove it for the time of the move "
         f"(kubectl delete compositecontroller {COMPOSITE}; no pod stops), run this again, label "
         "what it lists as owned by nobody with the commands it prints, then install it again"
     ], []

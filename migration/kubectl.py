@@ -1,5 +1,7 @@
 """The user's own kubectl as the way into the cluster: contexts and auth plugins all work."""
 
+from __future__ import annotations  # for Python 3.9
+
 import json
 import subprocess
 from collections.abc import Callable, Sequence

@@ -4,15 +4,17 @@ Values in, values out. Metacontroller selects children by the label `controller-
 a child that has the right owner and not the label, so the label has to be there first.
 """
 
+from __future__ import annotations  # for Python 3.9
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tapp.vocabulary import CONTROLLER_UID
-
 Json = dict[str, Any]
 
+CONTROLLER_UID = "controller-uid"
+"""As in tapp/vocabulary.py, which needs a newer Python than administrators may have."""
 PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _WORDS = {PODS: "pod", CLAIMS: "claim"}

@@ -11,12 +11,13 @@ return a new object rather than change the one it got.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Literal
 
 from simulator.apply import LAST_APPLIED
 from simulator.defaults import default_pod_spec, encode
-from simulator.objects import Object, annotations_of, finalizers_of, with_meta
+from simulator.objects import Object, annotations_of, finalizers_of, meta, owners_of, with_meta
 
 Operation = Literal["CREATE", "UPDATE"]
 Policy = Callable[[Operation, Object], Object]
@@ -143,6 +144,32 @@ def strip_last_applied(operation: Operation, obj: Object) -> Object:
         return obj
     rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
     return with_meta(obj, annotations=rest or None)
+
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_HEAD = re.compile(
+    r'\{"apiVersion":"v1","kind":"Pod","metadata":'
+    rf'\{{(?:{_STRING}|[:,\[\]]|\{{(?:{_STRING}|[:,])*\}})*\}}(?=,"spec":\{{.*\}}\}}$)'
+)
+
+
+def lean_pods(operation: Operation, obj: Object) -> Object:
+    """Policy: what `metacontroller/components/admission-policies/lean-pods.yaml` does to pods.
+
+    The spec is cut out of Metacontroller's annotation at every write. A new pod gets an empty list
+    of managedFields: the API server then tracks nobody (and shows none; here the list stays).
+    """
+    owned = any(owner["kind"] == "TApp" for owner in owners_of(obj))
+    text = annotations_of(obj).get(LAST_APPLIED, "")
+    if obj["kind"] != "Pod" or not owned or ',"spec":{' not in text:
+        return obj
+    head = _HEAD.match(text)
+    if head is not None:
+        text = head.group() + "}"
+        obj = with_meta(obj, annotations={**annotations_of(obj), LAST_APPLIED: text})
+    if operation == "UPDATE":
+        return obj
+    return {**obj, "metadata": {**meta(obj), "managedFields": []}}
 
 
 def inject_sidecar(container: Object, *, first: bool = True) -> Policy:

@@ -59,6 +59,7 @@ _SERVER_FIELDS = (
     "deletionGracePeriodSeconds",
     "generation",
     "resourceVersion",
+    "managedFields",
 )
 _FINISHED = ("Succeeded", "Failed")
 

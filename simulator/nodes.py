@@ -12,8 +12,8 @@ from functools import partial
 
 from simulator.clock import Clock
 from simulator.cluster import Cluster
-from simulator.containers import conditions
-from simulator.kinds import NODE, POD
+from simulator.controllers import claims_of
+from simulator.kinds import CLAIM, NODE, POD
 from simulator.kubelet import Kubelet
 from simulator.objects import (
     Object,
@@ -21,9 +21,11 @@ from simulator.objects import (
     is_terminating,
     key_of,
     name_of,
+    namespace_of,
     uid_of,
 )
-from simulator.store import DeleteOptions, Event
+from simulator.pod_status import conditions
+from simulator.store import DeleteOptions, Event, NotFoundError
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -78,10 +80,13 @@ class Nodes:
         }
 
     def _unready(self, pod: Object) -> Object:
-        truths = {"Ready": (False, "NodeNotReady")}
-        now = self._clock.timestamp()
         status = {**(pod.get("status") or {})}
-        status["conditions"] = conditions(pod, truths, now, generation_of(pod))
+        before = status.get("conditions") or []
+        observed = next((c.get("observedGeneration") for c in before if c["type"] == "Ready"), None)
+        if not any(one["type"] == "Ready" and one["status"] == "True" for one in before):
+            return pod
+        truths = {"Ready": (False, "NodeNotReady", "")}
+        status["conditions"] = conditions(before, truths, self._clock.timestamp(), observed)
         return {**pod, "status": status}
 
     def _evict_later(self, pod: Object) -> None:
@@ -105,12 +110,27 @@ class Nodes:
             gated = event.old is not None and event.old["spec"].get("schedulingGates")
             if event.old is None or gated:
                 self._consider(event.new)
+        elif event.kind is CLAIM and event.old is None and event.new is not None:
+            for pod in self._cluster.list(POD, namespace_of(event.new)):
+                if name_of(event.new) in claims_of(pod):
+                    self._consider(pod)
 
     def _consider(self, pod: Object) -> None:
         spec = pod["spec"]
         if not spec.get("nodeName") and not spec.get("schedulingGates"):
             uid = uid_of(pod)
-            self._clock.after(self._kubelet.timing.schedule, lambda: self._bind(uid))
+            self._clock.after(self._kubelet.behaviour.schedule_seconds, lambda: self._bind(uid))
+
+    def _obstacle(self, pod: Object) -> str:
+        """Tell which claim of a pod is not there, in kube-scheduler's words; "" if none is."""
+        for name in claims_of(pod):
+            try:
+                claim = self._cluster.get(CLAIM, namespace_of(pod), name)
+            except NotFoundError:
+                return f'persistentvolumeclaim "{name}" not found'
+            if is_terminating(claim):
+                return f'persistentvolumeclaim "{name}" is being deleted'
+        return ""
 
     def _bind(self, uid: str) -> None:
         found = self._cluster.by_uid(uid)
@@ -119,14 +139,17 @@ class Nodes:
         pod = found[1]
         names = [name_of(node) for node in self._cluster.list(NODE)]
         free = [name for name in names if name not in self._kubelet.lost_nodes]
-        now, generation = self._clock.timestamp(), generation_of(pod)
-        if not free or self._kubelet.behaviour.unschedulable(pod):
-            truths = {"PodScheduled": (False, "Unschedulable")}
-            status = {**pod["status"], "conditions": conditions(pod, truths, now, generation)}
+        now = self._clock.timestamp()
+        generation = generation_of(pod) if self._kubelet.behaviour.reports_generation else None
+        before = pod["status"].get("conditions") or []
+        obstacle = self._obstacle(pod)
+        if not free or obstacle or self._kubelet.behaviour.unschedulable(pod):
+            truths = {"PodScheduled": (False, "Unschedulable", obstacle)}
+            status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
             self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
             return
-        truths = {"PodScheduled": (True, "")}
-        status = {**pod["status"], "conditions": conditions(pod, truths, now, generation)}
+        truths = {"PodScheduled": (True, "", "")}
+        status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
         node = free[self._next % len(free)]
         self._next += 1
         self._cluster.edit(

@@ -1,80 +1,124 @@
-"""What a kubelet knows of one pod, and the status it reports for it.
+"""The status that a kubelet computes for a pod from the statuses of its containers.
 
-Source: pkg/kubelet's generateAPIPodStatus: phase from the main containers, readiness from main
-containers, native sidecars and readiness gates, observedGeneration of the spec that was acted on.
+Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
-from simulator.clock import Timer
-from simulator.containers import Container, State, conditions, phase_of
-from simulator.objects import Object, generation_of
+from simulator.container import restarts
+from simulator.objects import Object
 
 FINISHED = ("Succeeded", "Failed")
+Truth = tuple[bool, str, str]
+"""Whether a condition is true, its reason and its message."""
 
 
-@dataclass(slots=True)
-class Worker:
-    """The kubelet's knowledge of one pod."""
+def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
+    """Compute the phase; `final`: nothing of the pod will be started again."""
+    spec = pod["spec"]
+    policy = str(spec.get("restartPolicy") or "Always")
+    waits = failed = False
+    for one in spec.get("initContainers") or []:
+        state, code = shown[one["name"]]["state"], exit_code(shown[one["name"]])
+        if one.get("restartPolicy") == "Always":
+            begun = "running" in state and shown[one["name"]]["started"]
+            waits = waits or not (initialized or begun or code is not None)
+        elif code is None:
+            waits = True
+        elif code and not restarts("OnFailure" if policy == "Always" else policy, code):
+            failed = True
+    if failed:
+        return "Failed"
+    codes = [exit_code(shown[one["name"]]) for one in spec["containers"]]
+    running = any("running" in one["state"] for one in shown.values() if _counts(spec, one))
+    if waits or any(
+        "waiting" in shown[one["name"]]["state"] and code is None
+        for one, code in zip(spec["containers"], codes, strict=True)
+    ):
+        return "Pending"
+    if running:
+        return "Running"
+    ended = [code for code in codes if code is not None]
+    if not final and any(restarts(policy, code) for code in ended):
+        return "Running"
+    return "Failed" if any(ended) else "Succeeded"
 
-    uid: str
-    init: list[Container]
-    main: list[Container]
-    initialized: bool = False
-    timer: Timer | None = None
-    stopping: Timer | None = None
-    hanging: bool = False
-    reason: Object = field(default_factory=dict)
 
-    @property
-    def all(self) -> list[Container]:
-        """Return every container, init containers first."""
-        return self.init + self.main
-
-    @property
-    def restarting(self) -> bool:
-        """Tell whether a container is between its old and its new run."""
-        return any(
-            one.state is State.STOPPING or (one.state is State.STARTING and one.container_id)
-            for one in self.all
-        )
-
-
-def pod_status(worker: Worker, pod: Object, phase: str, now: str) -> Object:
-    """Build the pod's status; `phase`, if given, overrides what the containers say."""
-    spec, generation = pod["spec"], generation_of(pod)
-    policy = spec.get("restartPolicy", "Always")
-    status: Object = {**(pod.get("status") or {}), "observedGeneration": generation}
-    status["phase"] = phase or phase_of(policy, worker.main)
-    creating = "ContainerCreating" if worker.initialized else "PodInitializing"
-    if worker.init:
-        status["initContainerStatuses"] = [_init_report(one, creating) for one in worker.init]
-    status["containerStatuses"] = [one.report(creating=creating) for one in worker.main]
-    status.update(worker.reason)
-    status.setdefault("startTime", now)
-    ready = all(one.ready for one in worker.main + _sidecars(worker, spec))
-    reason = "PodCompleted" if status["phase"] in FINISHED else "ContainersNotReady"
-    known = {c["type"]: c["status"] for c in status.get("conditions") or []}
-    gates = all(
-        known.get(gate["conditionType"]) == "True" for gate in spec.get("readinessGates") or []
+def _counts(spec: Object, status: Object) -> bool:
+    plain = (
+        one["name"]
+        for one in spec.get("initContainers") or []
+        if one.get("restartPolicy") != "Always"
     )
-    truths = {
-        "Initialized": (worker.initialized, "ContainersNotInitialized"),
-        "ContainersReady": (ready, reason),
-        "Ready": (ready and gates, reason if not ready else "ReadinessGatesNotReady"),
+    return status["name"] not in plain
+
+
+def exit_code(status: Object) -> int | None:
+    """Return how the container ended, unless it runs or never ran."""
+    ended = status["state"].get("terminated")
+    if ended is None and "waiting" in status["state"]:
+        ended = status["lastState"].get("terminated")
+    return None if ended is None else int(ended["exitCode"])
+
+
+def unready(spec: Object, shown: Mapping[str, Object]) -> list[str]:
+    """Return the containers for which a pod that runs is not Ready."""
+    sidecars = [
+        one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
+    ]
+    names = [one["name"] for one in [*sidecars, *spec["containers"]]]
+    return [name for name in names if not shown[name]["ready"]]
+
+
+def truths_of(
+    pod: Object, phase: str, unready_names: list[str], *, initialized: bool
+) -> dict[str, Truth]:
+    """Return the kubelet's conditions."""
+    spec = pod["spec"]
+    gates = [gate["conditionType"] for gate in spec.get("readinessGates") or []]
+    known = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
+    closed = [gate for gate in gates if known.get(gate) != "True"]
+    reason = "ContainersNotReady"
+    message = f"containers with unready status: [{' '.join(unready_names)}]"
+    if phase in FINISHED:
+        reason, message = ("PodCompleted" if phase == "Succeeded" else "PodFailed"), ""
+    containers = _truth(not unready_names and phase not in FINISHED, reason, message)
+    gate = " ".join(f'the status of pod readiness gate "{one}" is not "True"' for one in closed)
+    gated = _truth(not closed, "ReadinessGatesNotReady", gate)
+    return {
+        "Initialized": _truth(initialized or phase == "Succeeded", "ContainersNotInitialized"),
+        "ContainersReady": containers,
+        "Ready": gated if containers[0] else containers,
     }
-    status["conditions"] = conditions(pod, truths, now, generation)
-    return status
 
 
-def _init_report(one: Container, creating: str) -> Object:
-    """Report an init container, which is ready once it has done its work."""
-    done = one.state is State.TERMINATED and one.exit_code == 0
-    return {**one.report(creating=creating), "ready": one.ready or done}
+def _truth(truth: bool, reason: str, message: str = "") -> Truth:
+    return (True, "", "") if truth else (False, reason, message)
 
 
-def _sidecars(worker: Worker, spec: Object) -> list[Container]:
-    native = [c.get("restartPolicy") == "Always" for c in spec.get("initContainers") or []]
-    return [one for one, is_sidecar in zip(worker.init, native, strict=True) if is_sidecar]
+def conditions(
+    before: Iterable[Object],
+    truths: Mapping[str, Truth],
+    now: str,
+    generation: int | None,
+) -> list[Object]:
+    """Set conditions, keep all others; a transition time stays while the status does."""
+    known = {condition["type"]: condition for condition in before}
+    result = [condition for kind, condition in known.items() if kind not in truths]
+    for kind, (truth, reason, message) in truths.items():
+        status, previous = "True" if truth else "False", known.get(kind)
+        same = previous is not None and previous["status"] == status
+        since = previous["lastTransitionTime"] if previous is not None and same else now
+        condition: Object = {
+            "type": kind,
+            "status": status,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        if generation is not None:
+            condition["observedGeneration"] = generation
+        condition |= {k: v for k, v in (("reason", reason), ("message", message)) if v}
+        result.append(condition)
+    return sorted(result, key=lambda condition: str(condition["type"]))

@@ -51,7 +51,8 @@ def describe(obj: Object) -> str:
             state = next(iter(one.get("state") or {"?": {}}))
             reason = (one.get("state") or {}).get(state, {}).get("reason", "")
             ready = "ready" if one.get("ready") else reason or state
-            words.append(f"[{one['name']} {one['image']} {ready}]")
+            image = str(one["image"]).removeprefix("docker.io/library/")
+            words.append(f"[{one['name']} {image} {ready}]")
     elif "phase" in status:
         words.append(str(status["phase"]))
     else:

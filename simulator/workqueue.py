@@ -13,6 +13,8 @@ from simulator.clock import Clock, Timer
 from simulator.objects import Key
 
 FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
+# More doublings than lead to the longest retry; without a bound the power overflows.
+DOUBLINGS = 32
 # A sync takes some time, so that a hot loop is a loop through time.
 SHORTEST = 0.001
 
@@ -56,7 +58,7 @@ class WorkQueue:
         if failed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
-            self.add_after(key, min(FIRST_RETRY * 2.0**failures, LONGEST_RETRY))
+            self.add_after(key, min(FIRST_RETRY * 2.0 ** min(failures, DOUBLINGS), LONGEST_RETRY))
         else:
             self._failures.pop(key, None)
         if key in self._again:

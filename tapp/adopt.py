@@ -2,7 +2,7 @@
 
 A pod of the old controller has decimal hash labels. It is compared field by field: what the
 template says must be in the pod; what the pod has on top (defaults, injected sidecars, tokens) is
-nobody's reason to touch it. Design section 3.3.
+nobody's reason to touch it (docs/design.md, "Revisions").
 """
 
 from typing import Any

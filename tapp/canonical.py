@@ -1,13 +1,12 @@
 """One form for all spellings of a template, so that re-formatting never restarts a pod.
 
 Sources: Kubernetes' quantity format (apimachinery `resource.Quantity`), the `omitempty` tags of
-`core/v1` types, design section 3.3. The hash in `revision.py` stands on this module: a change of
+`core/v1` types. The hash in `revision.py` stands on this module: a change of
 what it returns for a template restarts that template's pods, so test vectors freeze it.
 """
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 _QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))")
@@ -41,7 +40,6 @@ _BLANK = {
 """Fields whose zero value the API server drops: no pointer in `core/v1`, tagged `omitempty`."""
 
 
-@lru_cache(maxsize=1024)
 def nano(value: str) -> int | None:
     """A quantity such as `500m`, `1Gi` or `1e3` in billionths; None if it is no quantity.
 

@@ -1,19 +1,32 @@
 """All desired children of a plan, in a fixed order: claims by name, then pods by number."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
-from tapp.judge import CURRENT, Action, Instance, Verdict, changed_images
+from tapp.inplace import record_of
+from tapp.instances import Instance
+from tapp.judge import Action, Adopt, Create, Update
+from tapp.manifest import Manifest
 from tapp.model import TApp
-from tapp.observe import Pod
-from tapp.pattern import ABSENT, Pattern, SharedAnswer, Values
-from tapp.plan import Options, Plan
-from tapp.render import kept_claim, kept_pod, new_claim, new_pod, overlaid_pod, update_record
+from tapp.plan import Plan
+from tapp.pod import Pod
+from tapp.render import kept_claim, new_claim, new_pod, overlaid_pod
 from tapp.templates import Template
+from tapp.world import Options
 
 Child = dict[str, Any] | Raw
+
+
+class Observed(Protocol):
+    """What the pods look like in full."""
+
+    def kept(self, pod: Pod, template: Template | None) -> Child:
+        """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
+
+    def manifest(self, pod: Pod) -> Manifest:
+        """A pod's labels, annotations and spec."""
 
 
 class NamespaceMissingError(Exception):
@@ -23,7 +36,7 @@ class NamespaceMissingError(Exception):
     """
 
 
-def desired_children(plan: Plan, options: Options) -> list[Child]:
+def desired_children(plan: Plan, options: Options, observed: Observed) -> list[Child]:
     """The children of an answer. What is left out, Metacontroller deletes.
 
     Raises:
@@ -39,53 +52,36 @@ def desired_children(plan: Plan, options: Options) -> list[Child]:
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
-    new = NewPods(tapp, options.toleration_seconds)
+    new, keep = NewPods(tapp, options.toleration_seconds), Action.KEEP
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        child = _pod(instance, verdict, new)
-        if child is not None:
-            children.append(child)
-    children += [kept_child(pod, None) for pod in plan.world.foreign]
+        pod, template = instance.pod, instance.template
+        if verdict.change is not None:
+            children.append(_changed(instance, verdict.change, new, observed, plan.now))
+        elif verdict.action is keep and pod is not None:
+            known = template if instance.updated and isinstance(template, Template) else None
+            children.append(observed.kept(pod, known))
+    children += [observed.kept(pod, None) for pod in plan.world.foreign]
     return children
 
 
-def kept_child(pod: Pod, template: Template | None) -> Child:
-    """The answer to a pod that stays as it is; `template` as in `kept_pod`."""
-    look = pod.look
-    if not look.shared:
-        return kept_pod(look, template)
-    answer = look.kept
-    if template is not None and look.projected is None:
-        answer = look.kept_as.get(template) or look.kept_as.setdefault(template, SharedAnswer())
-    pattern = answer.proved
-    if pattern is not None:
-        return Raw(pattern.format % pattern.pick(pod.values))
-    text = msgspec.json.encode(kept_pod(pod.alone().look, template))
-    answer.learn(text, pod.values)
-    return Raw(text)
-
-
-def _updated(pod: Pod, instance: int, template: Template) -> Child:
-    """The answer to a pod whose images, labels or annotations change in place."""
-    answer = pod.look.overlaid.get(template)
-    if answer is not None and answer.proved is not None:
-        record = update_record(pod, template, changed_images(pod.look, template))
-        return Raw(answer.proved.fill(_with_record(pod.values, record)))
-    alone = pod.alone()
-    images = changed_images(alone.look, template)
-    if not images:
-        return overlaid_pod(alone.look, instance, template, {}, None)
-    record = update_record(alone, template, images)
-    text = msgspec.json.encode(overlaid_pod(alone.look, instance, template, images, record))
-    if pod.look.shared:
-        answer = answer or pod.look.overlaid.setdefault(template, SharedAnswer())
-        answer.learn(text, _with_record(pod.values, record))
-    return Raw(text)
-
-
-def _with_record(values: Values, record: str) -> Values:
-    """A pod's own values after an update, in the answer: only this record is left in it."""
-    name, number, node, token, _, _ = values
-    return name, number, node, token, msgspec.json.encode(record)[1:-1], ABSENT
+def _changed(
+    instance: Instance,
+    change: Create | Adopt | Update,
+    new: "NewPods",
+    observed: Observed,
+    now: float,
+) -> Child:
+    """The pod of an instance that is made, adopted, or updated in place."""
+    match change:
+        case Create(template):
+            return new.create(instance.id, template)
+        case Adopt(pod, template):
+            return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
+        case Update(pod, template, images):
+            record = None
+            if images:
+                record = record_of(pod, template.revision, images, instance.update, now)
+            return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
 
 
 class NewPods:
@@ -97,56 +93,31 @@ class NewPods:
     def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
         """`toleration_seconds` as in `new_pod`."""
         self._tapp = tapp
+        self._failures = tapp.status.failures
         self._toleration_seconds = toleration_seconds
-        self._prefix = tapp.metadata.name.encode() + b"-"
-        self._patterns: dict[str, Pattern | None] = {}
+        self._stencils: dict[str, list[bytes]] = {}
 
     def create(self, instance: int, template: Template) -> Child:
         """The pod of one instance."""
-        if template.name not in self._patterns:
-            self._patterns[template.name] = self._pattern(template)
-        pattern = self._patterns[template.name]
-        if pattern is None:
+        failures = self._failures.get(str(instance), 0)
+        if failures > 0:
+            return new_pod(self._tapp, instance, template, self._toleration_seconds, failures)
+        stencil = self._stencils.get(template.name)
+        if stencil is None:
+            stencil = self._stencils[template.name] = self._stencil(template)
+        if not stencil:
             return self._render(instance, template)
-        return Raw(pattern.fill(self._values(instance)))
+        return Raw((b"%d" % instance).join(stencil))
 
-    def _pattern(self, template: Template) -> Pattern | None:
-        """The template's text with the instance left out; None where that cannot be told apart.
+    def _stencil(self, template: Template) -> list[bytes]:
+        """A pod's text around the instance's number, proved with instance 0.
 
-        A TApp's name that JSON escapes, or that number in the template: the proof is instance 0.
+        Empty where that number is the author's own somewhere, in the template or the name.
         """
         text = msgspec.json.encode(self._render(self._NUMBER, template))
-        pattern = Pattern(text, self._values(self._NUMBER))
+        stencil = text.split(b"%d" % self._NUMBER)
         proof = msgspec.json.encode(self._render(0, template))
-        return pattern if pattern.fill(self._values(0)) == proof else None
+        return stencil if b"0".join(stencil) == proof else []
 
     def _render(self, instance: int, template: Template) -> dict[str, Any]:
         return new_pod(self._tapp, instance, template, self._toleration_seconds)
-
-    def _values(self, instance: int) -> Values:
-        number = b"%d" % instance
-        return self._prefix + number, number, ABSENT, ABSENT, ABSENT, ABSENT
-
-
-def _pod(instance: Instance, verdict: Verdict, new: NewPods) -> Child | None:
-    pod, template = instance.pod, instance.template
-    if verdict is CURRENT and pod is not None and isinstance(template, Template):
-        return kept_child(pod, template)
-    match verdict.action:
-        case Action.KEEP:
-            assert pod is not None  # noqa: S101 - there is nothing else to keep
-            known = template if instance.updated and isinstance(template, Template) else None
-            return kept_child(pod, known)
-        case Action.ABSENT | Action.DELETE | Action.RECREATE:
-            return None
-        case Action.CREATE:
-            assert isinstance(template, Template)  # noqa: S101 - judge resolved it
-            return new.create(instance.id, template)
-        case Action.UPDATE:
-            assert isinstance(template, Template)  # noqa: S101
-            assert pod is not None  # noqa: S101
-            return _updated(pod, instance.id, template)
-        case Action.ADOPT:
-            assert isinstance(template, Template)  # noqa: S101
-            assert pod is not None  # noqa: S101
-            return overlaid_pod(pod.alone().look, instance.id, template, {}, None)

@@ -1,6 +1,7 @@
 """Volume claims: which stay, which are made, and the few that may ever be deleted.
 
-Design section 5. A claim is deleted only where its policy says `Delete`; what has no place stays.
+A claim is deleted only where its policy says `Delete`; what has no place stays (docs/design.md,
+"Claims").
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,7 @@ class ClaimPlan:
     Attributes:
         keep: observed claims that are returned, so that they stay.
         delete: observed claims that are left out, so that they go.
-        create: claims of instances whose pod is about to be created.
+        create: claims of instances whose pod is about to be created, or is not on a node yet.
     """
 
     keep: list[ClaimObject] = field(default_factory=list)
@@ -70,7 +71,7 @@ def plan_claims(
     spec: TAppSpec,
     observed: Mapping[str, ClaimObject],
     with_pod: set[int],
-    creating: list[int],
+    waiting: list[int],
 ) -> ClaimPlan:
     """Sorts the claims of a living TApp.
 
@@ -79,7 +80,8 @@ def plan_claims(
         spec: its spec.
         observed: claim name -> claim.
         with_pod: instances that have a pod, a Terminating one too.
-        creating: instances whose pod is about to be created.
+        waiting: instances whose pod is about to be created, or waits for a node: a claim that was
+            refused once, or deleted meanwhile, keeps it from getting one.
     """
     result = ClaimPlan()
     templates = claim_templates(spec)
@@ -91,7 +93,7 @@ def plan_claims(
         number = next((number for number in numbers if number is not None), None)
         gone = number is not None and number >= spec.replicas and number not in with_pod
         (result.delete if gone else result.keep).append(claim)
-    for instance in creating:
+    for instance in waiting:
         for template_name, wanted in claims_of(app, instance, templates).items():
             if wanted not in observed:
                 result.create.append(NewClaim(wanted, instance, templates[template_name]))

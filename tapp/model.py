@@ -1,7 +1,7 @@
 """The TApp as its author wrote it: a typed view of the parent object.
 
-Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped on the way
-(the old controller's bug B15). What each field means is design section 2.
+Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped on the way (the old
+controller dropped them). What each field means: README.md, "The API".
 """
 
 from typing import Any, Literal
@@ -40,6 +40,11 @@ class ForceUpdate(Value):
 
     max_unavailable: int | str = "100%"
 
+    @property
+    def is_written(self) -> bool:
+        """Whether its author wrote this budget, or it is the default."""
+        return "max_unavailable" in self.model_fields_set
+
 
 class UpdateStrategy(Value):
     """`spec.updateStrategy`."""
@@ -58,7 +63,7 @@ class RetentionPolicy(Value):
 
 
 class TAppSpec(Value):
-    """`spec`: design section 2, field by field."""
+    """`spec`, field by field as in README.md, "The API"."""
 
     replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS)
     selector: Mapping | None = None
@@ -84,7 +89,7 @@ class TAppSpec(Value):
 
     @property
     def rolling_name(self) -> str:
-        """The name of the rolling template, computed anew at each sync (bug B4)."""
+        """The name of the rolling template: computed anew at each sync, never written back."""
         return self.update_strategy.template or self.default_name
 
     def template_name(self, instance: int) -> str:
@@ -128,13 +133,16 @@ class ObservedCondition(Value):
 class ObservedStatus(Value):
     """What of `status` is read back.
 
-    The memory of finished instances, of pods whose deletion may not be seen yet, and of the times
-    of conditions.
+    The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
+    have failed, and of the times of conditions.
     """
 
     observed_generation: int | None = None
     statuses: dict[str, str] = Field(default_factory=dict)
     replacing: dict[str, str] = Field(default_factory=dict)
+    failures: dict[str, int] = Field(default_factory=dict)
+    settling: dict[str, str] = Field(default_factory=dict)
+    not_created: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
 

@@ -16,6 +16,8 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     type: str | None = None
     status: str | None = None
+    reason: str | None = None
+    message: str | None = None
     last_transition_time: str | None = None
 
 
@@ -23,6 +25,8 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """`status` of a pod."""
 
     phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
     conditions: Raw = NOTHING
     container_statuses: Raw = NOTHING
     init_container_statuses: Raw = NOTHING
@@ -38,6 +42,7 @@ class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
     creation_timestamp: str | None = None
     generation: int | None = None
+    managed_fields: Raw = NOTHING
     labels: Raw = NOTHING
     annotations: Raw = NOTHING
     finalizers: Raw = NOTHING
@@ -70,16 +75,23 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     """`state.waiting` of a container."""
 
     reason: str | None = None
+    message: str | None = None
 
 
-class Running(msgspec.Struct, frozen=True, gc=False):
-    """`state.running` of a container: that it is there says all."""
+class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`state.running` of a container."""
+
+    started_at: str | None = None
 
 
-class Terminated(msgspec.Struct, frozen=True, gc=False, rename={"exit_code": "exitCode"}):
+class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """`state.terminated` of a container."""
 
     exit_code: int | None = None
+    reason: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    container_id: str | None = msgspec.field(default=None, name="containerID")
 
 
 class ContainerState(msgspec.Struct, frozen=True, gc=False):
@@ -90,34 +102,72 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(msgspec.Struct, frozen=True, gc=False):
+_NO_STATE = ContainerState()
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One of `status.containerStatuses`."""
 
     name: str | None = None
     container_id: str | None = msgspec.field(default=None, name="containerID")
+    image: str | None = None
+    image_id: str | None = msgspec.field(default=None, name="imageID")
+    restart_count: int | None = None
     state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+    @property
+    def now(self) -> ContainerState:
+        """`state`, an empty one where there is none."""
+        return self.state or _NO_STATE
+
+    @property
+    def before(self) -> ContainerState:
+        """`lastState`, an empty one where there is none."""
+        return self.last_state or _NO_STATE
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """What a container ran before an in-place update: its containerID, started with `image`."""
+    """What a container ran when an in-place update changed its image.
+
+    Attributes:
+        id: its containerID; "" if it had none.
+        image: the image, as the spec named it, that this container was started with; "" where
+            nobody can tell.
+        overtaken: images that were asked for since and may have been started or not, oldest first:
+            each was overtaken by the next one before it was seen to run.
+    """
 
     id: str = ""
     image: str = ""
+    overtaken: list[str] = []
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
     """The annotation that an in-place update leaves on the pod.
 
     Attributes:
-        revision: the revision that the pod was updated to.
+        at: when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells
+            what it has seen, and nobody needs to know.
         containers: for each container whose image changed, what ran when it was changed.
     """
 
-    revision: str = ""
+    at: str = ""
     containers: dict[str, RanImage] = {}
 
 
+class ManagedField(msgspec.Struct, frozen=True, gc=False):
+    """One entry of `metadata.managedFields`: who wrote what part, and when."""
+
+    manager: str | None = None
+    subresource: str | None = None
+    time: str | None = None
+
+
+decode_list = msgspec.json.Decoder(list[Raw]).decode
+decode_condition = msgspec.json.Decoder(Condition).decode
 decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode
+decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode

@@ -4,55 +4,32 @@
 the budget over an explicitly ordered list.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
-from tapp.claims import ClaimPlan, claim_templates, claims_of, plan_claims
-from tapp.judge import CURRENT, FINISHED, Action, Instance, Verdict, instance_status, judge
-from tapp.model import TApp
-from tapp.objects import ClaimObject
-from tapp.observe import Pod
+from tapp.availability import NEVER, available_in
+from tapp.claims import ClaimPlan, plan_claims
+from tapp.conditions import Reason, Type
+from tapp.instances import (
+    RECHECK,
+    Instance,
+    app_status,
+    instances_of,
+    mark_removals,
+    set_pace,
+)
+from tapp.judge import UP_TO_DATE, Action, Verdict, judge
+from tapp.model import TApp, TAppSpec
+from tapp.ranges import numbers
 from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
-from tapp.templates import Templates
+from tapp.times import seconds, written
+from tapp.trouble import PATIENCE, Trouble, trouble
 from tapp.vocabulary import AppStatus, InstanceStatus
+from tapp.world import Options, World
 
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_RECHECK = 1.0
-"""Seconds after which to look again where no event of the cluster will wake us."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What an operator may choose for all TApps; `hooks.settings` reads it from the environment.
-
-    Attributes:
-        delete_pod_after_app_finish: keep finished pods until the whole app has finished.
-        toleration_seconds: the cluster's default for the not-ready and unreachable tolerations.
-    """
-
-    delete_pod_after_app_finish: bool = True
-    toleration_seconds: int = 300
-
-
-@dataclass
-class World:
-    """What the request shows.
-
-    Attributes:
-        tapp: the parent.
-        pods: instance number -> pod.
-        foreign: pods of this TApp whose name is no instance's.
-        claims: claim name -> claim.
-        namespace_uid: uid of the TApp's Namespace, None where the request has none.
-    """
-
-    tapp: TApp
-    pods: Mapping[int, Pod] = field(default_factory=dict)
-    foreign: list[Pod] = field(default_factory=list)
-    claims: Mapping[str, ClaimObject] = field(default_factory=dict)
-    namespace_uid: str | None = None
+_STAYING = (Action.KEEP, Action.ADOPT, Action.UPDATE)
+_SOON_SEEN = 5.0
+"""Seconds after which a pod that was created should have been seen."""
 
 
 @dataclass
@@ -62,31 +39,39 @@ class Plan:
     Attributes:
         instances: by ascending number: all below `spec.replicas`, then those that are to go.
         verdicts: one per instance, in the same order.
+        open_cases: the instances that do not simply run their template, with their verdicts.
         claims: what becomes of the claims.
-        templates: the templates that were looked up.
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
         going_unseen: instances that look available, but may already be on their way out.
+        troubles: instance -> what is wrong with its pod.
+        not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
+        now: the time of this sync, in seconds since the epoch.
     """
 
     world: World
     instances: list[Instance]
     verdicts: list[Verdict]
+    open_cases: list[tuple[Instance, Verdict]]
     claims: ClaimPlan
-    templates: Templates
     budgets: Budgets
     available: set[int]
     going_unseen: set[int]
+    troubles: dict[int, Trouble]
+    not_created: dict[str, list[int]]
     app_status: AppStatus
     recheck: float | None
+    now: float
 
     @property
     def replacing(self) -> dict[str, str]:
         """Instance -> uid of its pod, for pods replaced now that were not available.
 
         An entry stays while the instance waits for the budget: its deletion may still be unseen.
+        Also for the completed pod of an instance that was killed: it may be started again before
+        that is gone, and is not finished then.
         """
         return {
             str(instance.id): instance.pod.uid
@@ -96,18 +81,10 @@ class Plan:
             and instance.id not in self.available
             and (
                 verdict.action is Action.RECREATE
+                or instance.leaving
                 or (instance.id in self.going_unseen and verdict.reason in BUDGET_REASONS)
             )
         }
-
-    @cached_property
-    def open_cases(self) -> list[tuple[Instance, Verdict]]:
-        """Instances that do not simply run their template, with their verdicts."""
-        return [
-            pair
-            for pair in zip(self.instances, self.verdicts, strict=True)
-            if pair[1] is not CURRENT
-        ]
 
 
 def plan(world: World, options: Options, now: float) -> Plan:
@@ -116,147 +93,157 @@ def plan(world: World, options: Options, now: float) -> Plan:
     Args:
         world: what was observed.
         options: the operator's choices.
-        now: seconds since the epoch; only `minReadySeconds` looks at it.
+        now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
     """
     spec = world.tapp.spec
-    templates = Templates(spec)
-    instances = _instances(world, templates)
+    instances = instances_of(world, now)
     app = app_status(instances)
-    rechecks = _mark_removals(instances, app, world, options)
+    rechecks = mark_removals(instances, app, world, options)
+    rechecks += set_pace(instances, world, now)
 
     should_run = sum([instance.should_run for instance in instances])
-    budgets = Budgets(spec.update_strategy, should_run)
-    available, waits = _available(instances, spec.min_ready_seconds, now)
+    budgets = _budgets(spec, instances, should_run)
+    available, untrusted, waits = _available(instances, spec.min_ready_seconds, now)
     going_unseen = available & _chosen_before(instances, world.tapp.status.replacing)
     available -= going_unseen
+    silent = {
+        instance.id
+        for instance in instances
+        if instance.should_run
+        and (pod := instance.pod) is not None
+        and pod.ready is False
+        and pod.silent
+    }
     rechecks += waits
+    rechecks += [i.update.wait for i in instances if i.update.wait is not None]
+    troubles = _troubles(instances, now)
+    rechecks += [found.wait for found in troubles.values() if found.wait is not None]
 
     verdicts = [judge(instance) for instance in instances]
-    open_cases = [pair for pair in zip(instances, verdicts, strict=True) if pair[1] is not CURRENT]
+    open_cases = _open(instances, verdicts)
     pending = [pair for pair in open_cases if is_update(pair[1])]
     if pending:
         unsettled = _unsettled(world.tapp)
-        serving = Serving(available, going_unseen, unsettled)
+        serving = Serving(available, going_unseen | untrusted, silent, unsettled)
         spent = spend(pending, serving, budgets, spec.rolling_name)
         verdicts = [
             spent.get(instance.id, verdict)
             for instance, verdict in zip(instances, verdicts, strict=True)
         ]
+        open_cases = _open(instances, verdicts)
         if unsettled and any(verdict.reason == "SpecJustChanged" for verdict in spent.values()):
-            rechecks.append(_RECHECK)
+            rechecks.append(RECHECK)
 
     creating = [instance.id for instance, verdict in open_cases if verdict.action is Action.CREATE]
+    not_created = _not_created(world, creating, now)
+    if creating:
+        since = [seconds(time) for time in not_created] or [now + _SOON_SEEN - PATIENCE]
+        rechecks += [left for at in since if (left := at + PATIENCE - now) > 0]
     name = world.tapp.metadata.name
-    claims = plan_claims(name, spec, world.claims, set(world.pods), creating)
+    without_node = _without_node(instances, verdicts)
+    claims = plan_claims(name, spec, world.claims, set(world.pods), without_node)
     return Plan(
         world=world,
         instances=instances,
         verdicts=verdicts,
+        open_cases=open_cases,
         claims=claims,
-        templates=templates,
         budgets=budgets,
         available=available,
         going_unseen=going_unseen,
+        troubles=troubles,
+        not_created=not_created,
         app_status=app,
         recheck=min(rechecks, default=None),
+        now=now,
     )
 
 
-def _instances(world: World, templates: Templates) -> list[Instance]:
-    tapp = world.tapp
-    spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
-    replicas, never_migrate = spec.replicas, spec.never_migrate
-    killed = {id for id, status in spec.statuses.items() if status == InstanceStatus.KILLED}
-    named, default = spec.templates, templates.named(spec.default_name)
-    instances = []
-    surplus = sorted([id for id in pods if id >= replicas])
-    for id in [*range(replicas), *surplus]:
-        key = str(id)
-        pod, wanted, is_killed = pods.get(id), id < replicas, key in killed
-        status = instance_status(pod, is_killed, remembered.get(key, ""), never_migrate)
-        template = templates.of(id) if key in named else default
-        should_run = wanted and not is_killed and status not in FINISHED
-        instances.append(Instance(id, pod, template, status, wanted, is_killed, should_run))
-    _block_creations(world, instances)
-    return instances
+def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Instance, Verdict]]:
+    pairs = zip(instances, verdicts, strict=True)
+    return [pair for pair in pairs if pair[1].reason != UP_TO_DATE.reason]
 
 
-def _block_creations(world: World, instances: list[Instance]) -> None:
-    """Names what stands in the way of creating a pod, so that a person need not guess."""
-    spec, name = world.tapp.spec, world.tapp.metadata.name
-    dying = {n for n, claim in world.claims.items() if claim.metadata.deletion_timestamp}
-    if not dying and not spec.service_name:
-        return
-    templates = claim_templates(spec)
-    for instance in instances:
-        if instance.pod is not None or not instance.wanted:
-            continue
-        pod_name = f"{name}-{instance.id}"
-        going = dying.intersection(claims_of(name, instance.id, templates).values())
-        if going:
-            instance.blocked = f"claim {min(going)} is being deleted"
-        elif spec.service_name and not _DNS_LABEL.fullmatch(pod_name):
-            instance.blocked = (
-                f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
-                "at most 63 letters, digits and '-'"
-            )
+def _budgets(spec: TAppSpec, instances: list[Instance], should_run: int) -> Budgets:
+    name = spec.rolling_name
+    used = any(item.should_run and item.template.name == name for item in instances)
+    found = used or spec.find_template(name) is not None
+    # Without a name of its own the rolling template is the default one: nothing can be mistyped.
+    used = used or not should_run or not spec.update_strategy.template
+    return Budgets(spec.update_strategy, should_run, found, used)
 
 
-_ALIVE = frozenset(InstanceStatus) - {*FINISHED, InstanceStatus.KILLED}
+def _troubles(instances: list[Instance], now: float) -> dict[int, Trouble]:
+    return {
+        instance.id: trouble(pod, instance.update, now)
+        for instance in instances
+        if instance.should_run
+        and (pod := instance.pod) is not None
+        and not pod.terminating
+        and (pod.ready is not True or pod.restarts)
+    }
 
 
-def app_status(instances: list[Instance]) -> AppStatus:
-    """`status.appStatus` of the instances below `spec.replicas` (design section 3.2)."""
-    statuses = {instance.status for instance in instances if instance.wanted}
-    if not statuses:
-        return AppStatus.PENDING
-    if statuses & _ALIVE:
-        return AppStatus.RUNNING
-    if InstanceStatus.FAILED in statuses:
-        return AppStatus.FAILED
-    return AppStatus.SUCC if InstanceStatus.SUCC in statuses else AppStatus.KILLED
+def _not_created(world: World, creating: list[int], now: float) -> dict[str, list[int]]:
+    """Since when -> the instances that have no pod although one was asked for before.
 
-
-def _mark_removals(
-    instances: list[Instance], app: AppStatus, world: World, options: Options
-) -> list[float]:
-    """Marks finished pods that are due for removal.
-
-    A pod goes only when the parent that we were sent already remembers how it ended: a status that
-    was decided but not written yet would be lost with the pod, and the instance would run again.
+    That a pod is missing says nothing: it is about to be created. That it is missing again, at a
+    sync whose parent says `NotCreated` already, begins the time.
     """
-    if app is AppStatus.RUNNING and options.delete_pod_after_app_finish:
-        return []
-    remembered = world.tapp.status.statuses
-    rechecks = []
-    for instance in instances:
-        if instance.finished and instance.pod is not None and instance.wanted:
-            instance.remove_finished = remembered.get(str(instance.id)) == instance.status
-            if not instance.remove_finished:
-                rechecks.append(_RECHECK)
-    return rechecks
+    status = world.tapp.status
+    known = {
+        id: since
+        for since, text in status.not_created.items()
+        for id in numbers(text)
+        if seconds(since) <= now
+    }
+    found: dict[str, list[int]] = {}
+    for id in creating:
+        if status.statuses.get(str(id)) == InstanceStatus.NOT_CREATED:
+            found.setdefault(known.get(id) or written(now), []).append(id)
+    return dict(sorted(found.items()))
+
+
+def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[int]:
+    """Instances whose pod is about to be created, or is there and not on a node yet."""
+    return [
+        instance.id
+        for instance, verdict in zip(instances, verdicts, strict=True)
+        if verdict.action is Action.CREATE
+        or (
+            (pod := instance.pod) is not None
+            and pod.phase == "Pending"
+            and not pod.terminating
+            and verdict.action in _STAYING
+            and not pod.on_node
+        )
+    ]
 
 
 def _available(
     instances: list[Instance], min_ready_seconds: int, now: float
-) -> tuple[set[int], list[float]]:
-    """Numbers of the available instances, and the seconds until others may become available."""
-    available, waits = set(), []
+) -> tuple[set[int], set[int], list[float]]:
+    """Numbers of the available instances; of those that are Ready and not trusted yet; and waits.
+
+    What is not trusted yet is not counted on, but most of it serves: it is not free to be taken.
+    The waits are the seconds until others may become available.
+    """
+    available, untrusted, waits = set(), set(), []
     for instance in instances:
         pod = instance.pod
-        if (
-            pod is None
-            or pod.ready is not True
-            or not pod.running
-            or not instance.should_run
-            or instance.status is InstanceStatus.UPDATING
-        ):
+        if pod is None or pod.ready is not True or not instance.should_run:
             continue
-        if min_ready_seconds and (missing := min_ready_seconds - pod.ready_for(now)) > 0:
-            waits.append(missing)
-        else:
+        if instance.update.open:
+            if instance.update.unproved:
+                untrusted.add(instance.id)
+            continue
+        missing = available_in(pod, min_ready_seconds, now)
+        if missing == 0:
             available.add(instance.id)
-    return available, waits
+        elif missing != NEVER:
+            untrusted.add(instance.id)
+            waits.append(missing)
+    return available, untrusted, waits
 
 
 def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
@@ -288,7 +275,7 @@ def _unsettled(tapp: TApp) -> bool:
     if not seen or seen == generation:
         return False
     quiet = any(
-        condition.type == "Progressing" and condition.reason == "Complete"
+        condition.type == Type.PROGRESSING and condition.reason == Reason.COMPLETE
         for condition in tapp.status.conditions
     )
     return not (quiet and seen == generation - 1)

@@ -3,7 +3,7 @@
 Metacontroller merges what the hook returns (D) into the observed object (O), with the D of last
 time (L, an annotation) to know what to take away. Nothing is written exactly when D equals L as
 JSON and the merge changes nothing. `project(O, L)`, the values of O in the shape of L, merges to O
-always, and equals L from its first use on (Metacontroller pkg/dynamic/apply; design section 4).
+always, and equals L from its first use on (Metacontroller pkg/dynamic/apply).
 """
 
 from typing import Any
@@ -51,22 +51,23 @@ _ABSENT = object()
 _NESTED = (dict, list)
 
 
-def duplicate_merge_keys(value: Any, path: str = "") -> list[str]:
-    """Paths of lists in which two items share a merge key, for example one port on TCP and UDP.
+def duplicate_merge_key(value: Any) -> str | None:
+    """The path of the first list in which two items share a merge key; None where there is none.
 
-    Metacontroller's merge collapses such items, so an object that it once applied can never be
-    answered without an (illegal) change (metacontroller/metacontroller#371).
+    For example `.containers[web].ports` with one port on TCP and UDP. Metacontroller's merge
+    collapses such items, so an object that it once applied can never be answered without an
+    (illegal) change (metacontroller/metacontroller#371).
     """
-    found: list[str] = []
     if isinstance(value, dict):
         for key, item in value.items():
-            if type(item) in _NESTED:
-                found += duplicate_merge_keys(item, f"{path}.{key}" if path else key)
-    elif isinstance(value, list) and value and type(value[0]) in _NESTED:
-        key = merge_key(value)
-        keys = [str(item[key]) for item in value] if key else [str(i) for i in range(len(value))]
-        if len(set(keys)) < len(keys):
-            found.append(path)
-        for name, item in zip(keys, value, strict=True):
-            found += duplicate_merge_keys(item, f"{path}[{name}]")
-    return found
+            if type(item) in _NESTED and (path := duplicate_merge_key(item)) is not None:
+                return f".{key}{path}"
+    elif value and type(value[0]) in _NESTED:
+        key = merge_key(value) if len(value) > 1 else None
+        if key is not None and len({str(item[key]) for item in value}) < len(value):
+            return ""
+        for index, item in enumerate(value):
+            if type(item) in _NESTED and (path := duplicate_merge_key(item)) is not None:
+                key = merge_key(value)
+                return f"[{item[key] if key else index}]{path}"
+    return None

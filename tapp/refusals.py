@@ -1,23 +1,14 @@
 """What is refused, and what to do about it: one condition per situation, while it lasts."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 
+from tapp.conditions import Finding, Reason, Type
 from tapp.plan import Plan
+from tapp.ranges import SHOWN, some
 from tapp.templates import Unresolved
-
-SHOWN = 5
-"""How many instances or names a message lists before it says how many more there are."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A condition without its time: `status` is "True" or "False"."""
-
-    type: str
-    status: str
-    reason: str
-    message: str
+from tapp.times import seconds
+from tapp.trouble import PATIENCE
+from tapp.vocabulary import InstanceStatus
 
 
 def refusals(plan: Plan) -> list[Finding]:
@@ -25,21 +16,44 @@ def refusals(plan: Plan) -> list[Finding]:
     return [found for check in _CHECKS if (found := check(plan)) is not None]
 
 
-def _refused(type: str, reason: str, message: str) -> Finding:
+def _refused(type: Type, reason: Reason, message: str) -> Finding:
     return Finding(type, "True", reason, message)
 
 
+def _pods_not_created(plan: Plan) -> Finding | None:
+    parts = [
+        f"{some(ids)} since {since}"
+        for since, ids in plan.not_created.items()
+        if plan.now - seconds(since) >= PATIENCE
+    ]
+    if not parts:
+        return None
+    message = (
+        f"instances {'; '.join(parts)}: their pods were asked for and are not there. The events of "
+        "the TApp have the API server's words (kubectl describe); if they have none, a pod of that "
+        "name may belong to somebody else"
+    )
+    return _refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
+
+
 def _template_not_found(plan: Plan) -> Finding | None:
-    lost: dict[str, list[int]] = {}
+    lost: dict[str, tuple[list[int], list[int]]] = {}
     for instance, _ in plan.open_cases:
         if instance.wanted and isinstance(instance.template, Unresolved):
-            lost.setdefault(instance.template.message, []).append(instance.id)
-    if not lost:
+            kept, missing = lost.setdefault(instance.template.message, ([], []))
+            if instance.pod is not None:
+                kept.append(instance.id)
+            elif instance.should_run:
+                missing.append(instance.id)
+    parts = []
+    for text, (kept, missing) in sorted(lost.items()):
+        if kept:
+            parts.append(f"{text}: instances {some(kept)} are kept as they are")
+        if missing:
+            parts.append(f"{text}: instances {some(missing)} are not created")
+    if not parts:
         return None
-    message = "; ".join(
-        f"{text}: instances {some(ids)} are kept as they are" for text, ids in sorted(lost.items())
-    )
-    return _refused("TemplateNotFound", "Unresolved", message)
+    return _refused(Type.TEMPLATE_NOT_FOUND, Reason.UNRESOLVED, "; ".join(parts))
 
 
 def _invalid_budget(plan: Plan) -> Finding | None:
@@ -47,23 +61,25 @@ def _invalid_budget(plan: Plan) -> Finding | None:
     if not problems:
         return None
     message = "; ".join(problems) + ": no instance of that group is updated"
-    return _refused("InvalidBudget", "NotABudget", message)
+    return _refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
 def _creation_blocked(plan: Plan) -> Finding | None:
-    blocked = [instance for instance, _ in plan.open_cases if instance.blocked]
+    blocked = [
+        (i.id, verdict.message) for i, verdict in plan.open_cases if verdict.reason == "Blocked"
+    ]
     if not blocked:
         return None
-    message = f"instance {blocked[0].id}: {blocked[0].blocked}"
+    message = f"instance {blocked[0][0]}: {blocked[0][1]}"
     more = f" (and {len(blocked) - 1} more instances)" if len(blocked) > 1 else ""
-    return _refused("CreationBlocked", "Blocked", message + more)
+    return _refused(Type.CREATION_BLOCKED, Reason.BLOCKED, message + more)
 
 
 def _duplicate_merge_keys(plan: Plan) -> Finding | None:
     doubled = {
-        instance.id: instance.pod.look.duplicates[0]
+        instance.id: instance.pod.told.unmergeable
         for instance in plan.instances
-        if instance.wanted and instance.pod is not None and instance.pod.look.duplicates
+        if instance.wanted and instance.pod is not None and instance.pod.told.unmergeable
     }
     if not doubled:
         return None
@@ -72,7 +88,7 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
         "merge key, which Metacontroller cannot apply; install the admission policy that removes "
         "its last-applied annotation from pods, then kill and start these instances"
     )
-    return _refused("DuplicateMergeKeys", "NotMergeable", message)
+    return _refused(Type.DUPLICATE_MERGE_KEYS, Reason.NOT_MERGEABLE, message)
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
@@ -83,7 +99,7 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
         return None
     first = odd[0].pod.odd if odd[0].pod is not None else ""
     message = f"pods of instances {some([i.id for i in odd])} are left alone: {first}"
-    return _refused("UnreadablePods", "Unreadable", message)
+    return _refused(Type.UNREADABLE_PODS, Reason.UNREADABLE, message)
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
@@ -93,20 +109,80 @@ def _foreign_pods(plan: Plan) -> Finding | None:
     names = ", ".join(pod.name for pod in foreign[:SHOWN])
     more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
     message = f"pods {names}{more} are no instance's and are left alone"
-    return _refused("ForeignPods", "NoInstance", message)
+    return _refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdigit() and (len(key) == 1 or key[0] != "0")
 
 
 def _unknown_instances(plan: Plan) -> Finding | None:
     spec = plan.world.tapp.spec
-    strange = sorted(
-        key
-        for key in {*spec.templates, *spec.statuses}
-        if not (key.isascii() and key.isdigit()) or (len(key) > 1 and key[0] == "0")
-    )
+    strange = sorted(key for key in {*spec.templates, *spec.statuses} if not _is_number(key))
     if not strange:
         return None
     message = f"spec.templates or spec.statuses: {strange[0]!r} is no instance's number"
-    return _refused("UnknownInstances", "NotANumber", message)
+    return _refused(Type.UNKNOWN_INSTANCES, Reason.NOT_A_NUMBER, message)
+
+
+def _unknown_statuses(plan: Plan) -> Finding | None:
+    """What is there by mistake only; the words that the old controller knew are none."""
+    asked = plan.world.tapp.spec.statuses
+    wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
+    if not wrong:
+        return None
+    message = f"spec.statuses[{wrong[0]!r}] is {asked[wrong[0]]!r} and changes nothing"
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return _refused(
+        Type.UNKNOWN_STATUSES,
+        Reason.NOT_KILLED,
+        f"{message}{more}: the only status to ask for is 'Killed'",
+    )
+
+
+_KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
+
+
+def _unused_instances(plan: Plan) -> Finding | None:
+    spec = plan.world.tapp.spec
+    parts = [
+        f"spec.{field}: {_some_keys(beyond)}"
+        for field, keys in (("statuses", spec.statuses), ("templates", spec.templates))
+        if (beyond := [key for key in keys if _is_number(key) and _beyond(key, spec.replicas)])
+    ]
+    if not parts:
+        return None
+    message = f"{'; '.join(parts)}: not below spec.replicas ({spec.replicas}), so without effect"
+    return _refused(Type.UNUSED_INSTANCES, Reason.NOT_BELOW_REPLICAS, message)
+
+
+_DIGITS = 9
+"""More digits no instance's number has."""
+
+
+def _beyond(key: str, replicas: int) -> bool:
+    return len(key) > _DIGITS or int(key) >= replicas
+
+
+def _some_keys(keys: Iterable[str]) -> str:
+    """Numbers for a sentence; one that is too long for a number is shown cut."""
+    long = [f"{key[:_DIGITS]}..." for key in keys if len(key) > _DIGITS]
+    return ", ".join(
+        [*filter(None, [some([int(k) for k in keys if len(k) <= _DIGITS])]), *long[:1]]
+    )
+
+
+def _rolling_template_unused(plan: Plan) -> Finding | None:
+    budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
+    if budgets.rolling_used:
+        return None
+    rest = f"all instances are updated by {budgets.force.name} ({budgets.force.value})"
+    where = f"spec.updateStrategy.template is {name!r}"
+    if budgets.rolling_found:
+        message = f"{where}, and no instance is to run it: {rest}"
+        return _refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.UNUSED, message)
+    message = f"{where}, and there is no such template: {rest}"
+    return _refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.NOT_FOUND, message)
 
 
 def _unused_templates(plan: Plan) -> Finding | None:
@@ -119,7 +195,7 @@ def _unused_templates(plan: Plan) -> Finding | None:
         f"spec.templatePool: nothing refers to {', '.join(unused[:SHOWN])}{more}; remove them, or "
         "install the admission policy that does"
     )
-    return _refused("UnusedTemplates", "Unused", message)
+    return _refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)
 
 
 def _force_delete(plan: Plan) -> Finding | None:
@@ -129,10 +205,11 @@ def _force_delete(plan: Plan) -> Finding | None:
         "spec.forceDeletePod is not supported yet: pods stuck Terminating on a lost node stay "
         "until it returns or is tainted node.kubernetes.io/out-of-service"
     )
-    return _refused("ForceDeleteUnsupported", "NotSupported", message)
+    return _refused(Type.FORCE_DELETE_UNSUPPORTED, Reason.NOT_SUPPORTED, message)
 
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
+    _pods_not_created,
     _template_not_found,
     _invalid_budget,
     _creation_blocked,
@@ -140,12 +217,9 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _unreadable_pods,
     _foreign_pods,
     _unknown_instances,
+    _unknown_statuses,
+    _unused_instances,
+    _rolling_template_unused,
     _unused_templates,
     _force_delete,
 )
-
-
-def some(ids: list[int]) -> str:
-    """Numbers for a sentence: all of a few, else the first ones and how many more."""
-    shown = ", ".join(map(str, ids[:SHOWN]))
-    return f"{shown} and {len(ids) - SHOWN} more" if len(ids) > SHOWN else shown

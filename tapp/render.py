@@ -5,20 +5,22 @@ template: admission has changed it, and most of the difference would be an illeg
 section 4). Nothing observed is changed here; new documents share its parts.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from tapp.appearance import Appearance
 from tapp.canonical import canonical
 from tapp.claims import NewClaim, claim_templates, claims_of
+from tapp.env import without_repeats
+from tapp.manifest import Manifest
 from tapp.model import TApp
-from tapp.objects import ClaimObject, RanImage
-from tapp.observe import Pod
+from tapp.objects import ClaimObject
 from tapp.revision import own_annotations, own_labels
 from tapp.templates import Template
 from tapp.vocabulary import (
     CONTROLLER_UID,
+    FAILURES,
     IN_PLACE_UPDATE,
     INSTANCE,
     POD_INDEX,
@@ -33,7 +35,9 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
-def new_pod(tapp: TApp, instance: int, template: Template, toleration_seconds: int) -> Document:
+def new_pod(
+    tapp: TApp, instance: int, template: Template, toleration_seconds: int, failures: int = 0
+) -> Document:
     """The pod of an instance that has none.
 
     Args:
@@ -43,6 +47,7 @@ def new_pod(tapp: TApp, instance: int, template: Template, toleration_seconds: i
         toleration_seconds: for the two tolerations that admission adds to every pod; they are
             written at once where the template has any of its own, because Metacontroller would
             otherwise see a changed list.
+        failures: how many pods of it have failed in a row, each soon after it was made.
     """
     name = f"{tapp.metadata.name}-{instance}"
     metadata: Document = {
@@ -51,6 +56,8 @@ def new_pod(tapp: TApp, instance: int, template: Template, toleration_seconds: i
         "labels": _labels(template, instance),
         "annotations": _annotations(template),
     }
+    if failures:
+        metadata["annotations"][FAILURES] = str(failures)
     if template.finalizers:
         metadata["finalizers"] = template.finalizers
     spec = dict(template.spec)
@@ -69,7 +76,7 @@ def new_pod(tapp: TApp, instance: int, template: Template, toleration_seconds: i
         spec["tolerations"] = _with_defaults(spec["tolerations"], toleration_seconds)
     for section in ("containers", "initContainers"):
         if section in spec:
-            spec[section] = [_without_repeated_env(item) for item in spec[section]]
+            spec[section] = [without_repeats(item) for item in spec[section]]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -104,37 +111,21 @@ def _with_defaults(tolerations: list[Document], seconds: int) -> list[Document]:
     return [*tolerations, *added]
 
 
-def _without_repeated_env(container: Document) -> Document:
-    """A container in which every variable stands once: the last one wins, as in Kubernetes.
-
-    Two entries of one name are a list that Metacontroller cannot merge.
-    """
-    env = container.get("env")
-    if not isinstance(env, list) or not all(
-        isinstance(item, dict) and isinstance(item.get("name"), str) for item in env
-    ):
-        return container
-    last = {item["name"]: item for item in env}
-    if len(last) == len(env):
-        return container
-    return {**container, "env": [item for item in env if last[item["name"]] is item]}
-
-
-def kept_pod(look: Appearance, template: Template | None) -> Document:
+def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     """The answer that leaves an observed pod alone.
 
     Args:
-        look: the pod's appearance.
+        manifest: the pod's own.
         template: its template if the pod carries its revision, so that its labels and annotations
             are known to be ours; else None.
     """
-    projected = look.projected
+    projected = manifest.projected
     if projected is not None:
         return projected
     # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
-    document, labels, annotations = look.document, look.labels, look.annotations
+    document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
     owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH}
-    noted = {IN_PLACE_UPDATE, TEMPLATE_IMAGES}
+    noted = {FAILURES, IN_PLACE_UPDATE, TEMPLATE_IMAGES}
     if template is not None:
         owned |= template.labels.keys()
         noted |= template.annotations.keys()
@@ -150,10 +141,10 @@ def kept_pod(look: Appearance, template: Template | None) -> Document:
 
 
 def overlaid_pod(
-    look: Appearance,
+    manifest: Manifest,
     instance: int,
     template: Template,
-    images: dict[str, str],
+    images: Mapping[str, str],
     record: str | None,
 ) -> Document:
     """An observed pod brought to its template in place: images, labels and annotations only.
@@ -162,13 +153,13 @@ def overlaid_pod(
     left out, so that they leave the pod.
 
     Args:
-        look: the pod's appearance.
+        manifest: the pod's own.
         instance: its number.
         template: what it shall run.
         images: container name -> new image.
-        record: see `update_record`; None leaves the one that the pod has.
+        record: see `inplace.record_of`; None leaves the one that the pod has.
     """
-    kept = kept_pod(look, None)
+    kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})
     uid = {key: value for key, value in _map(metadata, "labels").items() if key == CONTROLLER_UID}
     if record is None:
@@ -179,7 +170,7 @@ def overlaid_pod(
         metadata["annotations"][IN_PLACE_UPDATE] = record
     document = {**kept, "metadata": metadata}
     if images:
-        document["spec"] = _with_images(kept.get("spec") or {}, images, look)
+        document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
     return document
 
 
@@ -188,28 +179,10 @@ def _map(metadata: Document, key: str) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def update_record(pod: Pod, template: Template, images: dict[str, str]) -> str:
-    """The annotation that tells when the update has finished.
-
-    A container of an earlier update that still runs what it ran before that update keeps its entry:
-    it was started with that entry's image, whatever the spec has said since.
-    """
-    earlier = pod.unfinished_update
-    containers = {name: ran for name, ran in earlier.items() if name not in images}
-    for name in images:
-        id = pod.container(name).container_id or ""
-        before = earlier.get(name)
-        still = before is not None and before.id == id
-        containers[name] = (
-            before if before is not None and still else RanImage(id, pod.look.images[name])
-        )
-    return _json({"revision": template.revision, "containers": containers})
-
-
-def _with_images(spec: Document, images: dict[str, str], look: Appearance) -> Document:
+def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:
     """The projected spec with these images; containers it does not list are added by name."""
     result = dict(spec)
-    init = {item.get("name") for item in look.spec.get("initContainers") or []}
+    init = {item.get("name") for item in manifest.spec.get("initContainers") or []}
     for section in ("containers", "initContainers"):
         mine = {
             name: image for name, image in images.items() if (name in init) == (section[0] == "i")
@@ -228,7 +201,7 @@ def new_claim(tapp: TApp, claim: NewClaim, namespace_uid: str) -> Document:
     """A claim to create.
 
     The Namespace is a second owner, so that the garbage collector leaves the data alone when the
-    TApp goes (Metacontroller adds the TApp as the first); design section 5.
+    TApp goes (Metacontroller adds the TApp as the first); docs/design.md, "Claims".
     """
     metadata = claim.template.get("metadata") or {}
     document: Document = {

@@ -1,6 +1,6 @@
 """Two hashes per template: has anything changed, and has more than an image changed?
 
-The old controller's label names, design section 3.3. The output is frozen by test vectors: another
+The old controller's label names. The output is frozen by test vectors: another
 hash for the same template would restart every pod of every user. `PREFIX` names the algorithm; pods
 whose labels carry another prefix (the old controller wrote decimal numbers) are adopted by
 comparison instead (`adopt.py`).
@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from tapp.canonical import comparable
-from tapp.vocabulary import INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH
+from tapp.vocabulary import CONTROLLER_UID, INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH
 
 PREFIX = "v1-"
 
-_OURS = {TEMPLATE_HASH, UNIQ_HASH, INSTANCE, POD_INDEX}
+_OURS = {TEMPLATE_HASH, UNIQ_HASH, INSTANCE, POD_INDEX, CONTROLLER_UID}
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -28,7 +28,8 @@ def is_ours(label: str | None) -> bool:
 def own_labels(metadata: dict[str, Any]) -> dict[str, str]:
     """The template author's labels, without those that a controller wrote into the template.
 
-    The old controller stored its hash labels in the TApp's own templates.
+    The old controller stored its hash labels in the TApp's own templates, and a template that was
+    copied from a Job has the Job's `controller-uid`.
     """
     labels = metadata.get("labels") or {}
     return {key: value for key, value in labels.items() if key not in _OURS and value is not None}

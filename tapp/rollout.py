@@ -6,10 +6,10 @@ Design section 3.1. The only place where instances are looked at together.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import ceil
 
-from tapp.judge import DISRUPTIVE, Action, Instance, Verdict
+from tapp.instances import Instance
+from tapp.judge import DISRUPTIVE, Action, Verdict
 from tapp.model import UpdateStrategy
 
 _PERCENT = re.compile(r"0*(\d{1,3})%")
@@ -70,10 +70,22 @@ class Budget:
 
 @dataclass
 class Budgets:
-    """The budgets of the instances on the rolling template and of all others."""
+    """The budgets of the instances on the rolling template and of all others.
+
+    Where nobody runs the rolling template, all are "others": what was meant for a few would hold
+    for everybody. A name that leads nowhere must not widen a budget: the stricter one holds. A
+    template that is there counts as meant; but then the others' budget has to be written, and its
+    default of 100% does not hold.
+
+    Attributes:
+        rolling_found: whether the rolling template is there.
+        rolling_used: whether an instance that should run is to run it.
+    """
 
     strategy: UpdateStrategy
     should_run: int
+    rolling_found: bool = True
+    rolling_used: bool = True
     rolling: Budget = field(init=False)
     force: Budget = field(init=False)
 
@@ -83,11 +95,19 @@ class Budgets:
         self.rolling = Budget(
             f"{path}.maxUnavailable", self.strategy.max_unavailable, self.should_run
         )
+        force = self.strategy.force_update
         self.force = Budget(
-            f"{path}.forceUpdate.maxUnavailable",
-            self.strategy.force_update.max_unavailable,
-            self.should_run,
+            f"{path}.forceUpdate.maxUnavailable", force.max_unavailable, self.should_run
         )
+        if self.rolling_used:
+            return
+        if not force.is_written:
+            self.force = self.rolling
+        elif not self.rolling_found and self.force.least is not None:
+            # One that makes no sense is no limit to compare with, and stops the updates.
+            rolling = self.rolling
+            if rolling.least is None or rolling.least > self.force.least:
+                self.force = rolling
 
 
 @dataclass
@@ -96,12 +116,15 @@ class Serving:
 
     Attributes:
         available: numbers of the available instances.
-        going_unseen: numbers of those that look available, but may already be on their way out.
+        in_doubt: numbers of those that are not counted on, and may serve all the same: they look
+            available, but may already be on their way out, or are not trusted yet.
+        silent: numbers of those whose node is not heard of; they may serve, too.
         unsettled: whether the last spec's updates may still be on their way, unseen.
     """
 
     available: set[int]
-    going_unseen: set[int]
+    in_doubt: set[int]
+    silent: set[int]
     unsettled: bool
 
 
@@ -115,7 +138,7 @@ def spend(
 
     The force group goes first, each group by ascending number. An instance that is not available
     may always be updated, so the next template can always repair a broken roll-out; one that serves
-    only while enough others are available, and it leaves the set when chosen.
+    or may serve only while enough others are available, and it leaves the set when chosen.
 
     Args:
         pending: instances whose verdict is an update, by ascending number.
@@ -143,7 +166,10 @@ def spend(
 def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
     if limit.least is None:
         return _hold("InvalidBudget", limit.problem)
-    if instance not in available and instance not in serving.going_unseen:
+    if instance in serving.silent:
+        # Its kubelet could not act, and would when it is back, whatever has been taken by then.
+        return _hold("NodeSilent", "its node is not heard of: it may serve, and is left alone")
+    if instance not in available and instance not in serving.in_doubt:
         return None
     if serving.unsettled:
         return _hold("SpecJustChanged", "updates of the previous spec may still be under way")
@@ -153,7 +179,6 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
     return _wait(limit.name, limit.value, limit.least, limit.should_run, len(available))
 
 
-@lru_cache(maxsize=64)
 def _wait(name: str, value: int | str, least: int, should_run: int, available: int) -> Verdict:
     """One verdict for all instances that wait for the same."""
     return _hold(

@@ -1,38 +1,34 @@
 """The TApp's status: counts, a word per instance, and conditions that say what waits for what.
 
-A report on what was observed, by design section 2. No clock: the time of a condition's change is
-the newest time that the request itself shows, so the same request always gives the same bytes.
+A report on what was observed. The time of a condition's change is the newest time that the request
+itself shows; the sync's own time stands only where something is noted since when (`notCreated`,
+`settling`).
 """
 
 from typing import Any
 
-from tapp.judge import CURRENT, Action, Instance
+from tapp.conditions import HARMLESS, Finding, Reason, Type
+from tapp.instances import Instance
+from tapp.judge import Action
 from tapp.plan import Plan
-from tapp.refusals import SHOWN, Finding, refusals, some
+from tapp.ranges import ranges, some
+from tapp.refusals import refusals
+from tapp.rollout import BUDGET_REASONS, Budget, is_update
+from tapp.times import written
 from tapp.vocabulary import CONTROLLER_UID, InstanceStatus
 
 Document = dict[str, Any]
 
-_BROKEN = {
-    "CrashLoopBackOff": "CrashLoopBackOff",
-    "ImagePullBackOff": "ImagePullBackOff",
-    "ErrImagePull": "ImagePullBackOff",  # the two alternate; one word keeps the status still
-    "InvalidImageName": "InvalidImageName",
-    "ErrImageNeverPull": "ErrImageNeverPull",
-    "CreateContainerConfigError": "CreateContainerConfigError",
-    "CreateContainerError": "CreateContainerError",
-    "RunContainerError": "RunContainerError",
-}
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
-_HARMLESS = {"UnusedTemplates", "ForceDeleteUnsupported"}
-"""Refusals that leave every instance as it should be."""
+_SHOWN = 5
+"""How many broken instances a message describes before it says how many more there are."""
 
 
 def summarize(plan: Plan) -> Document:
     """`status` as it is written; Metacontroller adds `observedGeneration`."""
     wanted = [instance for instance in plan.instances if instance.wanted]
     by_template: dict[str, list[int]] = {}
-    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+    for instance in plan.instances:
         pod = instance.pod
         if pod is None or pod.completed or not instance.wanted:
             continue
@@ -41,10 +37,18 @@ def summarize(plan: Plan) -> Document:
             counts = by_template[instance.template.name] = [0, 0, 0]
         counts[0] += 1
         counts[1] += pod.ready is True and pod.running
-        counts[2] += verdict is CURRENT or instance.updated
-    replacing = plan.replacing
+        counts[2] += instance.updated
+    replacing, failures = plan.replacing, _failures(plan, wanted)
+    settling = _settling(plan)
+    not_created = {since: ranges(ids) for since, ids in plan.not_created.items()}
+    outdated = ranges(
+        instance.id
+        for instance, _ in plan.open_cases
+        if instance.should_run and instance.pod is not None and not instance.updated
+    )
     total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
     return {
+        "ready": f"{total[1]}/{plan.budgets.should_run}",
         **dict(zip(_COUNTS, total, strict=True)),
         "availableReplicas": len(plan.available),
         "scaleLabelSelector": f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}",
@@ -53,20 +57,20 @@ def summarize(plan: Plan) -> Document:
         "templates": {
             name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
         },
+        **({"outdated": outdated} if outdated else {}),
         **({"replacing": replacing} if replacing else {}),
+        **({"failures": failures} if failures else {}),
+        **({"settling": settling} if settling else {}),
+        **({"notCreated": not_created} if not_created else {}),
         "conditions": _conditions(plan, wanted),
     }
 
 
 def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     refused = refusals(plan)
-    broken = _broken(wanted)
-    findings = [
-        _available(plan),
-        *_progress(plan),
-        _degraded(refused, broken),
-        *refused,
-    ]
+    degraded = _degraded(refused, _broken(plan, wanted))
+    progressing = _progress(plan)
+    findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     same = [f.type in before and before[f.type].status == f.status for f in findings]
     newest = "" if all(same) else _newest_time(plan)
@@ -104,15 +108,14 @@ def _available(plan: Plan) -> Finding:
     least = rolling.least if rolling.least is not None else should_run
     enough = available >= max(least, min(1, should_run))
     return Finding(
-        "Available",
+        Type.AVAILABLE,
         "True" if enough else "False",
-        "MinimumInstancesAvailable" if enough else "MinimumInstancesUnavailable",
+        Reason.ENOUGH if enough else Reason.TOO_FEW,
         f"{available} of {should_run} instances that should run are available",
     )
 
 
-def _progress(plan: Plan) -> list[Finding]:
-    """`Progressing`, and `Ready` (which kstatus and Argo CD read) as its summary."""
+def _progress(plan: Plan) -> Finding:
     numbers: dict[str, list[int]] = {}
     updating, deleting = [], []
     for instance, verdict in plan.open_cases:
@@ -123,85 +126,142 @@ def _progress(plan: Plan) -> list[Finding]:
             instance.pod is not None and instance.pod.terminating
         ):
             deleting.append(instance.id)
+    stuck = [
+        id
+        for reason in ("TemplateNotFound", "InvalidBudget", "UnreadablePod", "Blocked")
+        for id in numbers.get(reason, [])
+    ]
+    nothing_there = {i.id for i, verdict in plan.open_cases if verdict.action is Action.ABSENT}
     unavailable = [
         instance
         for instance in plan.instances
-        if instance.should_run and instance.id not in plan.available
+        if instance.should_run
+        and instance.id not in plan.available
+        and instance.id not in nothing_there
     ]
     updating += [
         instance.id
         for instance in unavailable
         if instance.status is InstanceStatus.UPDATING and instance.id not in updating
     ]
+    waiting = numbers.get("WaitingForBudget", []) + numbers.get("SpecJustChanged", [])
     doing = {
-        "Creating": numbers.get("NoPod", []),
-        "Updating": sorted(updating),
-        "Deleting": deleting,
-        "WaitingForBudget": numbers.get("WaitingForBudget", [])
-        + numbers.get("SpecJustChanged", []),
-        "WaitingForInstances": [instance.id for instance in unavailable],
+        Reason.CREATING: numbers.get("NoPod", []),
+        Reason.UPDATING: updating,
+        Reason.DELETING: deleting,
+        Reason.WAITING_FOR_BUDGET: waiting,
+        Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
     }
     paused = numbers.get("Paused", [])
-    stuck = [
-        id
-        for reason in ("TemplateNotFound", "InvalidBudget", "UnreadablePod", "Blocked")
-        for id in numbers.get(reason, [])
-    ]
     active = {reason: ids for reason, ids in doing.items() if ids}
     if active:
-        reason = next(iter(active))
-        message = "; ".join(f"{_words(reason)}: {some(ids)}" for reason, ids in active.items())
-        progressing = Finding("Progressing", "True", reason, message)
-    elif paused:
+        sentences = [
+            f"{_WORDS.get(reason, reason.lower())}: {some(ids)}"
+            + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
+            for reason, ids in active.items()
+        ]
+        return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
+    if paused:
         message = f"updates are paused for instances {some(paused)}"
-        progressing = Finding("Progressing", "False", "Paused", message)
-    elif stuck:
-        message = f"nothing can be done for instances {some(sorted(stuck))}; see Degraded"
-        progressing = Finding("Progressing", "False", "Stuck", message)
-    else:
-        message = "every instance is as the spec asks"
-        progressing = Finding("Progressing", "False", "Complete", message)
-    ready = progressing.reason == "Complete"
-    return [
-        progressing,
-        Finding(
-            "Ready",
-            "True" if ready else "False",
-            "AsSpecified" if ready else progressing.reason,
-            progressing.message,
-        ),
+        return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
+    if stuck:
+        message = f"nothing can be done for instances {some(stuck)}; see Degraded"
+        return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
+    message = "every instance is as the spec asks"
+    return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+
+
+_WORDS = {
+    Reason.WAITING_FOR_BUDGET: "waiting for the budget",
+    Reason.WAITING_FOR_INSTANCES: "not yet available",
+}
+
+
+def _arithmetic(plan: Plan) -> str:
+    """What those wait for that wait for a budget: ` (maxUnavailable 1 of 6; unavailable: 1)`."""
+    budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
+    groups = {
+        instance.template.name == rolling_name
+        for instance, verdict in plan.open_cases
+        if verdict.reason in BUDGET_REASONS
+    }
+    limits = [
+        _limit(budget)
+        for rolling, budget in ((False, budgets.force), (True, budgets.rolling))
+        if rolling in groups
     ]
+    limits = list(dict.fromkeys(limits))
+    taken = [i.id for i, verdict in plan.open_cases if is_update(verdict)]
+    unavailable = budgets.should_run - len(plan.available - set(taken))
+    return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
 
 
-def _words(reason: str) -> str:
-    return {
-        "WaitingForBudget": "waiting for the update budget",
-        "WaitingForInstances": "not yet available",
-    }.get(reason, reason.lower())
+def _limit(budget: Budget) -> str:
+    name = "forceUpdate.maxUnavailable" if "forceUpdate" in budget.name else "maxUnavailable"
+    return f"{name} {budget.value}"
+
+
+def _ready(progressing: Finding, degraded: Finding) -> Finding:
+    """The summary that kubectl, kstatus and Argo CD read; its reason names the trouble, if any."""
+    if progressing.reason == Reason.COMPLETE:
+        return Finding(Type.READY, "True", Reason.AS_SPECIFIED, progressing.message)
+    trouble = degraded if degraded.status == "True" else progressing
+    return Finding(Type.READY, "False", trouble.reason, trouble.message)
 
 
 def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
-    harmful = [finding for finding in refused if finding.type not in _HARMLESS]
+    harmful = [finding for finding in refused if finding.type not in HARMLESS]
     if harmful:
         message = "; ".join(finding.message for finding in harmful)
-        return Finding("Degraded", "True", harmful[0].type, message)
+        return Finding(Type.DEGRADED, "True", harmful[0].type, message)
     if broken:
-        more = f" and {len(broken) - SHOWN} more" if len(broken) > SHOWN else ""
-        return Finding("Degraded", "True", "InstancesBroken", "; ".join(broken[:SHOWN]) + more)
-    return Finding("Degraded", "False", "AsExpected", "nothing is refused and nothing is broken")
+        more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        return Finding(Type.DEGRADED, "True", Reason.BROKEN, "; ".join(broken[:_SHOWN]) + more)
+    message = "nothing is refused and nothing is known to be broken"
+    return Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message)
 
 
-def _broken(wanted: list[Instance]) -> list[str]:
+def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
     """A sentence per instance that will not get well by waiting alone."""
     result = []
     for instance in wanted:
-        pod = instance.pod
         if instance.status is InstanceStatus.FAILED:
-            result.append(f"instance {instance.id} has failed")
-        elif pod is not None and pod.ready is not True and not pod.completed:
-            for container in pod.containers:
-                waiting = container.state.waiting if container.state is not None else None
-                reason = _BROKEN.get(waiting.reason or "") if waiting is not None else None
-                if reason:
-                    result.append(f"instance {instance.id}: container {container.name}: {reason}")
+            said = instance.pod.said if instance.pod is not None else ""
+            result.append(f"instance {instance.id} has failed" + (f" ({said})" if said else ""))
+        elif (found := plan.troubles.get(instance.id)) is not None and found.text:
+            result.append(f"instance {instance.id}: {found.text}{_next_pod(instance)}")
     return result
+
+
+def _next_pod(instance: Instance) -> str:
+    """When the next pod follows, where that is paced."""
+    if instance.pace is None or instance.due:
+        return ""
+    at = written(instance.pace.due + 1)
+    return f"; failed pods in a row: {instance.pace.failures}, the next one follows at {at}"
+
+
+def _failures(plan: Plan, wanted: list[Instance]) -> dict[str, int]:
+    """Instance -> failed pods in a row, while no pod of it can hold that number."""
+    noted, result = plan.world.tapp.status.failures, {}
+    for instance in wanted:
+        if not instance.should_run:
+            continue
+        if instance.pace is not None:
+            result[str(instance.id)] = instance.pace.failures
+        elif noted and (instance.pod is None or instance.pod.terminating):
+            before = noted.get(str(instance.id), 0)
+            if before > 0:
+                result[str(instance.id)] = before
+    return result
+
+
+def _settling(plan: Plan) -> dict[str, str]:
+    """Instance and generation of its pod -> since when only time can prove its update."""
+    noted = plan.world.tapp.status.settling
+    keys = [
+        f"{instance.id}/{instance.pod.generation}"
+        for instance in plan.instances
+        if instance.update.noted and instance.pod is not None and instance.wanted
+    ]
+    return {key: noted.get(key) or written(plan.now) for key in keys}

@@ -1,6 +1,7 @@
 """The end of a TApp: which children stay while it goes, and when it is done.
 
-Design section 7. Never needs a valid spec: a TApp that makes no sense must still be deletable.
+Never needs a valid spec: a TApp that makes no sense must still be deletable (docs/design.md,
+"Finalize").
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 from tapp.model import ClaimPolicy, Parent
 from tapp.objects import ClaimObject
-from tapp.observe import Pod
+from tapp.pod import Pod
 
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
 RECHECK = 5.0

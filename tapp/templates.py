@@ -1,19 +1,17 @@
-"""Templates, resolved once per request: what each name stands for, and its revision."""
+"""Templates of one spec: what each name stands for, and its revision."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
-
-import msgspec
 
 from tapp import revision
 from tapp.canonical import canonical
+from tapp.env import RepeatedEnvError, without_repeats
 from tapp.model import TAppSpec
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Template:
-    """A pod template that resolved; one and the same object as long as its text is remembered.
+    """A pod template that resolved.
 
     Attributes:
         name: its name in the TApp.
@@ -25,7 +23,7 @@ class Template:
         revision: hash of everything above.
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
-        text: the template as it was written, as JSON.
+        obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
     """
 
     name: str
@@ -36,7 +34,7 @@ class Template:
     revision: str
     uniq: str
     images: dict[str, str]
-    text: str
+    obstacle: str
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,10 @@ class Unresolved:
 
 @dataclass
 class Templates:
-    """Looks templates up by name, each one canonicalised and hashed at most once."""
+    """Looks templates up by name, each one canonicalised and hashed at most once.
+
+    May serve all requests that show the same spec: nobody changes what is in it.
+    """
 
     spec: TAppSpec
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
@@ -70,17 +71,10 @@ class Templates:
         if body is None:
             return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
         claims = frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
-        return _resolve(name, msgspec.json.encode(body), claims)
+        return _resolve(name, body, claims)
 
 
-@lru_cache(maxsize=256)
-def _resolve(name: str, text: bytes, claims: frozenset[str]) -> Template | Unresolved:
-    """A template from its JSON text.
-
-    The same text always resolves to the same template, so remembering it from sync to sync changes
-    no answer. It is shared: nobody may change what is in it.
-    """
-    body = msgspec.json.decode(text)
+def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Template | Unresolved:
     problem = _problem(body)
     if problem:
         return Unresolved(name, f"template {name!r} cannot be used: {problem}")
@@ -98,8 +92,18 @@ def _resolve(name: str, text: bytes, claims: frozenset[str]) -> Template | Unres
         revision=full,
         uniq=uniq,
         images={item["name"]: item["image"] for item in running(spec) if "image" in item},
-        text=text.decode(),
+        obstacle=_obstacle(name, spec),
     )
+
+
+def _obstacle(name: str, spec: dict[str, Any]) -> str:
+    try:
+        for section in ("containers", "initContainers"):
+            for item in spec.get(section) or []:
+                without_repeats(item)
+    except RepeatedEnvError as error:
+        return f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
+    return ""
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:

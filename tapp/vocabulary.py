@@ -24,15 +24,17 @@ CONTROLLER_UID: Final = "controller-uid"
 
 # --- annotations on pods ------------------------------------------------------------------------
 IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
-"""JSON: the last in-place update's target revision, and what each changed container ran before."""
+"""JSON: the last in-place update's revision and time, and what each changed container ran."""
 TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
 """JSON: container name -> image as the template had it, before admission may have rewritten it."""
+FAILURES: Final = "apps.tkestack.io/failures"
+"""How many pods of the instance had failed before this one, in a row, each soon after its start."""
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
 
 class InstanceStatus(StrEnum):
-    """Values of `status.statuses` (design section 2)."""
+    """Values of `status.statuses` (docs/design.md, "Completed and finished instances")."""
 
     NOT_CREATED = "NotCreated"
     PENDING = "Pending"
@@ -48,7 +50,7 @@ class InstanceStatus(StrEnum):
 
 
 class AppStatus(StrEnum):
-    """Values of `status.appStatus` (design section 2)."""
+    """Values of `status.appStatus` (docs/design.md, "Completed and finished instances")."""
 
     PENDING = "Pending"
     RUNNING = "Running"

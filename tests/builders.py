@@ -31,11 +31,30 @@ _UIDS = itertools.count(1)
 
 
 def as_sent(document: Any) -> bytes:
-    """A request's bytes as Go writes them: sorted keys, no blanks, and `<`, `>` and `&` escaped."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """A request's bytes as Go writes them: no blanks, and `<`, `>` and `&` escaped.
+
+    Its own fields come in the order of Metacontroller's struct, everything below with sorted keys.
+    """
+    if isinstance(document, dict) and "children" in document:
+        document = {key: document[key] for key in sorted(document, key=_place)}
+        parts = [f"{json.dumps(key)}:{_sorted(value)}" for key, value in document.items()]
+        text = "{" + ",".join(parts) + "}"
+    else:
+        text = _sorted(document)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text.encode()
+
+
+_FIELDS = ("controller", "parent", "children", "related", "finalizing")
+
+
+def _place(field: str) -> tuple[int, str]:
+    return (_FIELDS.index(field) if field in _FIELDS else len(_FIELDS), field)
+
+
+def _sorted(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def template(
@@ -66,24 +85,29 @@ def claim_template(name: str = "data", storage: str = "1Gi") -> Document:
     }
 
 
-def tapp(*, status: Document | None = None, generation: int = 1, **spec: Any) -> Document:
-    """A TApp as the API server returns it; `template()` unless the spec says otherwise."""
-    body: Document = {"replicas": 1, "template": template(), **spec}
-    document: Document = {
+def manifest(name: str = NAME, *, namespace: str = "", **spec: Any) -> Document:
+    """A TApp as its author writes it; `template()` unless the spec says otherwise."""
+    return {
         "apiVersion": "apps.tkestack.io/v1",
         "kind": "TApp",
-        "metadata": {
-            "name": NAME,
-            "namespace": NAMESPACE,
-            "uid": UID,
-            "generation": generation,
-            "resourceVersion": "1001",
-            "creationTimestamp": CREATED,
-            "finalizers": ["metacontroller.io/compositecontroller-tapp-controller"],
-            "managedFields": _managed_fields("kubectl-client-side-apply"),
-        },
-        "spec": {key: value for key, value in body.items() if value is not None},
+        "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
+        "spec": {"template": template(), **spec},
     }
+
+
+def tapp(*, status: Document | None = None, generation: int = 1, **spec: Any) -> Document:
+    """A TApp as the API server returns it; `template()` unless the spec says otherwise."""
+    document = manifest(namespace=NAMESPACE, **{"replicas": 1, **spec})
+    document["metadata"] |= {
+        "uid": UID,
+        "generation": generation,
+        "resourceVersion": "1001",
+        "creationTimestamp": CREATED,
+        "finalizers": ["metacontroller.io/compositecontroller-tapp-controller"],
+        "managedFields": _managed_fields("kubectl-client-side-apply"),
+    }
+    given = document["spec"].items()
+    document["spec"] = {key: value for key, value in given if value is not None}
     if status is not None:
         document["status"] = {"observedGeneration": generation, **status}
     return document

@@ -1,4 +1,4 @@
-"""What must hold for every answer, whatever made it: the safety properties of the design as code.
+"""What must hold for every answer: the safety properties (docs/promises.md) as code.
 
 Functions of JSON documents (a request of Metacontroller, the hook's answer, sometimes the answer of
 `/plan`). They share nothing with the implementation; only the merge is `simulator.apply`. Used by

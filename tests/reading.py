@@ -101,6 +101,9 @@ def replaced(pod: Document, spec: Document) -> bool:
     )
     refused = pod["spec"].get("nodeName") and not started
     again = policy == "Always" or (policy == "OnFailure" and phase(pod) == "Failed")
+    mains = {item["name"] for item in pod["spec"]["containers"]}
+    if mains & _not_updated(pod):
+        return True  # its update ended it: broken, whatever may be done about it
     return bool(not spec.get("neverMigrate") and (refused or again))
 
 
@@ -134,20 +137,35 @@ def ready(pod: Document) -> bool:
 
 
 def updating(pod: Document) -> bool:
-    """Whether a container that an update recorded still runs what it ran before."""
+    """Whether a container that an update recorded cannot have come to the wanted image yet."""
+    return bool(_not_updated(pod))
+
+
+def _not_updated(pod: Document) -> set[str]:
+    """Containers that run, or ran last, what an update was to replace.
+
+    An image in between is not told from another tag of the same image: it is left out here.
+    """
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     try:
         recorded = json.loads(text or "{}").get("containers") or {}
     except (ValueError, AttributeError):
-        return False
+        return set()
     status, now = pod.get("status") or {}, images(pod)
+    seen, generation = status.get("observedGeneration"), pod["metadata"].get("generation")
     lists = ("containerStatuses", "initContainerStatuses")
-    ids = {item["name"]: item.get("containerID") for key in lists for item in status.get(key) or []}
-    return any(
-        ids.get(name) == was.get("id") and now.get(name) != was.get("image")
-        for name, was in recorded.items()
-        if name in now
-    )
+    shown = {item["name"]: item for key in lists for item in status.get(key) or []}
+    result = set()
+    for name, was in recorded.items():
+        item = shown.get(name, {})
+        if name not in now:
+            continue
+        behind = seen and generation and seen < generation
+        stays = item.get("containerID") == was.get("id")
+        other = now[name] != was.get("image", now[name])
+        if behind or not item.get("containerID") or (stays and other):
+            result.add(name)
+    return result
 
 
 def images(pod: Document) -> dict[str, str]:

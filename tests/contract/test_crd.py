@@ -4,6 +4,7 @@ The CEL rules run only in an API server; here their shape is checked. What they 
 objects is tested where there is one.
 """
 
+import ast
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,8 @@ from crds import generate, rules, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.settings import Settings
-from tapp import model
+from tapp import conditions, model, refusals, status
+from tapp.vocabulary import InstanceStatus
 
 Node = dict[str, Any]
 
@@ -81,6 +83,12 @@ def test_fits_a_client_side_apply() -> None:
     assert len(json.dumps(CRD, separators=(",", ":"))) < CLIENT_SIDE_APPLY_LIMIT * 0.9
 
 
+def test_argo_cd_applies_it_on_the_server() -> None:
+    """As the README does: on its own Argo CD would apply on the client."""
+    annotations = CRD["metadata"]["annotations"]
+    assert annotations == {"argocd.argoproj.io/sync-options": "ServerSideApply=true"}
+
+
 def test_switches_off_what_the_old_definition_left_on() -> None:
     """A definition from v1beta1 times keeps `true` unless an apply names the field."""
     assert CRD["spec"]["preserveUnknownFields"] is False
@@ -116,16 +124,18 @@ def test_subresources() -> None:
     }
 
 
-def test_printer_columns_show_fields_that_exist() -> None:
-    """Desired, Ready, Updated, Status and Age; Available with -o wide."""
+def test_printer_columns_show_trouble_and_fields_that_exist() -> None:
+    """Ready of how many, and why not; the word for the whole app only with -o wide."""
     columns = VERSION["additionalPrinterColumns"]
     shown = [column["name"] for column in columns if not column.get("priority")]
-    assert shown == ["Desired", "Ready", "Updated", "Status", "Age"]
-    assert [column["name"] for column in columns if column.get("priority")] == ["Available"]
+    assert shown == ["Ready", "Updated", "Available", "Reason", "Age"]
+    assert [column["name"] for column in columns if column.get("priority")] == ["Status"]
     for column in columns:
-        root, field = column["jsonPath"].lstrip(".").split(".")
+        root, field, *rest = column["jsonPath"].lstrip(".").split(".", maxsplit=2)
         if root != "metadata":
-            assert field in OPENAPI["properties"][root]["properties"]
+            node = OPENAPI["properties"][root]["properties"][field.partition("[")[0]]
+            assert not rest or rest == ['type=="Ready")].reason']
+            assert node["type"] == ("array" if rest else column["type"])
 
 
 # --- structural schema ----------------------------------------------------------------------------
@@ -335,8 +345,7 @@ ACCEPTED = {
         "defaultTemplateName": "a",
         "DefaultTemplateName": "b",
     },
-    "a wanted status that means nothing": {"statuses": {"0": "Resting"}},
-    "a template forgotten by its indentation": {"templatePool": {"a": None, "metadata": {}}},
+    "a template that is null": {"templatePool": {"a": None}},
 }
 
 REFUSED = {
@@ -403,8 +412,10 @@ def test_rules_are_where_they_belong() -> None:
     assert [path for path, _ in RULES] == [
         "",
         *[".spec"] * 4,
+        ".spec.templatePool.*",
         ".spec.templates",
         ".spec.statuses",
+        ".spec.statuses.*",
         ".spec.updateStrategy.maxUnavailable",
         ".spec.updateStrategy.forceUpdate.maxUnavailable",
         *[".spec.volumeClaimTemplates"] * 2,
@@ -415,7 +426,7 @@ def test_rules_are_where_they_belong() -> None:
 def test_rules_over_several_fields_never_lock_a_running_tapp_in() -> None:
     """They compare with the old object, and hold on creation all the same."""
     for path, rule in RULES:
-        if path in {"", ".spec", ".spec.templates", ".spec.statuses"}:
+        if path in {"", ".spec", ".spec.templatePool.*", ".spec.templates", ".spec.statuses"}:
             assert "oldSelf.hasValue()" in rule["rule"]
         assert rule.get("optionalOldSelf", False) == ("oldSelf" in rule["rule"])
         # In these the API server does not offer `oldSelf`.
@@ -428,6 +439,13 @@ def test_rules_speak_to_people() -> None:
         assert len(rule["message"]) > 30
         assert "\n" not in rule["message"]
         assert ("fieldPath" in rule) == (path in {"", ".spec"})
+
+
+def test_the_only_wanted_status_is_the_one_that_is_read() -> None:
+    """A typo such as `killed` would be ignored, and the status would say that all is as asked."""
+    (rule,) = [rule for path, rule in RULES if path == ".spec.statuses.*"]
+    assert rule["rule"] == f"self == '{InstanceStatus.KILLED}'"
+    assert f'"{InstanceStatus.KILLED}"' in rule["message"]
 
 
 def test_blamed_fields_exist() -> None:
@@ -480,21 +498,59 @@ def test_model_and_schema_have_the_same_limits_and_defaults() -> None:
         assert tuple(field["enum"]) == get_args(model.Retention)
 
 
-def test_unset_values_are_documented_as_the_model_has_them() -> None:
-    """`kubectl explain` tells the defaults that only the hook knows."""
-    strategy = SPEC["properties"]["updateStrategy"]["properties"]
-    assert (
-        f"Unset: {model.UpdateStrategy().max_unavailable}."
-        in (strategy["maxUnavailable"]["description"])
-    )
-    assert (
-        f"Unset: {model.ForceUpdate().max_unavailable}."
-        in (strategy["forceUpdate"]["properties"]["maxUnavailable"]["description"])
-    )
-    policy = SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]["properties"]
-    unset = model.RetentionPolicy()
-    assert f"Unset: {unset.when_deleted}." in policy["whenDeleted"]["description"]
-    assert f"Unset: {unset.when_scaled}." in policy["whenScaled"]["description"]
+def unset(value: Any) -> str:
+    """A default in the words of the schema."""
+    return "Unset: " + (str(value).lower() if isinstance(value, bool) else str(value))
+
+
+OWN_WORDS = {
+    "template": "Unset: the default template.",
+    "defaultTemplateName": f"Unset: '{model.DEFAULT_TEMPLATE}'.",
+    "DefaultTemplateName": f"Unset: '{model.DEFAULT_TEMPLATE}'.",
+    "serviceName": "Unset: pods have none.",
+    "updateStrategy": f"{unset('maxUnavailable')} {model.UpdateStrategy().max_unavailable}, and "
+    f"forceUpdate.maxUnavailable {model.ForceUpdate().max_unavailable}.",
+    "forceUpdate": f"{unset('maxUnavailable')} {model.ForceUpdate().max_unavailable}.",
+    "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
+}
+"""Where no value is to be shown: an empty name, or several values."""
+
+
+@pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
+def test_explain_gives_every_default(kind: type[BaseModel], node: Node) -> None:
+    """`kubectl explain` tells the defaults that only the hook knows, as the model has them."""
+    for name, field in kind.model_fields.items():
+        alias = field.alias or name
+        described = node["properties"][alias]
+        if described.get("type") == "array" or "additionalProperties" in described:
+            continue  # unset, it lists nothing
+        if "default" in described or described.get("x-kubernetes-preserve-unknown-fields"):
+            continue  # shown by itself; or a template, or without effect
+        expected = OWN_WORDS.get(alias) or f"{unset(getattr(kind(), name))}."
+        assert described["description"].endswith(expected), alias
+
+
+def condition_types() -> Iterator[str]:
+    """The type of every condition that the code can make."""
+    for module in (status, refusals):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
+                made = eval(ast.unparse(node.args[0]), vars(module))
+                if isinstance(made, str):
+                    yield str(made)
+
+
+MAKERS = {"Finding", "_refused"}
+
+
+def test_explain_names_every_type_of_condition() -> None:
+    """The code's list is what it makes, and both texts give all of it."""
+    assert {*conditions.ALWAYS, *conditions.REFUSED} == set(condition_types())
+    schema = STATUS["properties"]["conditions"]
+    types = schema["items"]["properties"]["type"]["description"]
+    for name in conditions.Type:
+        assert name in types
+    assert ", ".join(conditions.ALWAYS) in schema["description"]
 
 
 def test_what_is_read_back_from_the_status_is_in_the_schema() -> None:
@@ -518,6 +574,11 @@ def test_status_has_every_field_of_the_design() -> None:
         "statuses",
         "templates",
         "replacing",
+        "ready",
+        "failures",
+        "outdated",
+        "settling",
+        "notCreated",
         "conditions",
     }
     template = STATUS["properties"]["templates"]["additionalProperties"]

@@ -1,6 +1,7 @@
 """The documentation says what is true: names in it exist, and what exists is named in it."""
 
 import ast
+import inspect
 import io
 import json
 import logging
@@ -10,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from hooks import logs, metrics
+from hooks import app, logs, metrics
 from hooks.app import create_app
 from hooks.settings import Settings
 from hooks.version import VERSION
 from tapp import judge, plan, refusals, rollout, status
+from tapp.conditions import HARMLESS, Reason, Type
 from tapp.model import TAppSpec
 from tests.builders import crashing, template
 from tests.unit.world import settled
@@ -107,6 +110,44 @@ def test_every_page_is_linked_from_the_readme() -> None:
     assert {str(page.relative_to(ROOT)) for page in PAGES[1:]} <= linked
 
 
+def unpublished(directory: Path) -> bool:
+    """Whether a kustomization brings the Deployment with the image that no registry has."""
+    kustomization = yaml.safe_load(text(directory / "kustomization.yaml"))
+    if "images" in kustomization:
+        return False
+    parts = kustomization.get("resources", [])
+    return any(
+        part == "deployment.yaml" or ((directory / part).is_dir() and unpublished(directory / part))
+        for part in parts
+    )
+
+
+def test_no_command_installs_an_image_that_does_not_exist() -> None:
+    manifests = sorted((ROOT / "metacontroller").rglob("kustomization.yaml"))
+    shown = {
+        path
+        for file in [*PAGES, *manifests]
+        for path in re.findall(r"kubectl apply [^\n`]*-k ([\w./-]*\w)", text(file))
+    }
+    assert unpublished(ROOT / "metacontroller" / "base")
+    assert [path for path in shown - {"deploy"} if unpublished(ROOT / path)] == []
+    assert "newName" in section(PAGES[0], "Install on a cluster").split("deploy/kustomization")[1]
+
+
+def test_the_way_from_the_old_controller_is_the_same_in_both_places() -> None:
+    """Stop, label, then install: in any other order Metacontroller lets go of every pod."""
+
+    def commands(markdown: str) -> list[str]:
+        found = re.findall(r"(?m)^ *((?:kubectl|python3) .*?)(?: +#.*)?$", markdown)
+        return [line for line in found if "wait" not in line and "get pods" not in line]
+
+    steps = commands(section(ROOT / "docs" / "migration.md", "Steps"))
+    assert commands(section(PAGES[0], "Moving over from the old tapp-controller")) == steps
+    words = ["scale deployment", "delete validating", "migration", "--apply", "apply --server-side"]
+    assert [word for word, step in zip(words, steps, strict=True) if word not in step] == []
+    assert "cluster-wide" in text(ROOT / "docs" / "migration.md")
+
+
 # --- settings, metrics, fields --------------------------------------------------------------------
 
 
@@ -123,12 +164,18 @@ def test_settings_are_documented_as_they_are() -> None:
     assert documented.keys() == typed.keys() | {a or b for a, b in read}
 
 
+def test_how_many_requests_a_worker_decides_at_once_is_documented_as_it_is() -> None:
+    number = ["no", "one", "two", "three", "four", "five", "six"][app.AT_ONCE]
+    sizing = " ".join(section(OPERATIONS, "Sizing").split())
+    large = f"only one above {app.LARGE >> 20} MiB"
+    assert f"up to {number} requests at once, but {large}" in sizing
+
+
 def test_metrics_are_documented_as_they_are() -> None:
     documented = {cells[0].strip("`") for cells in rows(section(OPERATIONS, "Metrics"))}
     client = create_app(Settings(log_level="ERROR")).test_client()
-    ours = set(
-        re.findall(r"(?m)^# TYPE (tapp_\w+) (?:counter|histogram)", client.get("/metrics").text)
-    )
+    shown = re.findall(r"(?m)^# TYPE (tapp_\w+) (\w+)", client.get("/metrics").text)
+    ours = {name for name, _ in shown if not name.endswith("_created")}
     assert documented == ours
     assert metrics.REQUESTS._labelnames == ("hook", "code")
 
@@ -170,7 +217,7 @@ def findings() -> Iterator[tuple[str, str]]:
     """(type, reason) of every condition that `tapp/refusals.py` can make."""
     for node in ast.walk(ast.parse(Path(refusals.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_refused":
-            type, reason = (arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant))
+            type, reason = (eval(ast.unparse(arg), vars(refusals)) for arg in node.args[:2])
             yield str(type), str(reason)
 
 
@@ -180,29 +227,40 @@ def test_refused_situations_are_documented_as_they_are() -> None:
         tuple(cell.strip("`") for cell in cells[:2]) for cells in rows(f"| head |{refused}")
     ]
     assert sorted(documented) == sorted(findings())
-    harmless = set(re.findall(r"`(\w+)`", refused.split("All but")[0])) & status._HARMLESS
-    assert harmless == status._HARMLESS
+    harmless = set(re.findall(r"`(\w+)`", refused.split("All but")[0])) & HARMLESS
+    assert harmless == HARMLESS
 
 
 def test_the_readme_names_every_condition_that_degrades() -> None:
     table = quoted(section(PAGES[0], "Operations"))
-    assert {type for type, _ in findings()} - status._HARMLESS <= table
+    assert {type for type, _ in findings()} - HARMLESS <= table
 
 
 def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() -> None:
     conditions = section(OPERATIONS, "Conditions of a TApp")
     explained = {word for word in quoted(conditions) if WORD.fullmatch(word)}
     verdicts = quoted(section(DESIGN, "Verdicts"))
-    used = {word for module in (status, refusals) for word in constants(module)}
-    containers = {"Failed", *status._BROKEN, *status._BROKEN.values()}
-    assert used - explained - verdicts - containers - {"True", "False"} == set()
-    assert explained - used == {"SyncError"}  # Metacontroller's event
+    used = {*Type, *Reason}
+    named = quoted(conditions)
+    assert used - named == set()
+    # Metacontroller's event, and a status to ask for.
+    assert explained - used == {"SyncError", "Killed"}
+    written = {word for module in (status, refusals) for word in constants(module)}
+    assert written - verdicts == {"True", "False"}  # types and reasons are constants
     judged = {word for module in (judge, rollout, plan) for word in constants(module)}
     reasons = {word for word in verdicts if WORD.fullmatch(word)} - {"Keep"}
     assert reasons <= judged | {"Killed"}
     actions = {action.value for action in judge.Action}
-    other = {"Always", "OnFailure", "Failed", "Running", "Unknown", "Progressing", "Complete"}
+    other = {"Always", "OnFailure", "Failed", "Pending", "Running", "Unknown"}
     assert judged - reasons - actions - other - {"Completed", "Succeeded", "Ready"} == set()
+
+
+def test_the_rules_are_numbered_as_in_the_design() -> None:
+    """The first column of the table of verdicts, and the first word of each rule in the code."""
+    table = section(DESIGN, "Verdicts")
+    numbers = [cells[0] for cells in rows(table) if cells[0].isdigit()]
+    code = re.findall(r"^    # (\d+)\. ", inspect.getsource(judge.judge), re.MULTILINE)
+    assert numbers == code
 
 
 # --- examples -------------------------------------------------------------------------------------

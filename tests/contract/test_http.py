@@ -1,4 +1,4 @@
-"""The HTTP around the hooks: methods, content types, limits, tokens, probes (design section 8)."""
+"""The HTTP around the hooks: methods, content types, limits, tokens, probes (docs/protocol.md)."""
 
 import json
 import logging
@@ -273,13 +273,13 @@ def test_large_requests_wait_for_each_other_and_small_ones_for_nobody(
 ) -> None:
     """Requests above `LARGE` bytes are decided one by one."""
     filler = {"annotations": {"filler": "x" * LARGE}}
-    large = request({**tapp(), "metadata": {**tapp()["metadata"], **filler}})
+    large = request({**tapp(), "metadata": {**tapp()["metadata"], **filler, "name": "large"}})
     deciding: list[int] = []
     most: list[int] = []
     go_on = threading.Event()
 
     def slow(asked: Any, options: Any, now: float) -> Any:
-        if "annotations" in asked.document["metadata"]:
+        if asked.parent.metadata.name == "large":
             deciding.append(1)
             most.append(len(deciding))
             go_on.wait(10)

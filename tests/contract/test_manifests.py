@@ -534,17 +534,26 @@ class TestAdmissionPolicies:
                 assert document["spec"]["failurePolicy"] == "Ignore"
 
     def test_the_pod_policy_uses_our_names(self) -> None:
-        """The label that it looks for and the annotation that it removes are the shared ones."""
-        policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-slim-pods")
-        (selected,) = policy["spec"]["matchConstraints"]["objectSelector"]["matchExpressions"]
+        """The label that it looks for and the annotation that it cuts are the shared ones."""
+        policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-lean-pods")[
+            "spec"
+        ]
+        (selected,) = policy["matchConstraints"]["objectSelector"]["matchExpressions"]
         assert selected == {"key": vocabulary.INSTANCE, "operator": "Exists"}
-        owned = policy["spec"]["matchConditions"][1]["expression"]
+        owned, copied = (each["expression"] for each in policy["matchConditions"])
         assert f"owner.kind == '{vocabulary.KIND}'" in owned
         assert f"startsWith('{vocabulary.GROUP}/')" in owned
-        (mutation,) = policy["spec"]["mutations"]
-        removal = mutation["jsonPatch"]["expression"]
-        assert f"jsonpatch.escapeKey('{vocabulary.LAST_APPLIED}')" in removal
-        (operations,) = [
-            rule["operations"] for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        (copy,) = (each["expression"] for each in policy["variables"] if each["name"] == "copy")
+        assert copy == f"object.metadata.annotations['{vocabulary.LAST_APPLIED}']"
+        assert f"'{vocabulary.LAST_APPLIED}' in object.metadata.annotations" in copied
+        assert f"{copy}.contains(" in copied
+        cutting, _ = (each["jsonPatch"]["expression"] for each in policy["mutations"])
+        assert f"jsonpatch.escapeKey('{vocabulary.LAST_APPLIED}')" in cutting
+
+    def test_the_pod_policy_looks_at_what_is_written_to_pods_alone(self) -> None:
+        """Not at what kubelets report, which is most of what is written."""
+        policy = only(build(INSTALL / POLICIES), "MutatingAdmissionPolicy", "tapp-lean-pods")[
+            "spec"
         ]
-        assert operations == ["CREATE"]
+        (rule,) = policy["matchConstraints"]["resourceRules"]
+        assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE", "UPDATE"])

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests import builders
+
 from .audit import Write
 from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
@@ -25,13 +27,6 @@ GROUP = "apps.tkestack.io/v1"
 EXAMPLES = REPOSITORY / "examples"
 KINDS = {"pods": "Pod", "persistentvolumeclaims": "Claim", "tapps": "TApp"}
 QUIET = 0.6
-TEMPLATE: Json = {
-    "metadata": {"labels": {"app": "web"}},
-    "spec": {
-        "terminationGracePeriodSeconds": 1,
-        "containers": [{"name": "main", "image": "app:1"}],
-    },
-}
 
 
 def example(path: str) -> list[Json]:
@@ -40,17 +35,14 @@ def example(path: str) -> list[Json]:
 
 
 def template(image: str = "app:1", **spec: Any) -> Json:
-    """A pod template with one container; `spec` is added to the pod's spec."""
-    made = copy.deepcopy(TEMPLATE)
-    made["spec"]["containers"][0]["image"] = image
-    made["spec"] |= spec
-    return made
+    """A pod template with one container `main`; `spec` is added to the pod's spec."""
+    spec = {"terminationGracePeriodSeconds": 1} | spec
+    return builders.template(image, container={"name": "main"}, **spec)
 
 
 def tapp(name: str = "web", **spec: Any) -> Json:
     """A TApp of three instances, unless its spec says otherwise."""
-    spec = {"replicas": 3, "template": template()} | spec
-    return {"apiVersion": GROUP, "kind": "TApp", "metadata": {"name": name}, "spec": spec}
+    return builders.manifest(name, **{"replicas": 3, "template": template(), **spec})
 
 
 def each(verb: str, name: str, *numbers: int) -> list[str]:

@@ -14,9 +14,11 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from . import policies
 from .app import App
 from .binaries import build
 from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
@@ -29,9 +31,13 @@ from .metacontroller import Controller, choose_controller, install_account
 from .pods import Pods
 from .process import ProcessError
 from .proxy import HookProxy
+from .realnode.node import RealNode, missing
+from .realnode.trial import Trial
+from .realnode.workloads import RealPods
 from .steer import NAMESPACE_LABEL, steered
 from .volumes import Provisioner
 
+Needs = Callable[[int, str], None]
 FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
 
@@ -68,10 +74,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Remembers that something failed: then the logs are kept."""
-    report = yield
-    if report.failed:  # type: ignore[attr-defined]
+    """Remembers that something failed: then the logs are kept.
+
+    What a fixture lacks is told in one line for all tests that use it.
+    """
+    report: Any = yield
+    if report.failed:
         item.config.stash[FAILED] = True
+    if report.skipped and report.when == "setup" and isinstance(report.longrepr, tuple):
+        report.longrepr = (__file__, 1, report.longrepr[2])
     return report
 
 
@@ -129,6 +140,17 @@ def kube(cluster: Cluster) -> Iterator[Kube]:
 
 
 @pytest.fixture(scope="session")
+def needs(kube: Kube) -> Needs:
+    """`needs(36, "what")` skips with one line where Kubernetes is older than 1.36."""
+
+    def check(minor: int, what: str) -> None:
+        if kube.minor < minor:
+            pytest.skip(f"Kubernetes 1.{kube.minor} has no {what} (1.{minor})")
+
+    return check
+
+
+@pytest.fixture(scope="session")
 def kubectl(cluster: Cluster) -> Callable[..., str]:
     """Runs a current kubectl against the cluster and returns what it prints; raises if it fails."""
     places = [os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir()), os.environ["PATH"]]
@@ -162,10 +184,36 @@ def running_kubelet(cluster: Cluster, kube: Kube) -> Iterator[FakeKubelet]:
 
 
 @pytest.fixture(scope="session")
+def everywhere(kube: Kube, needs: Needs, note: list[str]) -> Iterator[None]:
+    """The admission policy that the run asks for (E2E_POLICIES), in force for all of it."""
+    wished = policies.lean_everywhere()
+    if wished:
+        needs(36, policies.NEEDED)
+        policies.put(kube, policies.LEAN)
+        note.append("all pods of TApps are lean (E2E_POLICIES=lean)")
+    yield
+    if wished:
+        policies.take(kube, policies.LEAN)
+
+
+@pytest.fixture
+def install(
+    kube: Kube,
+    needs: Needs,
+    everywhere: None,  # noqa: ARG001
+) -> Iterator[Callable[..., None]]:
+    """Puts admission policies into force, those that are named or both; they go after the test."""
+    needs(36, policies.NEEDED)
+    with policies.by_hand(kube) as put:
+        yield put
+
+
+@pytest.fixture(scope="session")
 def controller(
-    cluster: Cluster, kube: Kube, workspace: Path, note: list[str]
+    cluster: Cluster, kube: Kube, workspace: Path, note: list[str], everywhere: None
 ) -> Iterator[Controller]:
     """Metacontroller, the real one if possible; runs CompositeControllers that are registered."""
+    assert everywhere is None  # the policies come before its first pod
     made = [] if cluster.hook_in_cluster else install_account(kube, os.environ)
     chosen = choose_controller(cluster, kube, workspace, os.environ)
     note.append(f"ran {chosen.description}")
@@ -206,6 +254,36 @@ def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]
     controller.register(manifest, hook_proxy.url)
     yield controller
     controller.unregister(manifest["metadata"]["name"])
+
+
+@pytest.fixture(scope="session")
+def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator[RealNode]:
+    """The real node of the session, or one line why there is none; use `real_node` in tests."""
+    problem = missing(cluster)
+    if problem is not None:
+        if os.environ.get("E2E_REAL_NODE") == "1":
+            pytest.fail(f"E2E_REAL_NODE=1, but {problem}", pytrace=False)
+        pytest.skip(problem)
+    with RealNode(cluster, workspace / "node") as node:
+        note.append(f"real node ready in {node.seconds:.1f} s")
+        yield node
+
+
+@pytest.fixture
+def real_node(running_node: RealNode) -> Iterator[RealNode]:
+    """A node with kubelet, containerd and runc; up and ready before the test, and again after."""
+    running_node.rest()
+    yield running_node
+    running_node.rest()
+
+
+@pytest.fixture
+def real_pods(kube: Kube, namespace: str, real_node: RealNode) -> Iterator[RealPods]:  # noqa: ARG001
+    """Plain pods on the real node, and the history of their statuses."""
+    made = RealPods(kube, namespace)
+    made.history.start()
+    yield made
+    made.history.stop()
 
 
 @pytest.fixture
@@ -254,3 +332,18 @@ def app(request: pytest.FixtureRequest, cluster: Cluster, kube: Kube) -> Iterato
     one.watcher.start()
     yield one
     one.watcher.stop()
+
+
+@pytest.fixture
+def real(
+    request: pytest.FixtureRequest, app: App, real_node: RealNode, note: list[str]
+) -> Iterator[Trial]:
+    """A TApp on the real node; what the witness saw of it is a line of the report."""
+    made = Trial(app, real_node)
+    made.history.start()
+    yield made
+    made.history.stop()
+    witness = real_node.witness
+    if witness.timeline:
+        counts = f"{witness.fewest} ran, {witness.fewest_serving} served"
+        note.append(f"fewest: {counts}: {request.node.name}")

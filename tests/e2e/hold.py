@@ -16,6 +16,7 @@ from pathlib import Path
 from .cluster import Workspace, choose
 from .definitions import definition_files
 from .kubelet import FakeKubelet
+from .realnode.node import RealNode, missing
 from .volumes import Provisioner
 
 
@@ -28,6 +29,7 @@ def options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.hold", description=__doc__)
     parser.add_argument("--nodes", type=int, default=3, help="fake nodes (default 3, 0 for none)")
+    parser.add_argument("--real", action="store_true", help="also a real node, tainted")
     parser.add_argument("--link", type=Path, help="also make this symbolic link to the kubeconfig")
     return parser.parse_args()
 
@@ -62,6 +64,12 @@ def main() -> int:
                     cluster.kubeconfig, names, context=cluster.context, tainted=not local
                 )
                 stack.enter_context(kubelet)
+            if wanted.real:
+                problem = missing(cluster)
+                if problem is not None:
+                    say(problem)
+                    return 1
+                stack.enter_context(RealNode(cluster, place.directory / "node"))
             if wanted.link is not None:
                 wanted.link.unlink(missing_ok=True)
                 wanted.link.symlink_to(cluster.kubeconfig)

@@ -7,8 +7,10 @@ unknown fields included, and 500 pods a second must not be turned into Python mo
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,18 @@ class Kube:
         answer = send(method, url, headers=headers, body=body, _request_timeout=timeout)
         response: urllib3.BaseHTTPResponse = answer.response
         return response
+
+    @cached_property
+    def minor(self) -> int:
+        """36 for Kubernetes 1.36."""
+        found = re.match(r"\d+", self.request("GET", "/version")["minor"])
+        assert found is not None
+        return int(found.group())
+
+    @property
+    def pods_tell_what_was_seen(self) -> bool:
+        """Whether a pod's status keeps `observedGeneration`, from Kubernetes 1.34 on."""
+        return self.minor >= 34
 
     # Paths
 

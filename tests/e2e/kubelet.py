@@ -1,11 +1,9 @@
 """A fake kubelet: nodes that run pods on paper, with everything in-place updates can meet.
 
-One thread owns every pod's state and a heap of timers; a small pool sends the status patches, each
-guarded by resourceVersion and never two of one pod at a time. What it sent is not remembered: the
-status that ought to be is compared with the one observed, so it also mends what others overwrote.
-
-Not modelled: probes, lifecycle hooks, resize, ephemeral containers, static pods, volumes' contents,
-resource pressure, and the network.
+What a pod does is `simulator.pod_worker`, the same as in the simulator; here is its I/O. One thread
+owns every pod's state and a heap of timers; a small pool sends the status patches, each guarded by
+resourceVersion and never two of one pod at a time. What it sent is not remembered: the status that
+ought to be is compared with the one observed, so it also mends what others overwrote.
 """
 
 from __future__ import annotations
@@ -13,23 +11,28 @@ from __future__ import annotations
 import heapq
 import itertools
 import queue
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from urllib3.exceptions import HTTPError
 
+from simulator.local_pod import Node
+from simulator.pod_worker import PodWorker
+
 from .informer import Informer
 from .kube import Json, Kube, KubeError
-from .kubelet_levers import Levers
-from .kubelet_pod import PodRun
+from .kubelet_levers import Levers, key_of
 from .nodes import Nodes
 
 Work = Callable[[], None]
 RETRY = 0.2
+BOOT = time.time() - time.monotonic()
 SENDERS = 8
 
 
@@ -43,13 +46,16 @@ class FakeKubelet:
         *,
         context: str | None = None,
         tainted: bool = False,
+        levers: Levers | None = None,
     ) -> None:
-        self.levers = Levers()
+        self.levers = levers or Levers()
         self.patches = 0
         self._kube = Kube(kubeconfig, context=context, user_agent="tapp-e2e-kubelet")
         self.nodes = Nodes(Kube(kubeconfig, context=context, user_agent="tapp-e2e-node"), nodes,
                            tainted=tainted)  # fmt: skip
-        self._runs: dict[str, PodRun] = {}
+        self._runs: dict[str, PodWorker] = {}
+        self._pods_seen: dict[str, Json] = {}
+        self._nodes: dict[str, Node] = {}
         self._inbox: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._timers: list[tuple[float, int, str]] = []
         self._wakes: dict[str, float] = {}
@@ -63,6 +69,7 @@ class FakeKubelet:
 
     def start(self) -> FakeKubelet:
         """Makes the nodes and begins to run pods."""
+        self.levers.reports_generation = self._kube.pods_tell_what_was_seen
         self.nodes.start()
         self._thread.start()
         self._pods.start()
@@ -90,10 +97,8 @@ class FakeKubelet:
     ) -> None:
         """Lets the pod's running containers (or one of them) exit with this code."""
 
-        def act(run: PodRun) -> None:
-            for each in run.mains if container is None else run.containers:
-                if container in (None, each.name):
-                    each.ask_exit(code)
+        def act(run: PodWorker) -> None:
+            run.finish(code, container, time.monotonic())
 
         self._on_pod(namespace, name, act)
 
@@ -102,16 +107,28 @@ class FakeKubelet:
     ) -> None:
         """Ends the pod as a node under pressure does: phase Failed, reason Evicted."""
 
-        def act(run: PodRun) -> None:
-            run.evict_message = message
+        def act(run: PodWorker) -> None:
+            run.evict("Evicted", message, time.monotonic())
 
         self._on_pod(namespace, name, act)
+
+    def restart(self, node: str) -> None:
+        """Starts the kubelet of a node anew; its containers live on."""
+
+        def work() -> None:
+            for uid, run in list(self._runs.items()):
+                if run.local.pod["spec"]["nodeName"] == node:
+                    run.restart(time.monotonic())
+                    self._advance(uid)
+
+        self._call(work)
 
     def poke(self) -> None:
         """Looks at every pod again, after a change of `levers` that should count at once."""
 
         def work() -> None:
-            for uid in list(self._runs):
+            for uid, run in list(self._runs.items()):
+                run.retry(time.monotonic())
                 self._advance(uid)
 
         self._call(work)
@@ -123,12 +140,18 @@ class FakeKubelet:
     def recover(self, node: str) -> None:
         """The node is back and catches up with everything that was asked of it meanwhile."""
         self.nodes.recover(node)
-        self.poke()
 
-    def _on_pod(self, namespace: str, name: str, act: Callable[[PodRun], None]) -> None:
+        def work() -> None:
+            for uid, run in list(self._runs.items()):
+                run.notice(self._pods_seen[uid], time.monotonic())
+                self._advance(uid)
+
+        self._call(work)
+
+    def _on_pod(self, namespace: str, name: str, act: Callable[[PodWorker], None]) -> None:
         def work() -> None:
             for uid, run in self._runs.items():
-                if run.key == f"{namespace}/{name}":
+                if key_of(run.local.pod) == f"{namespace}/{name}":
                     act(run)
                     self._advance(uid)
                     return
@@ -187,37 +210,49 @@ class FakeKubelet:
     def _observe(self, change: str, pod: Json) -> None:
         uid = pod["metadata"]["uid"]
         if change == "DELETED":
-            self._runs.pop(uid, None)
-            self._wakes.pop(uid, None)
+            for table in (self._runs, self._wakes, self._pods_seen):
+                table.pop(uid, None)
             return
-        run = self._runs.get(uid)
-        if run is None:
-            number = next(self._numbers)
-            address = f"10.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
-            run = self._runs[uid] = PodRun(pod, self.levers, address)
-            run.adopt(time.monotonic())
-        elif version(pod) < version(run.pod):
+        if uid not in self._runs:
+            self._runs[uid] = self._begin(pod)
+        elif version(pod) < version(self._pods_seen[uid]):
             return
-        run.pod = pod
+        self._note(uid, pod)
         self._advance(uid)
+
+    def _begin(self, pod: Json) -> PodWorker:
+        number = next(self._numbers)
+        address = f"10.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
+        node = self._nodes.setdefault(
+            pod["spec"]["nodeName"], Node(self.levers, random.Random(), stamp)
+        )
+        run = PodWorker(pod, node, time.monotonic(), address)
+        run.adopt(time.monotonic())
+        return run
+
+    def _note(self, uid: str, pod: Json) -> None:
+        self._pods_seen[uid] = pod
+        if pod["spec"]["nodeName"] not in self.nodes.lost:
+            self._runs[uid].notice(pod, time.monotonic())
 
     def _advance(self, uid: str) -> None:
         run = self._runs.get(uid)
-        if run is None or run.pod["spec"]["nodeName"] in self.nodes.lost:
+        if run is None:
             return
-        now = time.monotonic()
-        run.advance(now)
-        if run.wake is not None and self._wakes.get(uid) != run.wake:
-            self._wake_at(uid, run.wake)
-        if uid in self._busy or run.silent():
+        run.advance(time.monotonic())
+        wake = run.wake
+        if wake is not None and self._wakes.get(uid) != wake:
+            self._wake_at(uid, wake)
+        pod = self._pods_seen[uid]
+        if uid in self._busy or pod["spec"]["nodeName"] in self.nodes.lost:
             return
-        status = run.status(now)
-        if differs(status, run.pod.get("status") or {}):
+        status = run.local.merged(pod)
+        if differs(status, pod.get("status") or {}):
             self._busy.add(uid)
-            self._senders.submit(self._send, uid, run.pod, status)
-        elif run.gone:
+            self._senders.submit(self._send, uid, pod, status)
+        elif run.local.gone:
             self._busy.add(uid)
-            self._senders.submit(self._remove, uid, run.pod)
+            self._senders.submit(self._remove, uid, pod)
 
     def _wake_at(self, uid: str, at: float) -> None:
         self._wakes[uid] = at
@@ -272,11 +307,16 @@ class FakeKubelet:
         if run is None:
             return
         if answer is not None:
-            if version(answer) > version(run.pod):
-                run.pod = answer
+            if version(answer) > version(self._pods_seen[uid]):
+                self._note(uid, answer)
             self._advance(uid)
         elif retry is not None:
             self._wake_at(uid, time.monotonic() + retry)
+
+
+def stamp(seconds: float) -> str:
+    """A time of the monotonic clock, as Kubernetes writes it."""
+    return datetime.fromtimestamp(BOOT + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def version(obj: Json) -> int:

@@ -11,11 +11,15 @@ from typing import Any
 from urllib3.exceptions import HTTPError
 
 from .kube import Json, Kube, KubeError
-from .kubelet_container import timestamp
 
 HEARTBEAT = 1.0
 LABEL = "e2e.fake/node"
 CAPACITY = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "4Ti"}
+
+
+def timestamp() -> str:
+    """Now, as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Nodes:

@@ -40,7 +40,9 @@ class HookProxy:
         self.calls: deque[Call] = deque(maxlen=keep)
         self.count = 0
         self.hook_seconds = 0.0
-        self._target = target
+        self.request_bytes = 0
+        self.target = target
+        """The hook that calls go to; a test may send them elsewhere for a while."""
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -79,7 +81,7 @@ class HookProxy:
         """Forgets what was recorded and counted."""
         with self._lock:
             self.calls.clear()
-            self.count, self.hook_seconds = 0, 0.0
+            self.count, self.hook_seconds, self.request_bytes = 0, 0.0, 0
 
     def _fault(self) -> Fault | None:
         with self._lock:
@@ -94,9 +96,10 @@ class HookProxy:
             self.calls.append(call)
             self.count += 1
             self.hook_seconds += call.seconds
+            self.request_bytes += len(call.request)
 
     def _ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        target = urlsplit(self._target)
+        target = urlsplit(self.target)
         connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=120)
         try:
             connection.request("POST", path, body, headers)

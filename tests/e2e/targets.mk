@@ -6,7 +6,7 @@ E2E_TESTS = E2E=1 $(BIN)/python -m pytest -p no:randomly tests/e2e
 E2E_BUILD = $(PYTHON) tests/e2e/binaries/build.py || test $$? -eq 3
 
 .PHONY: e2e-binaries
-e2e-binaries: ## Build etcd, the Kubernetes control plane and kubectl (needs Go)
+e2e-binaries: ## Build etcd, Kubernetes, kubectl and containerd (needs Go)
 	@$(PYTHON) tests/e2e/binaries/build.py
 
 .PHONY: e2e
@@ -15,6 +15,6 @@ e2e: $(VENV)/.ready ## Test on a real API server: builds it if needed, starts an
 	$(E2E_TESTS) -m "e2e and not bench" $(E2E_ARGS)
 
 .PHONY: e2e-bench
-e2e-bench: $(VENV)/.ready ## Measure 500 instances on a real API server
+e2e-bench: $(VENV)/.ready ## Measure 500 instances on a real API server, as plain and as lean pods
 	@$(E2E_BUILD)
 	$(E2E_TESTS) -m "e2e and bench" -s $(E2E_ARGS)

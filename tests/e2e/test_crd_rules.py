@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,8 @@ LABELS_ONLY: Json = {
 }
 HINT = "there is no template"
 BUDGET = "must be a whole number from 1, or a percentage"
+IDS = "keys are instance numbers without leading zeros"
+STATUS = 'the only status to ask for is "Killed"'
 LISTED = {"replicas": 2, "templatePool": {"a": TEMPLATE}, "templates": {"0": "a", "1": "a"}}
 
 
@@ -60,8 +63,28 @@ REFUSED = {
         {**LISTED, "replicas": 3, "template": LABELS_ONLY},
         "the default template is missing",
     ),
-    "an id with a leading zero": ({"templates": {"01": "default"}}, "instance numbers"),
-    "an id that is no number": ({"statuses": {"x": "Killed"}}, "instance numbers"),
+    "an id with a leading zero": (
+        {"templates": {"1": "default", "01": "default"}},
+        f'spec.templates: "01": {IDS}',
+    ),
+    "an id that is no number": ({"statuses": {"x": "Killed"}}, f'spec.statuses: "x": {IDS}'),
+    "a negative id": ({"statuses": {"-1": "Killed"}}, f'"-1": {IDS}'),
+    "an id with a space": ({"statuses": {" 1": "Killed"}}, f'" 1": {IDS}'),
+    "a status in lower case": (
+        {"statuses": {"0": "Killed", "1": "killed"}},
+        f"spec.statuses[1]: {STATUS}",
+    ),
+    "a status that is a verb": ({"statuses": {"1": "Kill"}}, f"spec.statuses[1]: {STATUS}"),
+    "a status that only status has": ({"statuses": {"1": "Running"}}, STATUS),
+    "an empty status": ({"statuses": {"1": ""}}, STATUS),
+    "a template forgotten by its indentation": (
+        {"templatePool": {"a": None, **TEMPLATE}},
+        "spec.templatePool[spec]: no pod can be made of a template without spec.containers",
+    ),
+    "a template whose containers are misspelt": (
+        {"templatePool": {"a": {"spec": {"container": TEMPLATE["spec"]["containers"]}}}},
+        "spec.templatePool[a]: no pod can be made of",
+    ),
     "a budget of 0": ({"updateStrategy": {"maxUnavailable": 0}}, BUDGET),
     "a budget of 0%": ({"updateStrategy": {"maxUnavailable": "0%"}}, BUDGET),
     "a budget above 100%": ({"updateStrategy": {"maxUnavailable": "101%"}}, BUDGET),
@@ -96,6 +119,10 @@ ACCEPTED: dict[str, Json] = {
         "defaultTemplateName": "default",
         "updateStrategy": {"template": "default"},
     },
+    "a killed instance, and one that a smaller number of replicas left behind": {
+        "replicas": 2,
+        "statuses": {"1": "Killed", "77": "Killed"},
+    },
     "nothing to run": {"template": None, "replicas": 0},
     "ten thousand listed instances": {
         "replicas": 10_000,
@@ -111,7 +138,9 @@ def test_refuses(kube: Kube, namespace: str, spec: Json, message: str) -> None:
     with pytest.raises(KubeError) as refusal:
         create(kube, tapp(namespace, "t", spec))
     assert refusal.value.status == 422
-    assert message in refusal.value.message.replace("Invalid value: ", "")
+    # Beside a rule's words a newer API server names the value, an older one (1.33) its type.
+    said = re.sub(r'Invalid value: ("([Kk]ill(ed)?|object|string)": )?', "", refusal.value.message)
+    assert message in said
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
@@ -179,9 +208,9 @@ OLD_SPEC: Json = {
     "replicas": 2,
     "defaultTemplateName": "gone",
     "template": LABELS_ONLY,
-    "templatePool": {"a": TEMPLATE, "empty": None},
+    "templatePool": {"a": TEMPLATE, "empty": None, "hollow": LABELS_ONLY},
     "templates": {"0": "a", "1": "a", "7": "gone", "01": "a"},
-    "statuses": {"x": "Killed"},
+    "statuses": {"x": "Killed", "0": "Running", "1": "killed"},
     "updateStrategy": {
         "template": "gone",
         "maxUnavailable": 0,
@@ -190,6 +219,7 @@ OLD_SPEC: Json = {
     "volumeClaimTemplates": [claim("d"), claim("d")],
     "serviceName": "not.a.label",
 }
+HOLLOW_SPEC: Json = {"template": LABELS_ONLY, "templatePool": {"a": LABELS_ONLY}}
 
 
 def renamed_definition() -> Json:
@@ -230,6 +260,7 @@ def old(kube: Kube, namespace: str) -> Iterator[str]:
     made = tapp(namespace, "old.one", OLD_SPEC, OLD_API)
     try:
         eventually(lambda: kube.request("POST", path, made))
+        kube.request("POST", path, tapp(namespace, "old.two", HOLLOW_SPEC, OLD_API))
         kube.apply(renamed_definition())
         # The rules are in force as soon as a new object of that kind is refused.
         probe = tapp(namespace, "probe", OLD_SPEC, OLD_API)
@@ -244,9 +275,13 @@ def old(kube: Kube, namespace: str) -> Iterator[str]:
         eventually(refused)
         yield f"{path}/old.one"
     finally:
-        kube.delete(
-            "apiextensions.k8s.io/v1", "customresourcedefinitions", None, f"tapps.{OLD_GROUP}"
-        )
+        crds = ("apiextensions.k8s.io/v1", "customresourcedefinitions", None)
+        kube.delete(*crds, f"tapps.{OLD_GROUP}")
+
+        def gone() -> None:
+            assert kube.find(*crds, f"tapps.{OLD_GROUP}") is None, "it would take no new objects"
+
+        eventually(gone)
 
 
 def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
@@ -256,6 +291,9 @@ def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
         {"spec": {"replicas": 5}},
         {"spec": {"minReadySeconds": 3}},
         {"spec": {"templates": {"2": "a"}}},
+        {"spec": {"statuses": {"2": "Killed", "0": None}}},
+        {"spec": {"statuses": {"2": None}}},
+        {"spec": {"templatePool": {"b": TEMPLATE}}},
         {"spec": {"updateStrategy": {"paused": True}}},
         {"metadata": {"finalizers": None}},
     ]
@@ -266,7 +304,11 @@ def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
     mistakes: list[Json] = [
         {"spec": {"templates": {"3": "mistyped"}}},
         {"spec": {"templates": {"02": "a"}}},
+        {"spec": {"statuses": {"0": "Running"}}},
+        {"spec": {"statuses": {"1": "Kill"}}},
+        {"spec": {"statuses": {"02": "Killed"}}},
         {"spec": {"templatePool": {"a": None}}},
+        {"spec": {"templatePool": {"c": LABELS_ONLY}}},
         {"spec": {"defaultTemplateName": "mistyped"}},
         {"spec": {"updateStrategy": {"template": "mistyped"}}},
         {"spec": {"updateStrategy": {"maxUnavailable": -1}}},
@@ -276,3 +318,14 @@ def test_old_tapps_stay_usable(kube: Kube, old: str) -> None:
         with pytest.raises(KubeError) as refusal:
             kube.patch(old, patch)
         assert refusal.value.status == 422, patch
+
+
+def test_old_tapps_that_no_pod_can_be_made_of_stay_usable(kube: Kube, old: str) -> None:
+    """A stored `containers: null` counts as none, so the first write makes nothing worse."""
+    hollow = old.replace("old.one", "old.two")
+    kube.request("PATCH", f"{hollow}/status", {"status": {"readyReplicas": 1}})
+    kube.patch(hollow, {"metadata": {"finalizers": ["metacontroller.io/test"]}})
+    kube.patch(hollow, {"spec": {"templatePool": {"a": TEMPLATE}}})
+    with pytest.raises(KubeError, match=r"spec.templatePool\[a\]: .*no pod can be made"):
+        kube.patch(hollow, {"spec": {"templatePool": {"a": {"spec": None}}}})
+    kube.patch(hollow, {"metadata": {"finalizers": None}})

@@ -71,7 +71,7 @@ def test_update_chosen_instances(app: App) -> None:
 
 
 def test_rolling_update(app: App, levers: Levers) -> None:
-    levers.silent_pulls, levers.pull_seconds = True, 0.3
+    levers.pull_seconds = 0.3
     app.apply(*example("rolling-update/1-create")).settle()
     born = app.uids()
     assert app.wrote(*each("create Pod", "rolling", *range(6)))
@@ -202,8 +202,7 @@ def test_batch(app: App, kubelet: FakeKubelet) -> None:
     assert app.wrote("create Pod work-3")
 
 
-def test_force_update(app: App, levers: Levers) -> None:
-    levers.silent_pulls = True
+def test_force_update(app: App) -> None:
     app.apply(*example("force-update/1-create")).settle()
     assert app.wrote(*each("create Pod", "forced", *range(6)))
     app.watcher.begin()

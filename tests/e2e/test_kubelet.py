@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -18,11 +19,10 @@ pytestmark = pytest.mark.e2e
 
 class TestKubelet:
     def test_runs_a_pod(self, pods: Pods) -> None:
-        """A plain pod becomes Ready, observed at its generation, and then is left alone."""
+        """A plain pod becomes Ready, and then is left alone."""
         pods.create("plain")
         found = pods.wait("plain", is_ready)
         assert phase(found) == "Running"
-        assert found["status"]["observedGeneration"] == found["metadata"]["generation"]
         assert container(found)["image"] == "docker.io/library/app:1"
         time.sleep(0.5)
         again = pods.get("plain")["metadata"]["resourceVersion"]
@@ -42,7 +42,17 @@ class TestKubelet:
             == container(old)["containerID"]
         )
         assert container(new, 1) == container(old, 1)
-        assert new["status"]["observedGeneration"] == 2
+
+    def test_tells_which_spec_it_has_seen(
+        self, pods: Pods, needs: Callable[[int, str], None]
+    ) -> None:
+        """From the generation that a pod is born with to that of its newest image."""
+        needs(34, "status.observedGeneration of pods")
+        pods.create("seen")
+        assert pods.wait("seen", is_ready)["status"]["observedGeneration"] == 1
+        pods.set_image("seen", "app:2")
+        new = pods.wait("seen", lambda p: container(p)["restartCount"] == 1)
+        assert new["status"]["observedGeneration"] == new["metadata"]["generation"] == 2
 
     def test_fails_to_pull_and_recovers(self, pods: Pods, levers: Levers) -> None:
         """A bad image ends in ImagePullBackOff; the next good one runs at once."""
@@ -65,15 +75,17 @@ class TestKubelet:
         levers.bad_images.clear()
         assert container(pods.wait("first", is_ready))["restartCount"] == 0
 
-    def test_slow_pull_can_be_silent(self, pods: Pods, levers: Levers) -> None:
-        """As on a real node, the API may show the old container while the new one is pulled."""
+    def test_a_slow_pull_is_silent(self, pods: Pods, levers: Levers) -> None:
+        """As on a real node, the API shows the old container while the new one is pulled."""
         pods.create("silent")
         old = pods.wait("silent", is_ready)
-        levers.silent_pulls, levers.pulls = True, {"app:2": 1.0}
+        levers.pulls = {"app:2": 1.0}
         pods.set_image("silent", "app:2")
         time.sleep(0.6)
         during = pods.get("silent")
         assert is_ready(during)
+        told = 2 if levers.reports_generation else None
+        assert during["status"].get("observedGeneration") == told
         assert container(during)["containerID"] == container(old)["containerID"]
         pods.wait("silent", lambda p: container(p)["restartCount"] == 1 and is_ready(p))
 

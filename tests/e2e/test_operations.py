@@ -147,10 +147,9 @@ def test_an_instance_that_ends(
 
 
 def test_a_finished_instance_is_not_run_again_by_a_new_template(
-    app: App, kubelet: FakeKubelet, levers: Levers
+    app: App, kubelet: FakeKubelet
 ) -> None:
     """Kill it and start it, then it is."""
-    levers.silent_pulls = True  # a container that is replaced is never seen to have ended
     running(app, replicas=2, template=task())
     kubelet.finish(app.namespace, "web-0", 0)
     app.until(lambda: app.statuses == "Succ Running", "0 is done").quiet()
@@ -193,11 +192,10 @@ def tries(app: App) -> set[str]:
 @pytest.mark.parametrize(
     ("budget", "fewest"), [(1, 4), ("100%", 0), ("30%", 3)], ids=["one", "all", "percent"]
 )
-def test_the_two_budgets(app: App, levers: Levers, budget: Any, fewest: int) -> None:
+def test_the_two_budgets(app: App, budget: Any, fewest: int) -> None:
     """Instances off the rolling template go by `forceUpdate`, the others by the strategy's own."""
     force = {"updateStrategy": {"template": "other", "forceUpdate": {"maxUnavailable": budget}}}
     running(app, replicas=5, templatePool={"other": template("app:9")}, **force)
-    levers.silent_pulls = True
     app.watcher.begin()
     app.patch(template=template("app:2")).settle()
     assert app.wrote(*each("update Pod", "web", *range(5)))

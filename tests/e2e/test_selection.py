@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from simulator.levers import normal
+
 from .binaries import build
 from .cluster import REPOSITORY, Choice, Workspace, choose
 from .controlplane import NEEDED
 from .definitions import definition_files
 from .kind import Kind, kind_answers
-from .kubelet_levers import Levers, normal
+from .kubelet_levers import Levers
 from .process import Process, ProcessError
 
 KUBECONFIG = """

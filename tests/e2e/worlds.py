@@ -6,6 +6,7 @@ to which child, and how does everything look now.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import Counter, defaultdict
@@ -13,8 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from urllib3.exceptions import HTTPError
 
-from simulator.containers import KILLED
+from simulator.admission import lean_pods
+from simulator.levers import KILLED
 from simulator.objects import changed_paths
 from simulator.recording import NOT_CHANGES
 from tests.scenarios.life import Life
@@ -26,12 +29,15 @@ from .informer import Informer
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
 from .metacontroller import USER
-from .normal import normal
+from .normal import FAILURES, normal
+from .policies import lean_everywhere
 from .proxy import HookProxy
 
 CHILDREN = {"pods": "Pod", "persistentvolumeclaims": "PersistentVolumeClaim"}
 QUIET = 3.0
 """Longer than any pause of the hook, of the fake kubelet and of the garbage collector."""
+STILL = 9.0
+"""The same where kubelets go on reporting what does not start."""
 STALE = (404, 409)
 """Refusals of writes that were decided on an old observation; the next sync decides again."""
 Writes = dict[str, list[str]]
@@ -42,7 +48,8 @@ REFUSED = " -> Invalid"
 def told(verb: str, paths: tuple[str, ...] = (), outcome: str = "ok") -> str:
     """One write in one line."""
     tail = "" if outcome == "ok" else f" -> {outcome}"
-    return f"{verb} {', '.join(sorted(paths))}".strip() + tail
+    shown = sorted(path for path in paths if not path.endswith(FAILURES))
+    return f"{verb} {', '.join(shown)}".strip() + tail
 
 
 def split(writes: Writes) -> tuple[Writes, Writes]:
@@ -66,10 +73,12 @@ def split(writes: Writes) -> tuple[Writes, Writes]:
 class Simulated:
     """One story in the simulator."""
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: Story, *, reports_generation: bool = True) -> None:
         self.story = story
-        self.life = Life()
-        self.life.world.kubelet.behaviour.bad_images.add(BAD)
+        self.life = Life(policies=[lean_pods] if lean_everywhere() else ())
+        behaviour = self.life.world.kubelet.behaviour
+        behaviour.bad_images.add(BAD)
+        behaviour.reports_generation = reports_generation
 
     def play(self, step: Step) -> None:
         """Plays one step and comes to rest."""
@@ -93,6 +102,10 @@ class Simulated:
             case "drift":
                 world.patch("Pod", step.pod, step.patch)
         self.life.settle(allow_errors=True)
+        if step.what == "finish":
+            # There the back-off of a second exit is short, and over when all is at rest.
+            world.kubelet.retry()
+            self.life.settle(allow_errors=True)
 
     def writes(self) -> Writes:
         """Metacontroller's writes of children since the last call."""
@@ -125,6 +138,7 @@ class Real:
         self._proxy = proxy
         self._mark = self.audit.mark()
         self._forms: dict[tuple[str, str, str], bytes] = {}
+        self._shapes: dict[tuple[str, str], bytes] = {}
         self._lock = threading.Lock()
         self._last = time.monotonic()
         paths = [
@@ -133,16 +147,16 @@ class Real:
         ]
         self._watches = [Informer(kube, path, self._heard).start() for path in paths]
         kubelet.levers.bad_images.add(BAD)
-        kubelet.levers.silent_pulls = True
         kubelet.levers.stop_code = KILLED
 
     def stop(self, timeout: float = 240) -> None:
         """Deletes every TApp, so that no later test waits in a queue behind them; ends all."""
         tapps = self.kube.path(GROUP, "tapps", self.namespace)
-        self.kube.request("DELETE", tapps)
         deadline = time.monotonic() + timeout
         while self.kube.list_all(GROUP, "tapps", self.namespace):
             assert time.monotonic() < deadline, "TApps are still there"
+            with contextlib.suppress(HTTPError):  # hundreds at once may take longer than a call may
+                self.kube.request("DELETE", tapps)
             time.sleep(0.5)
         for watch in self._watches:
             watch.stop()
@@ -150,9 +164,11 @@ class Real:
     def _heard(self, _how: str, obj: Json) -> None:
         meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
         form = msgspec.json.encode(obj | {"metadata": meta})
+        key, shape = (obj["kind"], meta["name"]), _shape(obj)
         with self._lock:
             self._forms[obj["kind"], meta["name"], meta["resourceVersion"]] = form
-            self._last = time.monotonic()
+            if self._shapes.get(key) != shape:
+                self._shapes[key], self._last = shape, time.monotonic()
 
     def play(self, story: Story, step: Step) -> None:
         """Plays one step of one story; `settle` waits for all of them."""
@@ -183,17 +199,21 @@ class Real:
     def settle(self, *, complete: bool, timeout: float = 240) -> None:
         """Waits until nothing has changed and no hook was called for a while, and none is due.
 
-        With `complete` every TApp must have become what was asked for, or be paused.
+        Where a pull fails or a container crashes, kubelets report and hooks are called for ever; a
+        longer time in which nothing changes but their words is rest, too. With `complete` every
+        TApp must have become what was asked for, or be paused.
         """
         deadline = time.monotonic() + timeout
-        self._last = time.monotonic()
+        self._last = called = time.monotonic()
         calls = self._proxy.count
         while True:
             time.sleep(0.1)
             now = time.monotonic()
             if self._proxy.count != calls:
-                calls, self._last = self._proxy.count, now
-            if now - self._last >= QUIET and not self._moving(complete=complete):
+                calls, called = self._proxy.count, now
+            still, silent = now - self._last, now - max(self._last, called)
+            rest = silent >= QUIET or still >= STILL
+            if rest and not self._moving(complete=complete):
                 return
             assert now < deadline, f"no rest: {self._moving(complete=complete)[:20]}"
 
@@ -290,3 +310,11 @@ def in_parallel(work: list[Callable[[], None]], threads: int = 8) -> None:
         worker.join()
     if errors:
         raise errors[0]
+
+
+def _shape(obj: Json) -> bytes:
+    """What of an object says whether anything happens: not what a kubelet tells of its attempts."""
+    meta, status = obj["metadata"], obj.get("status") or {}
+    kept = {key: meta.get(key) for key in ("uid", "labels", "annotations", "deletionTimestamp")}
+    told = [status.get("phase"), status.get("observedGeneration"), status.get("statuses")]
+    return msgspec.json.encode([kept, obj.get("spec"), told], order="sorted")

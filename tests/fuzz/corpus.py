@@ -31,7 +31,7 @@ Post = Callable[[str, bytes], bytes]
 
 def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
-    found = [*_lives(post), *_lookalikes(post)]
+    found = [*_lives(post), *_nearly_alike(post)]
     return [*found, *(("/finalize", {**item, "finalizing": True}) for _, item in found[::3])]
 
 
@@ -107,7 +107,7 @@ _ODD_TEMPLATES: list[Document] = [
 ]
 
 
-def _lookalikes(post: Post) -> Iterator[tuple[str, Document]]:
+def _nearly_alike(post: Post) -> Iterator[tuple[str, Document]]:
     """Pods whose names, numbers and nodes stand in each other's specs too."""
     for index, body in enumerate(_ODD_TEMPLATES):
         parent = tapp(replicas=13 if index < 3 else 3, template=body)

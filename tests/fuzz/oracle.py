@@ -13,12 +13,9 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-import pytest
 
-from hooks import wire
 from hooks.app import create_app
 from hooks.settings import Settings
-from tapp.lookalike import Looks
 from tests.builders import NOW, Document
 
 
@@ -91,16 +88,22 @@ def hold(claim: Any, what: object) -> None:
         raise FindingError(str(what)[:2000])
 
 
+def _application(**settings: Any) -> Any:
+    return create_app(Settings(log_level="ERROR", **settings), clock=lambda: NOW).wsgi_app
+
+
 class Service:
     """The WSGI application, called without a server or a test client between."""
 
     def __init__(self, **settings: Any) -> None:
         """Another application, with a clock that stands still."""
-        app = create_app(Settings(log_level="ERROR", **settings), clock=lambda: NOW)
-        self._call = app.wsgi_app
+        self._call = _application(**settings)
+        self._forgetful = _application(**settings, memo_bytes=0)
         self.codes: Counter[int] = Counter()
 
-    def call(self, path: str, body: bytes, **more: Any) -> tuple[int, dict[str, str], bytes]:
+    def call(
+        self, path: str, body: bytes, *, remembering: bool = True, **more: Any
+    ) -> tuple[int, dict[str, str], bytes]:
         """Status code, headers (lower-case names) and body of the answer."""
         environ = {
             "REQUEST_METHOD": "POST",
@@ -126,7 +129,8 @@ class Service:
         def start_response(status: str, headers: Any, _: Any = None) -> Any:
             started[:] = [status, headers]
 
-        answer = b"".join(self._call(environ, start_response))
+        application = self._call if remembering else self._forgetful
+        answer = b"".join(application(environ, start_response))
         headers = {name.lower(): value for name, value in started[1]}
         return int(started[0][:3]), headers, answer
 
@@ -166,10 +170,9 @@ class Service:
             if rng is None or omitted or rng.random() < 0.1:
                 self._check_omitted(path, request, body, omitted)
         if path != "/customize" and (rng is None or rng.random() < 0.35):
-            with one_by_one():
-                other = self.call(path, body, **more)
-            hold(other[0] == code, f"pods one by one: {other[0]} {other[2][:500]!r}")
-            hold(other[2] == answer, "pods one by one are answered differently")
+            other = self.call(path, body, remembering=False, **more)
+            hold(other[0] == code, f"without a memo: {other[0]} {other[2][:500]!r}")
+            hold(other[2] == answer, "without a memo it is answered differently")
         return code
 
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
@@ -257,14 +260,6 @@ def _once(pairs: list[tuple[str, Any]]) -> Document:
 
 def _no_constant(text: str) -> None:
     raise FindingError(f"{text} in an answer")
-
-
-@contextmanager
-def one_by_one() -> Iterator[None]:
-    """Lets the service read every pod by itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire, "Looks", lambda *app: Looks(*app, groups=0))
-        yield
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any
 
 from hooks.app import create_app
 from hooks.settings import Settings
-from simulator.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
+from simulator.admission import Policy, inject_sidecar, lean_pods, rewrite_images
+from simulator.controllers import claims_of
 from simulator.hook_client import Answer, HookClient, WsgiHook
 from simulator.store import NotFoundError
 from simulator.world import UnsettledError, World
@@ -26,7 +27,7 @@ Document = dict[str, Any]
 NAME = "web"
 KINDS = ("Pod", "TApp", "PersistentVolumeClaim")
 MIRROR = "mirror.example/"
-MOST_STEPS = 2_000
+MOST_STEPS = 10_000
 
 _now: list[Callable[[], float]] = []
 
@@ -66,8 +67,18 @@ class CheckedHook:
                 invariants.p1_permuted_children_give_the_same_bytes(
                     request, lambda one: self._inner.post(url, json.dumps(one).encode(), 1).body
                 )
-        invariants.check(request, json.loads(answer.body), plan, now())
+        try:
+            invariants.check(request, json.loads(answer.body), plan, now())
+        except ViolationError as violation:
+            raise ViolationError(f"{violation}\n{self._account(url, body, seconds)}") from None
         return answer
+
+    def _account(self, url: str, body: bytes, seconds: float) -> str:
+        """What was decided and why, and the pods that were shown, for a person."""
+        plan = json.loads(self._inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
+        lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
+        pods = json.loads(body)["children"]["Pod.v1"].values()
+        return "\n".join([*lines, *(json.dumps(pod["status"]) for pod in pods)])
 
 
 def mirrored(image: str) -> str:
@@ -76,10 +87,10 @@ def mirrored(image: str) -> str:
 
 ADMISSION: dict[str, tuple[Policy, ...]] = {
     "": (),
-    "strip": (strip_last_applied,),
+    "lean": (lean_pods,),
     "sidecar": (inject_sidecar({"name": "mesh", "image": "mesh:1"}),),
     "mirror": (rewrite_images(mirrored),),
-    "strip mirror": (strip_last_applied, rewrite_images(mirrored)),
+    "lean mirror": (lean_pods, rewrite_images(mirrored)),
 }
 
 
@@ -91,8 +102,7 @@ class Cluster:
     ) -> None:
         self._hook = CheckedHook(service(keep_finished))
         self.mirror = "mirror" in admission
-        self.slim = "strip" in admission
-        """A label may stay that left its template before anybody saw the pod (docs/promises.md)."""
+        self.lean = "lean" in admission
         self.world = World(
             manifest("metacontroller/base/composite-controller.yaml"),
             self._hook,
@@ -107,6 +117,8 @@ class Cluster:
         behaviour.bad_images |= _both(specs.BAD)
         behaviour.crashing_images |= _both(specs.CRASHING)
         behaviour.unready_images |= _both(specs.UNREADY)
+        behaviour.digests |= {name: "2" * 64 for image in specs.SAME for name in _both(image)}
+        behaviour.passes |= dict.fromkeys(_both(specs.SLOW), 4.0)
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
         body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
@@ -188,8 +200,31 @@ class Cluster:
         return pod if node and node not in self._lost else None
 
     def set_speed(self, start: float, unready: float) -> None:
-        timing = self.world.kubelet.timing
-        timing.start, timing.ready = start, unready
+        levers = self.world.kubelet.behaviour
+        levers.start_seconds, levers.ready_seconds = start, unready
+
+    def set_stop(self, seconds: float, code: int) -> None:
+        levers = self.world.kubelet.behaviour
+        levers.stop_seconds, levers.stop_code = seconds, code
+
+    def set_hook(self, image: str, seconds: float) -> None:
+        """Let a postStart hook of this image keep pod workers busy.
+
+        For how long, only `managedFields` can tell the service; without them it allows for a while.
+        """
+        levers = self.world.kubelet.behaviour
+        told = self.world.kubelet.managed_fields and not self.lean
+        seconds = seconds if told else min(seconds, 8.0)
+        levers.hooks.update(dict.fromkeys(_both(image), seconds))
+
+    def fail_liveness(self, id: int) -> None:
+        pod = self._on_a_node(id)
+        if pod is not None:
+            self.world.kubelet.fail_liveness(pod, "app")
+
+    def restart_kubelet(self, node: str) -> None:
+        if node not in self._lost:
+            self.world.kubelet.restart(node)
 
     def spoil(self, image: str) -> None:
         self.world.kubelet.behaviour.bad_images |= _both(image)
@@ -198,7 +233,15 @@ class Cluster:
         self.world.kubelet.behaviour.bad_images.clear()
         self.world.kubelet.behaviour.crashing_images.clear()
         self.world.kubelet.behaviour.unready_images.clear()
+        self.world.kubelet.behaviour.passes.clear()
         self.world.kubelet.retry()
+
+    def old_server(self) -> None:
+        """Kubernetes before 1.34: nobody says which generation a kubelet has seen."""
+        self.world.kubelet.behaviour.reports_generation = False
+
+    def without_managed_fields(self) -> None:
+        self.world.kubelet.managed_fields = False
 
     def set_moods(self, *, refuse: bool = False, hang: bool = False) -> None:
         behaviour = self.world.kubelet.behaviour
@@ -254,20 +297,26 @@ class Cluster:
         self.set_moods()
         self.heal_images()
         self.set_speed(1.0, 0.0)
+        self.set_stop(0.5, 137)
+        self.world.kubelet.behaviour.hooks.clear()
         for name in sorted(self._lost):
             self.toggle_node(name)
         self.resume_watches()
         self.world.metacontroller.hook_seconds = 0.0
         self.world.metacontroller.restart()
-        self.run(30.0)
+        self.run(90.0)  # what was told to stop has stopped
         for pod in self.world.list("Pod"):
-            if _half_ended(pod):  # never Ready again, and the budget rightly waits for it
+            # Never Ready again, or never replaced: the budget rightly waits for it.
+            stuck = self.spec.get("neverMigrate") and self.judge.truth.ended_by_update(
+                pod["metadata"]["name"]
+            )
+            if _half_ended(pod) or stuck:
                 self.world.delete("Pod", pod["metadata"]["name"])
 
     def settles(self) -> None:
-        """Until nothing has been written for two minutes."""
-        quiet, end, revision = self.world.clock.now, self.world.clock.now + 7200, -1
-        while self.world.clock.now - quiet < 120:
+        """Until nothing has been written for longer than any pace and back-off."""
+        quiet, end, revision = self.world.clock.now, self.world.clock.now + 14400, -1
+        while self.world.clock.now - quiet < 700:
             self.run(5.0)
             if self.world.cluster.revision != revision:
                 quiet, revision = self.world.clock.now, self.world.cluster.revision
@@ -286,6 +335,11 @@ class Cluster:
         wanted = {f"{NAME}-{id}" for id in running}
         if not wanted <= pods.keys():
             raise ViolationError(f"P3: {wanted - pods.keys()} do not run\n{self.world.dump()}")
+        claims = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}
+        for name in wanted:
+            lost = set(claims_of(pods[name])) - claims
+            if lost:
+                raise ViolationError(f"P3: {name} has lost {lost}\n{self.world.dump()}")
         for id in range(spec["replicas"], specs.MOST):
             if f"{NAME}-{id}" in pods:
                 raise ViolationError(f"P3: {NAME}-{id} is still there")
@@ -309,7 +363,7 @@ class Cluster:
         if app.get("env") != env:
             raise ViolationError(f"P3: {name} has env {app.get('env')}, its template says {env}")
         tier = body["metadata"]["labels"].get("tier")
-        if pod["metadata"]["labels"].get("tier") != tier and not (self.slim and tier is None):
+        if pod["metadata"]["labels"].get("tier") != tier:
             raise ViolationError(f"P3: {name} has another label than {tier}")
         if not ready(pod):
             raise ViolationError(f"P3: {name} is not Ready\n{self.world.dump()}")

@@ -3,18 +3,25 @@
 Nothing here asks the hook what it thinks: what is available is read from the objects in the store
 at the moment of a write, what was known to a sync from its request.
 
-P2, exactly. An update *takes* an instance when it deletes its pod or changes an image in it while
-the instance was available in the snapshot on which the sync decided. It is *out* until it is
-available again in the true cluster. When an instance is taken, those that are out, those that are
-unavailable both in the snapshot and in truth, and itself are together no more than maxUnavailable
-of its group. What was out already counts whether or not the snapshot shows it, with two exceptions,
-which no answer to a single request could avoid:
+P2, exactly. An instance *serves* when its processes do, whatever its status says: every container
+that it needs runs the image of its newest spec, is not being stopped, would pass its probes, and
+has done so for minReadySeconds (`tests/model/truth.py`). An update *takes* an instance when it
+deletes its pod or changes an image in it while the instance served, and the snapshot on which the
+sync decided showed it as available, or as lost sight of (Ready is False though its containers are
+ready: its node is silent). It is *out* until it serves again; a pod that an update ended on another
+image than the wanted one is out, too, whatever its phase says. When an instance is taken, those
+that are out, those that are unavailable in the snapshot and do not serve, and itself are together
+no more than maxUnavailable of its group. What was out already counts whether or not the snapshot
+shows it, with three exceptions, which no answer to a single request could avoid:
 
 - `other spec`: it was taken under another spec, the snapshot does not show that yet, and the
   snapshot's pods are older than its parent (the watch of pods lags behind the watch of TApps).
 - `came back`: it was unavailable when its update was decided, so the update cost no budget; it
   became available before the delete arrived; and the snapshot shows the former, but neither the
   latter nor the status that was written with it (both watches lag).
+
+- `two tags`: it was updated before it had ever started, to another tag of the very image that was
+  being started; the status names the wanted image, and nothing in it tells the one from the other.
 
 Instances of the force group are judged before those of the rolling group of the same sync.
 """
@@ -34,70 +41,23 @@ from simulator.recording import Write
 from simulator.store import Event
 from simulator.world import World
 from tests.invariants import ViolationError
+from tests.model.sight import Outage, Snapshot
+from tests.model.truth import Truth
 from tests.reading import (
+    RECORD,
     images,
     number,
     observed,
     phase,
     ready,
     ready_since,
-    resolved,
-    rolling_name,
     should_run,
     template,
     template_name,
+    updating,
 )
 
 Document = dict[str, Any]
-
-
-@dataclass
-class Snapshot:
-    """What one sync was told."""
-
-    request: Document
-    time: float
-    spec: Document
-    running: set[int]
-    available: set[int]
-    pods_are_older: bool
-    pods: dict[str, Document]
-
-    @property
-    def generation(self) -> int:
-        return int(self.request["parent"]["metadata"]["generation"])
-
-    @property
-    def parent_version(self) -> int:
-        return int(self.request["parent"]["metadata"]["resourceVersion"])
-
-    def group(self, id: int) -> bool:
-        """Whether the instance is in the rolling group."""
-        return template_name(self.spec, id) == rolling_name(self.spec)
-
-    def budget(self, *, rolling: bool) -> int:
-        strategy = self.spec.get("updateStrategy") or {}
-        force = (strategy.get("forceUpdate") or {}).get("maxUnavailable", "100%")
-        value = strategy.get("maxUnavailable", 1) if rolling else force
-        return resolved(value, len(self.running)) or 0
-
-
-@dataclass
-class Outage:
-    """An instance that an update has made unavailable."""
-
-    snapshot: Snapshot
-    uid: str
-    revision: int
-    was_available: bool
-    recorded: int = 0
-    """Revision of the status that was written after it."""
-
-    def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
-        pod = snapshot.pods.get(name)
-        if pod is None or pod["metadata"]["uid"] != self.uid:
-            return True
-        return int(pod["metadata"]["resourceVersion"]) >= self.revision
 
 
 @dataclass
@@ -117,6 +77,7 @@ class Judge:
     _judged: int = 0
 
     def __post_init__(self) -> None:
+        self.truth = Truth(self.world, self.pods)
         self.world.watch(self._on_event)
         self.world.on_call(self._on_call)
         self.world.cache.on_change(self._on_delivery)
@@ -145,20 +106,28 @@ class Judge:
             spec=request["parent"]["spec"],
             running=should_run(request),
             available=set(),
+            taken=set(),
             pods_are_older=False,
             pods=observed(request, "Pod"),
         )
         snapshot.pods_are_older = bool(waiting) and waiting[0] < snapshot.parent_version
         for name, pod in snapshot.pods.items():
             id = number(request, name)
-            if id in snapshot.running and self.is_available(pod, snapshot.spec, call.time):
+            if id not in snapshot.running:
+                continue
+            shown = self.is_available(pod, snapshot.spec, call.time)
+            if shown:
                 snapshot.available.add(id)
+            if (shown or _is_lost(pod)) and self.truth.serves(name, snapshot.spec):
+                snapshot.taken.add(id)
         self.snapshot = snapshot
 
     # What is judged.
 
     def after_step(self) -> None:
         """Takes in what one step of the clock has changed."""
+        for id in list(self.outages):
+            self._close(f"{self.name}-{id}")
         events, self._events = self._events, []
         writes = self.world.writes[self._judged :]
         self._judged += len(writes)
@@ -186,23 +155,18 @@ class Judge:
             self._close(name)
 
     def is_available(self, pod: Document, spec: Document, now: float) -> bool:
-        """Whether a pod serves: it runs what its spec says, and has been Ready long enough."""
+        """Whether a pod is shown as serving, and not as being updated."""
         if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
             return False
-        status, wanted = pod["status"], images(pod)
-        for key in ("containerStatuses", "initContainerStatuses"):
-            for item in status.get(key) or []:
-                runs = "terminated" not in item["state"]
-                if runs and item["image"] != wanted.get(item["name"]):
-                    return False
         age = EPOCH.timestamp() + now - ready_since(pod)
-        return bool(age >= spec.get("minReadySeconds", 0))
+        return bool(age >= spec.get("minReadySeconds", 0) and not updating(pod))
 
     def _is_out(self, id: int, snapshot: Snapshot) -> bool:
-        """Whether an instance is unavailable in the true cluster, now."""
-        pod = self.pods.get(f"{self.name}-{id}")
-        now = self.world.clock.now
-        return pod is None or not self.is_available(pod, snapshot.spec, now)
+        """Whether an instance does not serve, now."""
+        return not self.truth.serves(f"{self.name}-{id}", snapshot.spec)
+
+    def _pod(self, id: int) -> str:
+        return f"{self.name}-{id}"
 
     def _close(self, name: str) -> None:
         id = int(name.rpartition("-")[2])
@@ -231,10 +195,10 @@ class Judge:
         self.counts["updates"] += 1
         for other in list(self.outages):
             self._close(f"{self.name}-{other}")
-        if id in snapshot.available:
+        if id in snapshot.taken:
             self._check_budget(id, snapshot)
         self.outages[id] = Outage(
-            snapshot, old["metadata"]["uid"], event.revision, id in snapshot.available
+            snapshot, old["metadata"]["uid"], event.revision, id in snapshot.taken
         )
 
     def _check_budget(self, id: int, snapshot: Snapshot) -> None:
@@ -243,7 +207,8 @@ class Judge:
         rolling = snapshot.group(id)
         budget = snapshot.budget(rolling=rolling)
         out = {id}
-        for other in snapshot.running - {id}:
+        ended = {other for other in self.outages if self.truth.ended_by_update(self._pod(other))}
+        for other in (snapshot.running | ended) - {id}:
             outage = self.outages.get(other)
             if outage is not None:
                 same_sync = outage.snapshot is snapshot
@@ -256,6 +221,9 @@ class Judge:
                         self.counts[excused] += 1
                         continue
                     budget = max(budget, snapshot.budget(rolling=snapshot.group(other)))
+                if other in snapshot.available and _two_tags(snapshot.pods[f"{self.name}-{other}"]):
+                    self.counts["excused: two tags"] += 1
+                    continue
                 out.add(other)
             elif other not in snapshot.available and self._is_out(other, snapshot):
                 out.add(other)
@@ -274,6 +242,7 @@ class Judge:
             pod, outage = self.pods.get(f"{self.name}-{id}"), self.outages.get(id)
             seen = snapshot.pods.get(f"{self.name}-{id}")
             lines.append(f"  {id}: true {_brief(pod)}; seen {_brief(seen)}")
+            lines.append(f"     runs {self.truth.account(self._pod(id))}")
             if outage is not None:
                 past = outage.snapshot
                 lines.append(
@@ -337,6 +306,23 @@ class Judge:
         scaled = int(name.rpartition("-")[2]) >= spec.get("replicas", 1)
         if policy.get(key) != "Delete" or not (scaled or call.hook == "finalize"):
             raise ViolationError(f"P6: claim {name} is deleted, policy {policy}")
+
+
+def _is_lost(pod: Document) -> bool:
+    """Whether its node is not heard of: Ready is False though the containers are ready."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    truths = {item["type"]: item["status"] for item in conditions}
+    return truths.get("Ready") == "False" and truths.get("ContainersReady") == "True"
+
+
+def _two_tags(pod: Document) -> bool:
+    """Whether a pod that never ran was updated, and its first container has the wanted name."""
+    text = (pod["metadata"].get("annotations") or {}).get(RECORD)
+    recorded = json.loads(text)["containers"] if text else {}
+    return any(
+        not recorded.get(item["name"], {"id": "?"}).get("id") and not item["lastState"]
+        for item in pod["status"].get("containerStatuses") or []
+    )
 
 
 def _brief(pod: Document | None) -> str:

@@ -16,6 +16,7 @@ from tests.model import specs
 from tests.model.cluster import KINDS, Cluster, Document
 
 waits = st.sampled_from([0.0, 0.0, 0.12, 0.3, 0.3, 1.0, 1.0, 3.0, 3.0, 12.0])
+shorts = st.sampled_from([0.3, 1.0, 2.0, 6.0])
 kinds = st.sampled_from(KINDS)
 numbers = st.integers(0, specs.MOST - 1)
 
@@ -39,10 +40,12 @@ class Model(RuleBasedStateMachine):
     @initialize(
         spec=specs.tapps(),
         seed=st.integers(0, 7),
-        admission=st.sampled_from(["", "", "strip", "sidecar", "mirror", "strip mirror"]),
+        admission=st.sampled_from(["", "", "lean", "sidecar", "mirror", "lean mirror"]),
         keep_finished=st.booleans(),
         lag=st.booleans(),
         delete_at_end=st.booleans(),
+        old_server=st.sampled_from([False, False, True]),
+        managed_fields=st.booleans(),
     )
     def begin(  # noqa: PLR0913 - all that one life begins with
         self,
@@ -53,9 +56,15 @@ class Model(RuleBasedStateMachine):
         keep_finished: bool,
         lag: bool,
         delete_at_end: bool,
+        old_server: bool,
+        managed_fields: bool,
     ) -> None:
         self.cluster = Cluster(spec, seed=seed, admission=admission, keep_finished=keep_finished)
         self.delete_at_end = delete_at_end
+        if old_server:
+            self.cluster.old_server()
+        if not managed_fields:
+            self.cluster.without_managed_fields()
         if lag:
             self.cluster.set_lag("Pod", 0.5)
         self.cluster.run(6.0)
@@ -69,6 +78,20 @@ class Model(RuleBasedStateMachine):
     @rule(name=specs.names, image=specs.images, wait=waits)
     def new_image(self, name: str, image: str, wait: float) -> None:
         self.world.edit(lambda spec: specs.set_image(spec, name, image))
+        self._pass(wait)
+
+    @rule(name=specs.names, first=specs.images, second=specs.images, between=shorts, wait=waits)
+    def two_images_in_a_row(
+        self, name: str, first: str, second: str, between: float, wait: float
+    ) -> None:
+        self.world.edit(lambda spec: specs.set_image(spec, name, first))
+        self.world.run(between)
+        self.world.edit(lambda spec: specs.set_image(spec, name, second))
+        self._pass(wait)
+
+    @rule(name=specs.names, probes=specs.probes, wait=waits)
+    def new_probes(self, name: str, probes: Document, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_probes(spec, name, probes))
         self._pass(wait)
 
     @rule(name=specs.names, tag=st.integers(1, 3), wait=waits)
@@ -198,6 +221,33 @@ class Model(RuleBasedStateMachine):
     @rule(start=st.sampled_from([0.2, 1.0, 5.0]), unready=st.sampled_from([0.0, 2.0]), wait=waits)
     def other_speed(self, start: float, unready: float, wait: float) -> None:
         self.world.set_speed(start, unready)
+        self._pass(wait)
+
+    @rule(seconds=st.sampled_from([0.5, 4.0, 60.0]), code=st.sampled_from([0, 137]), wait=waits)
+    def containers_stop_slowly(self, seconds: float, code: int, wait: float) -> None:
+        self.world.set_stop(seconds, code)
+        self._pass(wait)
+
+    @rule(image=specs.good_images, seconds=st.sampled_from([0.0, 8.0, 30.0]), wait=waits)
+    def post_start_hook(self, image: str, seconds: float, wait: float) -> None:
+        self.world.set_hook(image, seconds)
+        self._pass(wait)
+
+    @rule(id=numbers, wait=waits)
+    def liveness_fails(self, id: int, wait: float) -> None:
+        self.world.fail_liveness(id)
+        self._pass(wait)
+
+    @rule(number=st.integers(0, 2), wait=waits)
+    def kubelet_restarts(self, number: int, wait: float) -> None:
+        self.world.restart_kubelet(f"node-{number}")
+        self._pass(wait)
+
+    @rule(number=st.integers(0, 1), seconds=shorts, wait=waits)
+    def node_is_silent_for_a_moment(self, number: int, seconds: float, wait: float) -> None:
+        for _ in range(2):
+            self.world.toggle_node(f"node-{number}")
+            self.world.run(seconds)
         self._pass(wait)
 
     @rule(image=st.sampled_from([specs.GOOD[1], specs.GOOD[2]]), wait=waits)

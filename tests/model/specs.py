@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 
 Document = dict[str, Any]
 
-GOOD = ("app:1", "app:2", "app:3")
+GOOD = ("app:1", "app:2", "app:3", "app:two")
+SAME = ("app:2", "app:two")
+"""Two tags of one image."""
+SLOW = "app:3"
+"""Takes a while until its probes succeed."""
 BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
 POOL = ("default", "blue", "green")
 TYPO = "bleu"
@@ -21,6 +25,17 @@ replicas = st.sampled_from([0, 1, 2, 3, 4, 4, 5, 6])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
+_probe = st.fixed_dictionaries(
+    {"exec": st.just({"command": ["true"]}), "periodSeconds": st.sampled_from([1, 3, 10])},
+    optional={"initialDelaySeconds": st.sampled_from([2, 5])},
+)
+probes = st.one_of(
+    st.just({}),
+    st.just({}),
+    st.fixed_dictionaries({}, optional={"startupProbe": _probe, "readinessProbe": _probe}),
+)
+
+
 @st.composite
 def templates(draw: st.DrawFn) -> Document:
     """A pod template: always a container `app`, sometimes more."""
@@ -29,6 +44,8 @@ def templates(draw: st.DrawFn) -> Document:
     policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
     if policy:
         spec["restartPolicy"] = policy
+    spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([30, 5, 1]))
+    container.update(draw(probes))
     extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
     if extra == "sidecar":
         spec["containers"].append({"name": "log", "image": "log:1"})
@@ -87,6 +104,13 @@ def set_helper_image(spec: Document, name: str, tag: int) -> None:
 
 def set_env(spec: Document, name: str, value: str) -> None:
     body_of(spec, name)["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": value}]
+
+
+def set_probes(spec: Document, name: str, probes: Document) -> None:
+    container = body_of(spec, name)["spec"]["containers"][0]
+    for key in ("startupProbe", "readinessProbe"):
+        container.pop(key, None)
+    container.update(deepcopy(probes))
 
 
 def set_label(spec: Document, name: str, value: str | None) -> None:

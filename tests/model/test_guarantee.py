@@ -2,23 +2,18 @@
 
 import pytest
 
+from tests.builders import template
 from tests.invariants import ViolationError
 from tests.model import specs
-from tests.model.cluster import Cluster, Document
-
-
-def template(image: str = "app:1") -> Document:
-    return {
-        "metadata": {"labels": {"app": "web"}},
-        "spec": {"containers": [{"name": "app", "image": image}]},
-    }
+from tests.model.cluster import Cluster
+from tests.reading import ready
 
 
 def at_rest(replicas: int = 4, **more: object) -> Cluster:
     """Four instances and a budget of one, everything available."""
     spec = {
         "replicas": replicas,
-        "template": template(),
+        "template": template("app:1"),
         "templatePool": {"blue": template("app:2"), "green": template("app:3")},
         "templates": {},
         "updateStrategy": {"maxUnavailable": 1},
@@ -54,7 +49,7 @@ def test_while_the_spec_stays_a_cache_of_any_age_takes_the_same_instances() -> N
 def test_a_new_spec_in_the_middle_of_a_roll_waits_until_the_watch_has_moved_on() -> None:
     """Pods are seen a little late, TApps at once: the new spec would leave 0 and take 1."""
     cluster = at_rest()
-    cluster.edit(lambda spec: spec["templatePool"].update(old=template()))
+    cluster.edit(lambda spec: spec["templatePool"].update(old=template("app:1")))
     cluster.run(5.0)
     cluster.set_lag("Pod", 0.25)
     restart_all(cluster)
@@ -100,7 +95,8 @@ def recovers_while_the_hook_decides() -> Cluster:
     cluster.world.hook.fail(1000)
     cluster.run(10.0)
     cluster.world.kubelet.finish(cluster.pod(3) or {}, 1)
-    cluster.run(0.2)
+    while ready(cluster.pod(3) or {}):  # the kubelet finds out within a second
+        cluster.run(0.1)
     cluster.world.hook.heal()
     cluster.world.metacontroller.hook_seconds = 3.0
     cluster.world.metacontroller.restart()

@@ -1,1 +1,1 @@
-"""Breaks the decision code on purpose, one patch at a time: some test must notice each."""
+"""Breaks the code on purpose, one small change at a time: some test must notice each."""

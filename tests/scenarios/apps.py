@@ -2,18 +2,14 @@
 
 from typing import Any
 
-Document = dict[str, Any]
-
-CLAIM = {
-    "metadata": {"name": "data"},
-    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-}
+from tests import builders
+from tests.builders import Document, claim_template, manifest
 
 
 def template(image: str = "web:1", **spec: Any) -> Document:
-    """A pod template with one container; more fields of the pod's spec by name."""
-    container: Document = {"name": "web", "image": image, **spec.pop("container", {})}
-    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container], **spec}}
+    """A pod template with one container `web`; more fields of the pod's spec by name."""
+    container = {"name": "web", **spec.pop("container", {})}
+    return builders.template(image, container=container, **spec)
 
 
 def storing(image: str = "web:1", **container: Any) -> Document:
@@ -24,15 +20,10 @@ def storing(image: str = "web:1", **container: Any) -> Document:
 
 def tapp(image: str = "web:1", replicas: int = 5, **spec: Any) -> Document:
     """A TApp `web`."""
-    return {
-        "apiVersion": "apps.tkestack.io/v1",
-        "kind": "TApp",
-        "metadata": {"name": "web"},
-        "spec": {"replicas": replicas, "template": template(image), **spec},
-    }
+    return manifest(replicas=replicas, **{"template": template(image), **spec})
 
 
 def stored(image: str = "web:1", replicas: int = 3, **spec: Any) -> Document:
     """A TApp `web` whose instances have claims."""
-    more = {"template": storing(image), "volumeClaimTemplates": [CLAIM]}
+    more = {"template": storing(image), "volumeClaimTemplates": [claim_template()]}
     return tapp(image, replicas, **{**more, **spec})

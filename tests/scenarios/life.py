@@ -22,7 +22,6 @@ from simulator.recording import Write
 from simulator.store import Event, NotFoundError, Propagation
 from simulator.world import World
 from tests.invariants import check
-from tests.reading import ready
 
 Document = dict[str, Any]
 
@@ -102,8 +101,8 @@ class Life:
         )
         self.name = ""
         self.fewest_ready = 0
-        """The fewest instances that were Ready at one time since `watch_readiness`."""
-        self._ready: set[str] = set()
+        """The fewest instances that really served at one time since `watch_readiness`."""
+        self._serving: set[str] = set()
         self._seen = 0
         self.world.watch(self._note)
 
@@ -240,18 +239,18 @@ class Life:
         return [brief(write) for write in news if write.kind != "TApp"]
 
     def watch_readiness(self) -> None:
-        """Start to count how many instances are Ready at least."""
-        self.fewest_ready = len(self._ready)
+        """Start to count how many instances serve at least."""
+        self.fewest_ready = len(self._serving)
 
     def _note(self, event: Event) -> None:
         if event.kind.name != "Pod":
             return
-        pod, name = event.new, event.object["metadata"]["name"]
-        if pod is not None and ready(pod) and not pod["metadata"].get("deletionTimestamp"):
-            self._ready.add(name)
+        worker, name = self.world.kubelet.worker(event.object), event.object["metadata"]["name"]
+        if event.new is not None and worker and worker.local.serves(self.world.clock.now):
+            self._serving.add(name)
         else:
-            self._ready.discard(name)
-        self.fewest_ready = min(self.fewest_ready, len(self._ready))
+            self._serving.discard(name)
+        self.fewest_ready = min(self.fewest_ready, len(self._serving))
 
 
 def brief(write: Write) -> str:

@@ -1,11 +1,15 @@
 """The demo is the README's first command: it succeeds, it says when it does not, it cleans up."""
 
+import contextlib
 import os
+import pty
 import re
 import signal
 import socket
 import subprocess
 import sys
+import termios
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO
 
@@ -13,7 +17,7 @@ import pytest
 
 from demo import __main__ as demo
 from demo.stage import Stage
-from demo.story import ACTS, Goal, Play
+from demo.story import ACTS, Act, Goal, Play
 from tests.scenarios.life import ROOT
 
 COMMAND = [sys.executable, "-m", "demo"]
@@ -32,17 +36,63 @@ def listens(port: int) -> bool:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_every_goal_is_reached_without_a_terminal() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "acts"),
+    [
+        pytest.param([], [act for act in ACTS if act.brief], id="brief"),
+        pytest.param(["--all"], ACTS, id="all"),
+    ],
+)
+def test_every_goal_is_reached_without_a_terminal(
+    arguments: list[str], acts: Sequence[Act]
+) -> None:
     ended = subprocess.run(
-        COMMAND, check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
+        [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Every goal was reached." in ended.stdout
-    assert ended.stdout.count("✓") >= 3 * len(ACTS)
+    assert [act.title for act in ACTS if f". {act.title} ─" in ended.stdout] == [
+        act.title for act in acts
+    ]
+    assert ended.stdout.count("✓") >= 3 * len(acts)
+    assert ("make demo ALL=1" in ended.stdout) == (len(acts) < len(ACTS))
     assert "\x1b" not in ended.stdout
-    assert max(map(len, ended.stdout.splitlines())) <= demo.WIDTH
+    assert max(map(len, ended.stdout.splitlines())) <= demo.WIDTH == 80
     assert ended.stderr == ""
     assert not listens(port_of(ended.stdout))
+
+
+def test_by_default_four_acts_show_why_tapp_exists() -> None:
+    brief = [act.title for act in ACTS if act.brief]
+    assert len(brief) == 4
+    assert "A canary" in brief
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (60, 24)])
+def test_the_animation_never_wraps(columns: int, rows: int) -> None:
+    """A line longer than the terminal would make the animation draw below itself."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (rows, columns))
+    unset = {"COLUMNS", "LINES", "NO_COLOR"}
+    environment = {key: value for key, value in os.environ.items() if key not in unset}
+    with subprocess.Popen(
+        COMMAND, cwd=ROOT, env={**environment, "TERM": "xterm-256color"}, stdout=theirs
+    ) as process:
+        os.close(theirs)
+        shown = everything(ours)
+    assert process.returncode == 0
+    assert "\x1b[1A" in shown, "it is animated"
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown))
+    assert max(map(len, lines)) <= columns
+
+
+def everything(terminal: int) -> str:
+    """All that is written to a terminal until it is left."""
+    parts = []
+    with contextlib.suppress(OSError), open(terminal, "rb", buffering=0) as stream:
+        while part := stream.read(65536):
+            parts.append(part)
+    return b"".join(parts).decode()
 
 
 def test_a_missed_goal_is_named_and_ends_the_demo(

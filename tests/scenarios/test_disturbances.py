@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import inject_sidecar, rewrite_images, strip_last_applied
+from simulator.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
 from simulator.apply import LAST_APPLIED
 from simulator.objects import with_meta
 from tests.scenarios.apps import stored, storing, tapp, template
@@ -22,13 +22,16 @@ def mirrored(image: str) -> str:
     return image if image.startswith("mirror/") else f"mirror/{image}"
 
 
+REWRITE = rewrite_images(mirrored)
 ADMISSIONS = {
     "plain": (),
     "sidecar injected first": (inject_sidecar(SIDECAR),),
     "sidecar injected last": (inject_sidecar(SIDECAR, first=False),),
-    "images rewritten": (rewrite_images(mirrored),),
+    "images rewritten": (REWRITE,),
     "last-applied removed": (strip_last_applied,),
-    "all of it": (inject_sidecar(SIDECAR), rewrite_images(mirrored), strip_last_applied),
+    "last-applied cut": (lean_pods,),
+    "all of it": (inject_sidecar(SIDECAR), REWRITE, strip_last_applied),
+    "all of it, and cut": (inject_sidecar(SIDECAR), REWRITE, lean_pods),
 }
 EVERY_ADMISSION = pytest.mark.parametrize("admission", ADMISSIONS)
 
@@ -73,9 +76,11 @@ def test_admission_changes_pods_and_updates_go_on_in_place(admission: str) -> No
     assert [brief(write) for write in updates if write.paths != REMEMBERED] == each(
         "update Pod", "web-0", "web-1", "web-2"
     )
-    # Where admission rewrote what was applied, what is there is remembered once more.
-    images = admission in ("images rewritten", "all of it")
-    assert len(updates) == (6 if images else 3)
+    # Where admission rewrote what was applied, what is there is remembered once more; where that
+    # is cut, there is nothing to remember.
+    images = REWRITE in ADMISSIONS[admission]
+    noted = images and lean_pods not in ADMISSIONS[admission]
+    assert len(updates) == (6 if noted else 3)
     assert (life.uids(), life.fewest_ready) == (born, 2)
     assert life.complete
     containers = [
@@ -250,3 +255,12 @@ def old_pod(number: int) -> dict[str, Any]:
     spec = {**made["spec"], "volumes": [{"name": "data", **claim}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": labels}, "spec": spec}
     return with_meta(pod, name=f"web-{number}")
+
+
+def test_a_claim_that_was_refused_once_is_made_again() -> None:
+    """A quota, say: its pod waits without a node, and runs as soon as there is room."""
+    life = Life()
+    life.world.store.fail(3, verb="create", kind="PersistentVolumeClaim", code=403)
+    life.begin(stored()).settle(allow_errors=True)
+    assert [pod["status"]["phase"] for pod in life.pods.values()] == ["Running"] * 3
+    assert sorted(life.claims()) == [f"data-web-{id}" for id in range(3)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
+from simulator.admission import Policy, inject_sidecar, lean_pods, rewrite_images
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life, each
 
@@ -58,7 +58,14 @@ CASES: dict[str, tuple[list[Policy], Callable[[str], Document], tuple[int, int],
     "a sidecar before all others": ([SIDECAR], template, (0, 0), "web:2"),
     "images of new pods": ([only_new(rewrite_images(mirrored))], template, (1, 0), "web:2"),
     "images at every write": ([rewrite_images(mirrored)], template, (1, 1), "mirror/web:2"),
-    "slim pods": ([strip_last_applied], template, (1, 0), "web:2"),
+    "lean pods": ([lean_pods], template, (0, 0), "web:2"),
+    "lean pods, defaults in atomic lists": ([lean_pods], awkward, (0, 0), "web:2"),
+    "lean pods, images at every write": (
+        [lean_pods, rewrite_images(mirrored)],
+        template,
+        (0, 0),
+        "mirror/web:2",
+    ),
 }
 
 

@@ -40,7 +40,9 @@ def test_a_broken_image_stalls_within_the_budget_and_the_next_template_repairs_i
     life.patch(template=template("web:broken"))
     assert life.writes() == pods("update", 0, 1)
     assert life.fewest_ready == 3
-    assert "waiting for the update budget: 2, 3, 4" in life.condition("Progressing")
+    assert "waiting for the budget: 2-4 (maxUnavailable 2 of 5; unavailable: 2)" in life.condition(
+        "Progressing"
+    )
     if fault != "unready":
         assert life.condition("Degraded").startswith("True InstancesBroken: instance 0: ")
     life.idle()

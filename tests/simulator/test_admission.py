@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import inject_sidecar, rewrite_images, strip_last_applied
+from simulator.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
 from simulator.apply import LAST_APPLIED
 from simulator.objects import Object, annotations_of
 from simulator.quantity import QuantityError, canonical
+from tests.simulator.copies import CUT, LEFT_ALONE
 from tests.simulator.fake_hook import group, make_world, pod
 
 
@@ -118,3 +119,30 @@ def test_policies_change_what_is_stored() -> None:
     assert [c["name"] for c in stored["spec"]["containers"]] == ["proxy", "main"]
     assert {c["image"] for c in stored["spec"]["containers"]} == {"mirror/proxy:1", "mirror/web:1"}
     assert LAST_APPLIED not in annotations_of(stored)
+
+
+# --- lean pods ------------------------------------------------------------------------------------
+
+TAPP = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "name": "t", "uid": "u"}
+
+
+def carrying(text: str, owner: Object = TAPP) -> Object:
+    """A pod that carries this text."""
+    made = pod("p")
+    meta = {**made["metadata"], "annotations": {LAST_APPLIED: text}, "ownerReferences": [owner]}
+    return {**made, "metadata": meta}
+
+
+@pytest.mark.parametrize(("text", "left"), [*CUT, *((text, text) for text in LEFT_ALONE)])
+def test_the_spec_is_cut_out_of_what_was_applied(text: str, left: str) -> None:
+    """At every write; what has another shape is left alone."""
+    assert annotations_of(lean_pods("CREATE", carrying(text)))[LAST_APPLIED] == left
+    assert annotations_of(lean_pods("UPDATE", carrying(text)))[LAST_APPLIED] == left
+
+
+def test_only_new_pods_of_tapps_forget_who_wrote_them() -> None:
+    text, _ = CUT[0]
+    assert lean_pods("CREATE", carrying(text))["metadata"]["managedFields"] == []
+    assert "managedFields" not in lean_pods("UPDATE", carrying(text))["metadata"]
+    for other in (carrying(text, {**TAPP, "kind": "ReplicaSet"}), pod("p")):
+        assert lean_pods("CREATE", other) is other

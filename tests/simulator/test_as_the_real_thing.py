@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
+from tests.builders import Document, manifest, template
 from tests.scenarios.life import Life
 
-TEMPLATE = {
-    "metadata": {"labels": {"app": "web"}},
-    "spec": {
-        "initContainers": [{"name": "prepare", "image": "side:1"}],
-        "containers": [{"name": "main", "image": "app:1"}],
-    },
-}
 
-
-def tapp(**spec: object) -> dict[str, object]:
-    return {
-        "apiVersion": "apps.tkestack.io/v1",
-        "kind": "TApp",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"template": TEMPLATE, **spec},
-    }
+def tapp(**spec: object) -> Document:
+    prepare = [{"name": "prepare", "image": "side:1"}]
+    body = template("app:1", container={"name": "main"}, initContainers=prepare)
+    return manifest(namespace="default", **{"template": body, **spec})
 
 
 def test_an_init_container_that_has_succeeded_is_ready() -> None:

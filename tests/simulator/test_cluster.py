@@ -188,6 +188,21 @@ def test_claims_are_bound_and_protected() -> None:
     assert not _exists(world, "PersistentVolumeClaim", "c")
 
 
+def test_a_pod_waits_for_its_claim() -> None:
+    """The scheduler leaves a pod alone whose claim is not there, and says which."""
+    world = make_world()
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
+    world.apply(pod("p", volumes=[volume]))
+    world.settle()
+    waiting = world.get("Pod", "p")
+    assert "nodeName" not in waiting["spec"]
+    scheduled = next(c for c in waiting["status"]["conditions"] if c["type"] == "PodScheduled")
+    assert scheduled["message"] == 'persistentvolumeclaim "c" not found'
+    world.apply(claim("c"))
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == "Running"
+
+
 def test_status_is_a_resource_of_its_own() -> None:
     """A status in an apply is ignored, and a spec in a status update is."""
     world = make_world()

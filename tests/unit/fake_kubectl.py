@@ -37,9 +37,11 @@ def tapp(name: str = "web", replicas: int = 2, **meta: Any) -> Json:
     return result
 
 
-def deployment(ready: int, namespace: str = "kube-system") -> Json:
-    """The old controller's Deployment."""
-    result = thing("tapp-controller", status={"readyReplicas": ready} if ready else {})
+def deployment(ready: int, wanted: int | None = None, namespace: str = "kube-system") -> Json:
+    """The old controller's Deployment, which wants as many replicas as it has unless told."""
+    spec = {"replicas": ready if wanted is None else wanted}
+    status = {"readyReplicas": ready} if ready else {}
+    result = thing("tapp-controller", spec=spec, status=status)
     result["metadata"]["namespace"] = namespace
     return result
 

@@ -1,4 +1,4 @@
-"""Pods of the old controller: stamped, updated in place or made anew (design 3.3 and 6)."""
+"""Pods of the old controller: stamped, updated in place or made anew."""
 
 from typing import Any
 

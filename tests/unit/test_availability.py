@@ -1,6 +1,8 @@
 """Who is available, and when nobody may be taken: found wanting by the mutation check."""
 
-from tests.builders import template
+import pytest
+
+from tests.builders import NOW, Document, crashing, running, template
 from tests.unit.world import World, settled
 
 NEW = template(container={"env": [{"name": "A", "value": "1"}]})
@@ -66,7 +68,8 @@ def test_a_broken_instance_does_not_wait_for_the_cache() -> None:
     world = settled(replicas=3).change(template=NEW)
     observed_generation(world, world.parent["metadata"]["generation"] - 1, "Updating")
     world.modify(2, lambda pod: {**pod, "status": {**pod["status"], "conditions": []}})
-    assert verdicts(world)[2] == "Recreate/TemplateChanged"
+    assert verdicts(world) == [*["Keep/SpecJustChanged"] * 2, "Recreate/TemplateChanged"]
+    assert world.hook.sync(world.request())["resyncAfterSeconds"] == 1  # the others wait for one
 
 
 def test_a_pod_chosen_before_waits_for_the_budget_while_others_are_broken() -> None:
@@ -83,3 +86,117 @@ def test_a_pod_chosen_before_waits_for_the_budget_while_others_are_broken() -> N
     ]
     answer = world.hook.sync(world.request())
     assert answer["status"]["replacing"] == {"0": world.pod(0)["metadata"]["uid"], "2": uid}
+
+
+# --- what Ready does not tell ---------------------------------------------------------------------
+
+RESTARTED = "2026-01-05T10:59:50Z"
+
+
+def restarted(pod: Document, at: str = RESTARTED) -> Document:
+    """The pod whose container was started anew; Ready never turned False."""
+    item = {**pod["status"]["containerStatuses"][0], "state": {"running": {"startedAt": at}}}
+    return {**pod, "status": {**pod["status"], "containerStatuses": [item]}}
+
+
+def available(world: World) -> tuple[int, float | None]:
+    answer = world.hook.sync(world.request())
+    return answer["status"]["availableReplicas"], answer.get("resyncAfterSeconds")
+
+
+def test_min_ready_seconds_count_from_the_start_of_what_runs() -> None:
+    world = settled(minReadySeconds=15).modify(0, restarted)
+    assert available(world) == (0, 6)  # :50Z may be almost :51
+    world.hook.now = NOW + 6
+    assert available(world) == (1, None)
+
+
+@pytest.mark.parametrize("kind", ["startupProbe", "readinessProbe"])
+@pytest.mark.parametrize(
+    ("probe", "seconds"),
+    [
+        ({}, 12),
+        ({"periodSeconds": 13}, 15),
+        ({"periodSeconds": 3, "initialDelaySeconds": 20, "timeoutSeconds": 4}, 28),
+    ],
+)
+def test_a_probe_must_have_had_the_time_to_run_once(
+    kind: str, probe: Document, seconds: int
+) -> None:
+    body = template(container={kind: {"tcpSocket": {"port": 80}, **probe}})
+    world = settled(template=body).modify(0, restarted)
+    assert available(world) == (0, seconds - 10)
+    world.hook.now = NOW + seconds - 10
+    assert available(world) == (1, None)
+
+
+def test_a_probe_that_made_the_pod_ready_since_is_believed() -> None:
+    body = template(container={"startupProbe": {"tcpSocket": {"port": 80}}})
+    world = settled(template=body).modify(0, restarted)
+    world.modify(0, lambda pod: restarted(running(pod, since="2026-01-05T10:59:51Z")))
+    assert available(world) == (1, None)
+
+
+def test_a_clock_that_is_behind_does_not_make_a_new_container_old() -> None:
+    """The node's clock is five minutes slow; the write of the update is the earliest start."""
+
+    def slow(pod: Document) -> Document:
+        return restarted(running(pod), "2026-01-05T10:54:59Z")
+
+    world = settled(minReadySeconds=15)
+    world.change(template=template("nginx:2")).sync()
+    entry = {"manager": "metacontroller", "operation": "Update", "time": "2026-01-05T10:59:55Z"}
+    world.modify(
+        0, lambda pod: {**pod, "metadata": {**pod["metadata"], "managedFields": [entry]}}
+    ).modify(0, slow)
+    assert available(world) == (0, 11)
+
+
+def test_what_is_not_trusted_yet_is_not_free_to_be_taken() -> None:
+    """It restarted by itself and most likely serves; something else is broken already."""
+    body = template(container={"startupProbe": {"tcpSocket": {"port": 80}}})
+    world = settled(replicas=3, template=body).modify(0, restarted).modify(1, crashing)
+    new = template("nginx:2", container={"startupProbe": {"tcpSocket": {"port": 80}}})
+    assert verdicts(world.change(template=new)) == [
+        "Keep/WaitingForBudget",
+        "UpdateInPlace/TemplateChanged",
+        "Keep/WaitingForBudget",
+    ]
+
+
+def silent(pod: Document) -> Document:
+    """The pod as the node lifecycle controller leaves it when its node is not heard of."""
+    conditions = [
+        {**item, "status": "False"} if item["type"] == "Ready" else item
+        for item in pod["status"]["conditions"]
+    ]
+    return {**pod, "status": {**pod["status"], "conditions": conditions}}
+
+
+def test_instances_of_a_silent_node_are_no_licence_to_update_them_all() -> None:
+    world = settled(replicas=4)
+    for id in range(4):
+        world.modify(id, silent)
+    world.change(template=template("nginx:2"))
+    assert verdicts(world) == ["Keep/NodeSilent"] * 4
+
+
+def test_a_silent_instance_is_left_alone_and_counts_as_unavailable() -> None:
+    """Its kubelet cannot act now; when it is back, another one may have been taken."""
+    world = settled(replicas=3, updateStrategy={"maxUnavailable": 2}).modify(1, silent)
+    world.change(template=template("nginx:2"))
+    assert verdicts(world) == [
+        "UpdateInPlace/TemplateChanged",
+        "Keep/NodeSilent",
+        "Keep/WaitingForBudget",
+    ]
+
+
+def test_a_pod_behind_a_closed_gate_is_not_silent() -> None:
+    """Its kubelet says that it is not ready, and why."""
+    body = template(readinessGates=[{"conditionType": "example.com/open"}])
+    world = settled(replicas=2, template=body)
+    for id in range(2):
+        world.modify(id, silent)
+    world.change(template=template("nginx:2", readinessGates=body["spec"]["readinessGates"]))
+    assert verdicts(world) == ["UpdateInPlace/TemplateChanged"] * 2

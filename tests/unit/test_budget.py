@@ -1,4 +1,4 @@
-"""Which updates happen now: budgets, groups, order (design section 3.1)."""
+"""Which updates happen now: budgets, groups, order."""
 
 from typing import Any
 
@@ -26,13 +26,17 @@ def rolling(replicas: int, budget: Any) -> World:
 
 
 def forced(replicas: int, budget: Any) -> World:
-    """Instances off the rolling template, which all get another one."""
-    pool = {"v1": template(), "v2": NEW}
+    """Instances off the rolling template, which all get another one; the last one runs it."""
+    pool = {"v1": template(), "v2": NEW, "stable": template()}
     strategy: Document = {"template": "stable"}
     if budget is not None:
         strategy["forceUpdate"] = {"maxUnavailable": budget}
     world = settled(
-        replicas=replicas, templatePool=pool, defaultTemplateName="v1", updateStrategy=strategy
+        replicas=replicas + 1,
+        templatePool=pool,
+        templates={str(replicas): "stable"},
+        defaultTemplateName="v1",
+        updateStrategy=strategy,
     )
     return world.change(defaultTemplateName="v2")
 

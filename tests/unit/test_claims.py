@@ -1,4 +1,4 @@
-"""Claims: made with their pod, kept by default, deleted only by policy (design section 5)."""
+"""Claims: made with their pod, kept by default, deleted only by policy."""
 
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_a_terminating_claim_leaves_the_running_pod_alone() -> None:
     assert world.decisions() == {0: "Keep/UpToDate"}
 
 
-# --- finalize (design section 7) ------------------------------------------------------------------
+# --- finalize -------------------------------------------------------------------------------------
 
 
 def finalize(world: World, **options: Any) -> Document:

@@ -1,4 +1,4 @@
-"""In-place updates: when, by which container, and when they have finished (design section 3.4)."""
+"""In-place updates: when, by which container, and when they have finished."""
 
 import json
 from collections.abc import Callable
@@ -8,6 +8,7 @@ import pytest
 
 from simulator.admission import inject_sidecar, rewrite_images
 from tests.builders import (
+    NOW,
     Document,
     completed,
     running,
@@ -40,6 +41,13 @@ def container_id(world: World, name: str = "app") -> str:
     """What runs now."""
     statuses = world.pod(0)["status"]["containerStatuses"]
     return str(next(item["containerID"] for item in statuses if item["name"] == name))
+
+
+def kubelet_wrote(pod: Document, time: str) -> Document:
+    """The pod after a status write of its kubelet at that time."""
+    entry = {"manager": "kubelet", "operation": "Update", "subresource": "status", "time": time}
+    meta = pod["metadata"]
+    return {**pod, "metadata": {**meta, "managedFields": [*meta["managedFields"], entry]}}
 
 
 def wait(world: World) -> World:
@@ -122,8 +130,7 @@ def first_has_ended(code: int) -> Callable[[Document], Document]:
     return change
 
 
-@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
-@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize(("policy", "code"), [("Never", 0), ("Never", 1), ("OnFailure", 0)])
 def test_a_container_that_has_ended_for_good_needs_a_new_pod(policy: str, code: int) -> None:
     def version(image: str) -> Document:
         return template(image, sidecars=[SIDE], restartPolicy=policy)
@@ -132,11 +139,17 @@ def test_a_container_that_has_ended_for_good_needs_a_new_pod(policy: str, code: 
     assert world.change(template=version("job:2")).decisions() == {0: "Recreate/NotInPlace"}
 
 
-def test_a_container_that_is_about_to_be_restarted_is_updated_in_place() -> None:
+@pytest.mark.parametrize("policy", ["Always", "OnFailure"])
+def test_a_container_that_is_about_to_be_restarted_is_updated_in_place(policy: str) -> None:
     """Between a crash and the next start its state is `terminated`, too."""
-    world = settled(template=template("web:1", sidecars=[SIDE])).modify(0, first_has_ended(1))
-    world.change(template=template("web:2", sidecars=[SIDE]))
-    assert world.decisions() == {0: "UpdateInPlace/TemplateChanged"}
+
+    def version(image: str) -> Document:
+        return template(image, sidecars=[SIDE], restartPolicy=policy)
+
+    world = settled(template=version("web:1")).modify(0, first_has_ended(1))
+    assert world.change(template=version("web:2")).decisions() == {
+        0: "UpdateInPlace/TemplateChanged"
+    }
 
 
 def test_another_container_of_a_pod_in_which_one_has_ended_is_updated_in_place() -> None:
@@ -209,12 +222,12 @@ def test_an_update_records_its_target_and_what_ran_before() -> None:
     assert record["containers"]["app"]["id"] == before
 
 
-def test_an_update_has_finished_when_another_container_runs_and_the_pod_is_ready() -> None:
+def test_an_update_has_finished_when_the_wanted_image_runs_whatever_readiness_does_later() -> None:
     world = settled().change(template=template("nginx:2"))
     world.sync()
     assert status(world) == "Updating"  # nothing restarted yet, the pod still says Ready
     world.modify(0, lambda pod: running(pod, ready=False))
-    assert status(world) == "Updating"  # restarted, not Ready
+    assert status(world) == "Pending"  # restarted, not Ready
     world.modify(0, running)
     assert status(world) == "Running"
 
@@ -243,8 +256,10 @@ def test_a_kubelet_that_has_not_restarted_it_has_not_updated_it(generation: int 
         pytest.param("reg:5000/app", "reg:5000/app:latest", id="a registry with a port"),
     ],
 )
-def test_neither_names_nor_digests_decide_when_an_update_has_finished(old: str, new: str) -> None:
-    """The runtime reports what name and digest it likes; only the containerID tells."""
+def test_another_name_of_the_image_is_believed_when_it_has_outlasted_the_kubelet(
+    old: str, new: str
+) -> None:
+    """The runtime reports what name it likes; an image in between would have been stopped."""
 
     def normalised(pod: Document) -> Document:
         status = running(pod)["status"]
@@ -254,11 +269,15 @@ def test_neither_names_nor_digests_decide_when_an_update_has_finished(old: str, 
         ]
         return {**pod, "status": {**status, "containerStatuses": statuses}}
 
-    world = settled(template=template(old))
-    world.change(template=template(new)).sync()
+    world = settled(template=template(old, terminationGracePeriodSeconds=30))
+    world.change(template=template(new, terminationGracePeriodSeconds=30)).sync()
     assert status(world) == "Updating"
     world.modify(0, normalised)
-    assert status(world) == "Running"
+    world.modify(0, lambda pod: kubelet_wrote(pod, "2026-01-05T11:00:00Z"))
+    for world.hook.now, word in ((NOW, "Updating"), (NOW + 44, "Updating"), (NOW + 45, "Running")):
+        assert status(world) == word
+    world.hook.now = NOW + 40
+    assert world.hook.sync(world.request())["resyncAfterSeconds"] == 5
 
 
 def test_a_container_that_does_not_run_has_not_been_updated() -> None:

@@ -3,10 +3,7 @@
 A fake kubectl stands in for the cluster; it understands the few commands that the migration uses.
 """
 
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -215,6 +212,10 @@ REFUSALS = {
         {"deployments.apps": [deployment(1)]},
         "kubectl scale deployment tapp-controller -n kube-system --replicas=0",
     ),
+    "the old controller is about to run": (
+        {"deployments.apps": [deployment(0, wanted=1)]},
+        "has 0 ready replicas of 1",
+    ),
     "Metacontroller is in charge already": (
         {"compositecontrollers.metacontroller.k8s.io": [thing("tapp-controller")]},
         "kubectl delete compositecontroller tapp-controller",
@@ -237,14 +238,42 @@ def test_apply_is_refused_and_force_overrides(
     assert kubectl.patched
 
 
-def test_an_active_metacontroller_is_no_problem_once_everything_is_labelled() -> None:
+NOTHING_TO_DO: dict[str, dict[str, list[Json]]] = {
+    "all is labelled": {
+        "pods": [thing(f"web-{i}", CONTROLLED, LABELLED) for i in range(2)],
+        "claims": [],
+    },
+    "there is no TApp": {"tapps": []},
+}
+
+
+@pytest.mark.parametrize("nothing", NOTHING_TO_DO.values(), ids=NOTHING_TO_DO)
+@pytest.mark.parametrize(("objects", "said"), REFUSALS.values(), ids=REFUSALS)
+def test_apply_is_refused_also_where_nothing_is_to_be_changed(
+    objects: dict[str, list[Json]],
+    said: str,
+    nothing: dict[str, list[Json]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kubectl = old_app(**nothing, **objects)
+    assert play(kubectl, "--apply")[0] == 2
+    assert said in capsys.readouterr().err
+    assert play(old_app(**nothing), "--apply")[0] == 0
+
+
+def test_who_only_looks_after_the_move_is_not_told_to_undo_it() -> None:
     composite = {"compositecontrollers.metacontroller.k8s.io": [thing("tapp-controller")]}
-    kubectl = old_app(
-        pods=[thing("web-0", CONTROLLED, LABELLED), thing("web-1", CONTROLLED, LABELLED)],
-        claims=[],
-        **composite,
-    )
-    assert play(kubectl, "--apply")[0] == 0
+    code, text = play(old_app(**NOTHING_TO_DO["all is labelled"], **composite))
+    assert code == 0
+    assert "CompositeController 'tapp-controller' exists" not in text
+
+
+def test_a_part_of_the_cluster_is_said_to_be_one() -> None:
+    sentence = "the CompositeController takes over every TApp of the cluster"
+    assert sentence in play(old_app())[1]
+    lines: list[str] = []
+    assert main(["-A"], old_app(), lines.append) == 0
+    assert sentence not in "\n".join(lines)
 
 
 def test_a_stopped_old_controller_is_no_problem() -> None:
@@ -267,7 +296,7 @@ def test_without_cluster_wide_rights_it_looks_where_it_may_and_says_so() -> None
     code, text = play(kubectl)
     assert code == 0
     assert "you may not list Deployments in all namespaces: make sure" in text
-    assert "kube-system/tapp-controller has 1 ready" in text
+    assert "kube-system/tapp-controller has 1 ready replicas of 1" in text
     kubectl.forbidden.append("deployments.apps --namespace=kube-system")
     code, text = play(kubectl, "--apply")
     assert code == 0
@@ -300,41 +329,3 @@ def test_an_empty_cluster_and_a_cluster_without_tapps_are_told_apart(
     kubectl.fail = [("get tapps", 'error: the server doesn\'t have a resource type "tapps"')]
     assert play(kubectl)[0] == 2
     assert "this cluster knows no TApps" in capsys.readouterr().err
-
-
-def test_kubeconfig_context_and_all_namespaces_reach_kubectl() -> None:
-    kubectl = old_app()
-    assert main(["-A", "--kubeconfig", "/k", "--context", "c"], kubectl, lambda _: None) == 0
-    for command in kubectl.commands:
-        assert command[2:4] == ["--kubeconfig=/k", "--context=c"]
-    assert "--all-namespaces" in kubectl.commands[0]
-
-
-def test_naming_tapps_and_all_namespaces_is_a_usage_error() -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["-A", "web"], old_app())
-    assert ended.value.code == 2
-
-
-def test_a_missing_kubectl_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    def absent(command: Sequence[str]) -> Finished:
-        raise FileNotFoundError(2, "No such file or directory", command[0])
-
-    assert main([], absent) == 2
-    assert "install it, or put it on PATH" in capsys.readouterr().err
-
-
-def test_the_command_itself_runs_kubectl_from_path(tmp_path: Path) -> None:
-    script = tmp_path / "kubectl"
-    script.write_text("#!/bin/sh\necho '{\"items\": []}'\n")
-    script.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-m", "migration", "-A"],
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "There is no TApp here" in done.stdout

@@ -1,4 +1,4 @@
-"""A pod of wrong types inside: it is left alone, and its siblings do not suffer (design 4)."""
+"""A pod of wrong types inside: it is left alone, and its siblings do not suffer."""
 
 from collections.abc import Callable
 from copy import deepcopy

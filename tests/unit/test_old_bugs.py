@@ -1,16 +1,16 @@
-"""Bugs of the old controller, B1 to B24: none of them may come back.
+"""Bugs of the old controller: none of them may come back.
 
 Some cannot exist here, and why:
 
-* B5 (grace-0 deletes of pods on healthy nodes): a hook cannot force a deletion at all; the refusal
+* Grace-0 deletes of pods on healthy nodes: a hook cannot force a deletion at all; the refusal
   of `forceDeletePod` is tested in `test_spec_fields.py`.
-* B12, B13 (Ready set by the controller, cached pods changed in place): a hook writes neither a
+* Ready set by the controller, cached pods changed in place: a hook writes neither a
   pod's status nor anything else; Metacontroller does, from a snapshot.
-* B14 (errors only logged): an error is a 4xx or 5xx, on which Metacontroller backs off and retries;
+* Errors only logged: an error is a 4xx or 5xx, on which Metacontroller backs off and retries;
   tested in `tests/contract/test_http_errors.py`.
-* B23 (v1beta1 CRD, admission and lock): the CRD is v1 (`tests/contract/test_crd.py`), there is no
+* A v1beta1 CRD, admission and lock: the CRD is v1 (`tests/contract/test_crd.py`), there is no
   admission webhook and no leader election.
-* B24 (pods found by selectors, all of them broken by one): Metacontroller finds children by owner
+* Pods found by selectors, all of them broken by one: Metacontroller finds children by owner
   and generated selector.
 """
 
@@ -35,7 +35,7 @@ def actions(world: World) -> list[str]:
     return [text.split("/")[0] for text in world.decisions().values()]
 
 
-def test_b01_unknown_template_name_deletes_nothing() -> None:
+def test_unknown_template_name_deletes_nothing() -> None:
     world = settled(replicas=3).change(defaultTemplateName="typo")
     before = world.uids()
     for _ in range(3):
@@ -44,7 +44,7 @@ def test_b01_unknown_template_name_deletes_nothing() -> None:
     assert world.uids() == before
 
 
-def test_b02_broken_instances_can_be_force_fixed() -> None:
+def test_broken_instances_can_be_force_fixed() -> None:
     """With one replica that crashes, or with all of them broken, the force budget still acts."""
     pool = {"v1": template(), "v2": NEW}
     for replicas in (1, 3):
@@ -59,8 +59,8 @@ def test_b02_broken_instances_can_be_force_fixed() -> None:
         assert actions(world.change(defaultTemplateName="v2")) == ["Recreate"] * replicas
 
 
-def test_b03_a_scarce_force_budget_goes_to_the_lowest_numbers() -> None:
-    pool = {"v1": template(), "v2": NEW}
+def test_a_scarce_force_budget_goes_to_the_lowest_numbers() -> None:
+    pool = {"v1": template(), "v2": NEW, "other": template()}
     strategy = {"template": "other", "forceUpdate": {"maxUnavailable": 3}}
     world = settled(
         replicas=12, templatePool=pool, defaultTemplateName="v1", updateStrategy=strategy
@@ -70,14 +70,14 @@ def test_b03_a_scarce_force_budget_goes_to_the_lowest_numbers() -> None:
     assert actions(world) == ["Recreate"] * 3 + ["Keep"] * 9
 
 
-def test_b04_another_default_template_rolls_at_the_rolling_budget() -> None:
+def test_another_default_template_rolls_at_the_rolling_budget() -> None:
     """The rolling template's name is the default's of today, never one that was written back."""
     pool = {"v1": template(), "v2": NEW}
     world = settled(replicas=5, templatePool=pool, defaultTemplateName="v1")
     assert actions(world.change(defaultTemplateName="v2")) == ["Recreate"] + ["Keep"] * 4
 
 
-def test_b06_a_pool_template_without_labels_is_noticed_when_it_changes() -> None:
+def test_a_pool_template_without_labels_is_noticed_when_it_changes() -> None:
     def pool(image: str) -> Document:
         body = template(image)
         del body["metadata"]
@@ -90,7 +90,7 @@ def test_b06_a_pool_template_without_labels_is_noticed_when_it_changes() -> None
     assert world.uids() == before
 
 
-def test_b07_the_image_name_that_the_runtime_reports_does_not_matter() -> None:
+def test_the_image_name_that_the_runtime_reports_does_not_matter() -> None:
     def reported(pod: Document) -> Document:
         status = running(pod)["status"]
         statuses = [
@@ -106,7 +106,7 @@ def test_b07_the_image_name_that_the_runtime_reports_does_not_matter() -> None:
     assert actions(world) == ["Keep", "UpdateInPlace"]
 
 
-def test_b08_a_changed_init_image_makes_a_new_pod() -> None:
+def test_a_changed_init_image_makes_a_new_pod() -> None:
     def version(image: str) -> Document:
         return template(initContainers=[{"name": "init", "image": image}])
 
@@ -117,13 +117,13 @@ def test_b08_a_changed_init_image_makes_a_new_pod() -> None:
     assert world.container(0, "init")["image"] == "init:2"
 
 
-def test_b09_never_migrate_is_about_completed_pods_and_keeps_them() -> None:
+def test_never_migrate_is_about_completed_pods_and_keeps_them() -> None:
     """Its meaning is kept; a change of the spec still makes a new pod of a running instance."""
     world = settled(replicas=2, neverMigrate=True).modify(0, lambda pod: completed(pod, "Failed"))
     assert actions(world.change(template=NEW)) == ["Keep", "Recreate"]
 
 
-def test_b10_a_sidecar_injected_in_front_keeps_its_image() -> None:
+def test_a_sidecar_injected_in_front_keeps_its_image() -> None:
     world = settled()
     pod = world.pod(0)
     mesh = {**pod["spec"]["containers"][0], "name": "mesh", "image": "mesh:9"}
@@ -133,13 +133,13 @@ def test_b10_a_sidecar_injected_in_front_keeps_its_image() -> None:
     assert [item["image"] for item in world.pod(0)["spec"]["containers"]] == ["mesh:9", "nginx:2"]
 
 
-def test_b11_labels_that_left_the_template_leave_the_pod() -> None:
+def test_labels_that_left_the_template_leave_the_pod() -> None:
     world = settled(template=template(labels={"app": "web", "old": "x"}))
     world.change(template=template(labels={"app": "web"})).settle()
     assert "old" not in world.pod(0)["metadata"]["labels"]
 
 
-def test_b15_fields_that_are_newer_than_the_code_reach_the_pod() -> None:
+def test_fields_that_are_newer_than_the_code_reach_the_pod() -> None:
     body = template(
         container={"startupProbe": {"tcpSocket": {"port": 80}}},
         topologySpreadConstraints=[
@@ -152,7 +152,7 @@ def test_b15_fields_that_are_newer_than_the_code_reach_the_pod() -> None:
     assert pod["spec"] == body["spec"]
 
 
-def test_b15_another_spelling_of_a_quantity_restarts_nothing() -> None:
+def test_another_spelling_of_a_quantity_restarts_nothing() -> None:
     def asking(cpu: str) -> Document:
         return template(container={"resources": {"requests": {"cpu": cpu}}})
 
@@ -161,7 +161,7 @@ def test_b15_another_spelling_of_a_quantity_restarts_nothing() -> None:
     assert world.writes == []
 
 
-def test_b16_neither_surplus_nor_stopped_instances_count_as_replicas() -> None:
+def test_neither_surplus_nor_stopped_instances_count_as_replicas() -> None:
     world = settled(replicas=4, statuses={"0": "Killed"})
     world.change(replicas=3)
     status = world.hook.sync(world.request())["status"]
@@ -169,7 +169,7 @@ def test_b16_neither_surplus_nor_stopped_instances_count_as_replicas() -> None:
     assert sorted(status["statuses"]) == ["0", "1", "2"]
 
 
-def test_b17_an_in_place_update_can_be_seen_and_keeps_the_app_running() -> None:
+def test_an_in_place_update_can_be_seen_and_keeps_the_app_running() -> None:
     world = settled().change(template=template("nginx:2"))
     world.sync()
     status = world.hook.sync(world.request())["status"]
@@ -177,13 +177,13 @@ def test_b17_an_in_place_update_can_be_seen_and_keeps_the_app_running() -> None:
     assert status["appStatus"] == "Running"
 
 
-def test_b18_a_status_that_was_decided_is_not_overwritten() -> None:
+def test_a_status_that_was_decided_is_not_overwritten() -> None:
     world = settled(template=template(restartPolicy="Never"))
     world.modify(0, lambda pod: terminating(completed(pod, "Failed")))
     assert world.hook.sync(world.request())["status"]["statuses"] == {"0": "Killing"}
 
 
-def test_b19_the_setting_does_what_its_name_says() -> None:
+def test_the_setting_does_what_its_name_says() -> None:
     """True: pods are deleted after the app has finished; false: each as it finishes."""
     for setting, left in ((True, ["web-0", "web-1"]), (False, ["web-1"])):
         hook = Hook(delete_pod_after_app_finish=setting)
@@ -193,7 +193,7 @@ def test_b19_the_setting_does_what_its_name_says() -> None:
         assert sorted(world.pods) == left
 
 
-def test_b20_the_base_of_a_budget_is_what_should_run() -> None:
+def test_the_base_of_a_budget_is_what_should_run() -> None:
     """Killed and finished instances do not shrink or stretch it; new ones do count."""
     world = settled(replicas=4, statuses={"3": "Killed"})
     world.change(template=NEW, updateStrategy={"maxUnavailable": "67%"})
@@ -204,13 +204,13 @@ def test_b20_the_base_of_a_budget_is_what_should_run() -> None:
     assert actions(world) == ["Recreate", "Keep", "Keep", "Absent", *["Create"] * 4]
 
 
-def test_b21_the_spec_is_never_written_back() -> None:
+def test_the_spec_is_never_written_back() -> None:
     answer = World(tapp(autoDeleteUnusedTemplate=True, templatePool={"x": template()})).sync()
     assert answer.keys() <= {"status", "children", "resyncAfterSeconds"}
     assert {child["kind"] for child in answer["children"]} == {"Pod"}
 
 
-def test_b22_claims_outlive_their_tapp() -> None:
+def test_claims_outlive_their_tapp() -> None:
     world = settled(volumeClaimTemplates=[claim_template()])
     owners = world.claims["data-web-0"]["metadata"]["ownerReferences"]
     assert [ref["kind"] for ref in owners] == ["Namespace", "TApp"]
@@ -220,7 +220,7 @@ def test_b22_claims_outlive_their_tapp() -> None:
     assert answer["finalized"] is True
 
 
-def test_b22_a_claim_that_exists_already_is_no_failure() -> None:
+def test_a_claim_that_exists_already_is_no_failure() -> None:
     world = settled(volumeClaimTemplates=[claim_template()])
     del world.pods["web-0"]
     before = {name: bare(claim) for name, claim in world.claims.items()}

@@ -1,4 +1,4 @@
-"""What is a pod's own, and what only looks so: no answer tells that pods look alike (P1)."""
+"""What is a pod's own, and what only looks so: each pod is answered for itself (P1)."""
 
 import json
 from typing import Any
@@ -9,24 +9,21 @@ from simulator.objects import with_meta
 from tapp.revision import revisions
 from tests.builders import (
     Document,
-    as_sent,
     crashing,
     refused,
     tapp,
     template,
     without_last_applied,
 )
-from tests.unit.test_lookalike import answers
+from tests.unit.memo import same as same_answers
 from tests.unit.world import World
 
 RECORD = "apps.tkestack.io/in-place-update"
 
 
 def same(world: World) -> None:
-    """The pods are answered, and judged, as each of them would be alone; more than one time."""
-    for path in ("/sync", "/plan", "/sync", "/finalize"):
-        together, alone = answers(world.request(), path)
-        assert together == alone
+    """The pods are answered, and judged, as they would be without a memo."""
+    same_answers([world.request()])
 
 
 def annotated(pod: Document, **annotations: str) -> Document:
@@ -66,28 +63,9 @@ def test_pods_may_be_called_anything(replicas: int) -> None:
         foreign = {name: with_meta(bare, name=name) for name in names}
         document = world.request()
         document["children"]["Pod.v1"] |= {f"shop/{name}": item for name, item in foreign.items()}
-        together, alone = answers(document)
-        assert together == alone
-        children = json.loads(together)["children"]
+        (_, answer), *_ = same_answers([document])
+        children = json.loads(answer)["children"]
         assert {child["metadata"]["name"] for child in children} >= set(names)
-
-
-@pytest.mark.parametrize("key", ["nodeName", "record"])
-def test_values_that_json_escapes_otherwise_are_no_pods_own(key: str) -> None:
-    world = World(tapp(replicas=3)).settle()
-    world.change(template=template("nginx:2", nodeName="@@n@@")).settle()
-    for id in range(3):
-        world.modify(id, without_last_applied)
-    text = as_sent(world.request())
-    for id, new in enumerate((b"n\\u0031", b"n\\u0032", b"n1")):
-        if key == "nodeName":
-            text = text.replace(b'"nodeName":"@@n@@"', b'"nodeName":"%b"' % new, 1)
-        else:
-            old = b"containerd://"
-            start = text.index(old, text.index(b'"shop/web-%d"' % id))
-            text = text[:start] + new + text[start + len(old) :]
-    together, alone = answers(text)
-    assert together == alone
 
 
 OWN: dict[str, Any] = {
@@ -156,44 +134,6 @@ def test_a_namespace_that_is_called_like_a_pod_stays_as_it_is(strip: bool) -> No
     same(world)
 
 
-def test_images_that_differ_in_a_token_are_each_pods_own() -> None:
-    world = World(tapp(replicas=3, updateStrategy={"maxUnavailable": 3})).settle()
-    for id, token in enumerate(("aaaaa", "bbbbb", "ccccc")):
-        body = template(f"x/kube-api-access-{token}:1")
-        world.modify(id, lambda pod, body=body: unstamped(pod, body))  # type: ignore[misc]
-        pod = world.pod(id)
-        (container,) = pod["spec"]["containers"]
-        container.pop("volumeMounts", None)
-        pod["spec"].pop("volumes", None)
-    world.change(template=template("x/kube-api-access-aaaaa:1", annotations={"new": "note"}))
-    same(world)
-    world.change(template=template("nginx:2"))
-    same(world)
-
-
-def test_a_short_record_is_not_found_everywhere() -> None:
-    body = {"securityContext": {"runAsUser": 1}}
-    strategy = {"maxUnavailable": 3}
-    world = World(tapp(replicas=3, updateStrategy=strategy, template=template(**body))).settle()
-    world.change(template=template("nginx:2", **body)).settle()
-    for id, record in enumerate(("{}", "{5}", "{6}")):
-        world.modify(id, lambda pod, record=record: annotated(pod, **{RECORD: record}))  # type: ignore[misc]
-    world.sync()
-    for id in range(3):
-        world.modify(
-            id, lambda pod: {**pod, "spec": {**pod["spec"], "securityContext": {"fsGroup": 5}}}
-        )
-    same(world)
-
-
-def test_a_name_that_somebody_spelled_with_escapes_is_found_in_the_answer() -> None:
-    world = World(tapp(replicas=3, template=template(container={"args": ["@@"]}))).settle()
-    text = as_sent(world.request())
-    text = text.replace(b'"@@"', b'"\\u0077eb-0"').replace(b'\\"@@\\"', b'\\"web-x\\"')
-    together, alone = answers(text)
-    assert together == alone
-
-
 def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
     """No API server writes two; the first has always counted."""
     world = World(tapp(replicas=1)).settle()
@@ -204,7 +144,7 @@ def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
         return {**pod, "status": {**status, "conditions": [no, *status["conditions"]]}}
 
     world.modify(0, twice)
-    assert json.loads(answers(world.request())[0])["status"]["readyReplicas"] == 0
+    assert world.sync()["status"]["readyReplicas"] == 0
 
 
 def test_a_pod_without_a_node_is_not_on_anothers() -> None:

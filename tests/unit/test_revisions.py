@@ -1,4 +1,4 @@
-"""Revisions: what changes them, what does not, and the values that are frozen (design 3.3)."""
+"""Revisions: what changes them, what does not, and the values that are frozen."""
 
 import json
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Every field of `spec` keeps the meaning that the old controller gave it (design section 2)."""
+"""Every field of `spec` keeps the meaning that the old controller gave it (README, "The API")."""
 
 from typing import Any
 

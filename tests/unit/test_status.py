@@ -1,4 +1,4 @@
-"""`status`: a word per instance, a word for the app, counts and conditions (design 2 and 3.2)."""
+"""`status`: a word per instance, a word for the app, counts and conditions."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Which rule applies first to one instance (design section 3)."""
+"""Which rule applies first to one instance."""
 
 from typing import Any
 

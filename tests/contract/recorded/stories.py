@@ -5,7 +5,7 @@ from typing import Any
 
 from simulator.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
 from simulator.objects import uid_of
-from tests.builders import claim_template, template
+from tests.builders import claim_template, manifest, template
 from tests.scenarios.life import Document, Life
 
 NAME = "web"
@@ -18,9 +18,7 @@ def born(policies: tuple[Policy, ...] = (), **spec: Any) -> Life:
 
 def tapp(**spec: Any) -> Document:
     """Its manifest."""
-    meta = {"name": NAME, "namespace": "default"}
-    body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": meta}
-    return {**body, "spec": {"template": template(), **spec}}
+    return manifest(NAME, namespace="default", **spec)
 
 
 def idle() -> Life:

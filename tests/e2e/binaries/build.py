@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Builds etcd, the Kubernetes control plane and kubectl from their published Go modules.
+"""Builds etcd, Kubernetes, kubectl and containerd from their published Go modules.
 
-Only `go build` on the modules that go.mod and go.sum pin; nothing is downloaded but Go modules,
-and nothing is written into the repository. A stamp beside the binaries says what they were built
-from, so a run that has nothing to do ends at once.
+Only `go build` on the modules that each go.mod and go.sum pin; nothing is downloaded but Go
+modules, and nothing is written into the repository. A stamp beside the binaries says what they were
+built from, so a run that has nothing to do ends at once.
+
+`E2E_KUBERNETES=1.33` chooses the pinned module in the directory `kubernetes-1.33`.
 
 Exit codes: 0 built (or already there), 3 no usable Go toolchain, else go's own failure.
 """
@@ -19,13 +21,42 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-MODULE = Path(__file__).resolve().parent
-KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+HERE = Path(__file__).resolve().parent
+NEWEST = "1.36"
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 ETCD = "go.etcd.io/etcd/server/v3"
-NAMES = ("etcd", *KUBERNETES)
+CONTAINERD = "github.com/containerd/containerd/v2"
+CONTAINERD_NAMES = ("containerd", "containerd-shim-runc-v2", "ctr")
 NO_TOOLCHAIN = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is built from one pinned module, and where it goes."""
+
+    title: str
+    version: str
+    module: Path
+    names: tuple[str, ...]
+    calls: tuple[tuple[str, ...], ...]
+    """Arguments of `go build`, each without its `-o`."""
+
+    @property
+    def bin_dir(self) -> Path:
+        """Where the binaries are, or would be: a cache outside the repository."""
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        prefix = "" if self.title == "Kubernetes" else f"{self.title}-"
+        return Path(cache) / "tapp-e2e" / f"{prefix}{self.version}" / "bin"
+
+    def stamp(self, go_version: str) -> str:
+        """What the binaries are made of: equal stamps, equal binaries."""
+        digest = hashlib.sha256(repr(self.calls).encode())
+        for name in ("go.mod", "go.sum"):
+            digest.update((self.module / name).read_bytes())
+        return f"{go_version} {platform.machine()} {digest.hexdigest()}\n"
 
 
 def say(line: object) -> None:
@@ -33,20 +64,60 @@ def say(line: object) -> None:
     print(line, flush=True)  # noqa: T201
 
 
-def kubernetes_version() -> str:
-    """The pinned version, for example `v1.36.3`."""
-    found = re.search(
-        r"^require k8s\.io/kubernetes (\S+)", (MODULE / "go.mod").read_text(), re.MULTILINE
-    )
+def required(module: Path, path: str) -> str:
+    """The version of `path` that the module's go.mod pins, for example `v1.36.3`."""
+    text = (module / "go.mod").read_text()
+    found = re.search(rf"^require {re.escape(path)} (\S+)", text, re.MULTILINE)
     if found is None:
-        raise SystemExit("go.mod does not require k8s.io/kubernetes")
+        raise SystemExit(f"{module / 'go.mod'} does not require {path}")
     return found.group(1)
 
 
+def kubernetes_module() -> Path:
+    """The directory of the Kubernetes version that the environment asks for."""
+    wanted = os.environ.get("E2E_KUBERNETES") or NEWEST
+    module = HERE if wanted == NEWEST else HERE / f"kubernetes-{wanted}"
+    if not (module / "go.mod").exists():
+        others = [each.parent.name.partition("-")[2] for each in HERE.glob("kubernetes-*/go.mod")]
+        known = ", ".join(sorted([NEWEST, *others]))
+        raise SystemExit(f"E2E_KUBERNETES={wanted} is not one of {known}")
+    return module
+
+
+def kubernetes_version() -> str:
+    """The pinned version, for example `v1.36.3`."""
+    return required(kubernetes_module(), "k8s.io/kubernetes")
+
+
 def bin_dir() -> Path:
-    """Where the binaries are, or would be: a cache outside the repository."""
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "tapp-e2e" / kubernetes_version() / "bin"
+    """Where etcd and Kubernetes are, or would be."""
+    return kubernetes().bin_dir
+
+
+def kubernetes() -> Part:
+    """Kubernetes and its etcd; the kubelet, which knows no other system, on Linux only."""
+    names = (*CONTROL_PLANE, "kubelet") if sys.platform == "linux" else CONTROL_PLANE
+    packages = tuple(f"k8s.io/kubernetes/cmd/{name}" for name in names)
+    version = kubernetes_version()
+    calls = (("-ldflags", version_flags(version), *packages), ("-ldflags", "-s -w", ETCD))
+    return Part("Kubernetes", version, kubernetes_module(), ("etcd", *names), calls)
+
+
+def containerd() -> Part:
+    """The container runtime of the real node."""
+    module = HERE / "containerd"
+    version = required(module, CONTAINERD)
+    flags = f"-s -w -X {CONTAINERD}/version.Version={version.removeprefix('v')}"
+    packages = tuple(f"{CONTAINERD}/cmd/{name}" for name in CONTAINERD_NAMES)
+    # Snapshotters that need C libraries or other filesystems than overlay.
+    tags = "no_btrfs no_devmapper no_zfs no_aufs"
+    calls = (("-tags", tags, "-ldflags", flags, *packages),)
+    return Part("containerd", version, module, CONTAINERD_NAMES, calls)
+
+
+def parts() -> list[Part]:
+    """All that is built on this machine."""
+    return [kubernetes(), containerd()] if sys.platform == "linux" else [kubernetes()]
 
 
 def go_environment() -> dict[str, str]:
@@ -59,13 +130,12 @@ def go_environment() -> dict[str, str]:
     }
 
 
-def version_flags() -> str:
+def version_flags(version: str) -> str:
     """Linker flags that make `/version` and `kubectl version` tell the true version.
 
     Without them the server says `v0.0.0-master+$Format:%H$`, which clients fail to parse; the
     second package is where user agents, and so the audit log, get it from.
     """
-    version = kubernetes_version()
     major, minor, _ = version.removeprefix("v").split(".")
     values = {
         "gitVersion": version,
@@ -79,13 +149,13 @@ def version_flags() -> str:
     return " ".join(["-s -w", *flags])
 
 
-def go_toolchain() -> tuple[str, str] | str:
+def go_toolchain(module: Path) -> tuple[str, str] | str:
     """The go command and its version, or one line saying why there is none to use."""
     go = shutil.which("go")
     if go is None:
         return "no Go toolchain on PATH"
     found = subprocess.run(
-        [go, "env", "GOVERSION"], env=go_environment(), cwd=MODULE, text=True, capture_output=True,
+        [go, "env", "GOVERSION"], env=go_environment(), cwd=module, text=True, capture_output=True,
         check=False,
     )  # fmt: skip
     if found.returncode != 0:
@@ -93,54 +163,53 @@ def go_toolchain() -> tuple[str, str] | str:
     return go, found.stdout.strip()
 
 
-def stamp(go_version: str) -> str:
-    """What the binaries are made of: equal stamps, equal binaries."""
-    digest = hashlib.sha256(version_flags().encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((MODULE / name).read_bytes())
-    return f"{go_version} {platform.machine()} {digest.hexdigest()}\n"
-
-
-def compile_into(target: Path, go: str) -> None:
+def compile_into(target: Path, go: str, part: Part) -> None:
     """Builds every binary; raises CalledProcessError with go's message already printed."""
-    packages = [f"k8s.io/kubernetes/cmd/{name}" for name in KUBERNETES]
-    calls = (
-        [go, "build", "-ldflags", version_flags(), "-o", f"{target}/", *packages],
-        [go, "build", "-ldflags", "-s -w", "-o", str(target / "etcd"), ETCD],
-    )
-    for call in calls:
-        subprocess.run(call, cwd=MODULE, env=go_environment(), check=True)
+    for call in part.calls:
+        # etcd's package is called `server`, so its binary has to be named.
+        output = str(target / "etcd") if ETCD in call else f"{target}/"
+        command = [go, "build", "-o", output, *call]
+        subprocess.run(command, cwd=part.module, env=go_environment(), check=True)
 
 
-def main() -> int:
-    """Builds what is missing and says in one line what it did."""
-    target = bin_dir()
-    if sys.argv[1:] == ["--print-dir"]:
-        say(target)
-        return 0
-    toolchain = go_toolchain()
+def build(part: Part) -> int:
+    """Builds what is missing of one part and says in one line what it did."""
+    toolchain = go_toolchain(part.module)
     if isinstance(toolchain, str):
         say(f"e2e-binaries: {toolchain}; nothing built")
         return NO_TOOLCHAIN
     go, go_version = toolchain
+    target = part.bin_dir
     target.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with (target.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        mark, wanted = target.parent / "stamp", stamp(go_version)
+        mark, wanted = target.parent / "stamp", part.stamp(go_version)
         done = mark.exists() and mark.read_text() == wanted
-        if done and all((target / name).exists() for name in NAMES):
-            say(f"e2e-binaries: Kubernetes {kubernetes_version()} is in {target}")
+        if done and all((target / name).exists() for name in part.names):
+            say(f"e2e-binaries: {part.title} {part.version} is in {target}")
             return 0
         mark.unlink(missing_ok=True)
-        say(f"e2e-binaries: building with {go_version} (minutes when nothing is cached)")
+        say(f"e2e-binaries: building {part.title} with {go_version} (minutes without a cache)")
         try:
-            compile_into(target, go)
+            compile_into(target, go, part)
         except subprocess.CalledProcessError as failed:
             return failed.returncode
         mark.write_text(wanted)
     seconds = time.monotonic() - started
-    say(f"e2e-binaries: Kubernetes {kubernetes_version()} built into {target} in {seconds:.0f} s")
+    say(f"e2e-binaries: {part.title} {part.version} built into {target} in {seconds:.0f} s")
+    return 0
+
+
+def main() -> int:
+    """Builds what is missing, until something fails."""
+    if sys.argv[1:] == ["--print-dir"]:
+        say(bin_dir())
+        return 0
+    for part in parts():
+        code = build(part)
+        if code != 0:
+            return code
     return 0
 
 

@@ -1,0 +1,180 @@
+"""The streams that are measured: requests of one TApp as one worker gets them, and their targets.
+
+A stream is a list of calls, each with few other pods than the one before. Nothing is stored: pods
+are the hook's own answers as a cluster makes them (`bench/pods.py`), and what happens to them
+between two syncs is in `bench/changes.py`; whole rolls are played in the simulator.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bench import changes
+from bench.herd import Call, Herd
+from bench.parent import NAME, NEW
+from bench.roll import played
+
+SMALL = 10
+"""Up to so many pods Flask is most of what a request costs: parsing is no measure of it."""
+ECHO_TARGET = 2.0
+"""handler / a Flask route that returns the same bytes, `SMALL` pods, one changed."""
+CHANGED_TARGETS = {100: 0.50, 1_000: 0.20, 10_000: 0.20}
+"""handler / REF, one pod changed."""
+ROLL_TARGET = 0.35
+"""handler / REF in the middle of a roll, 1,000 pods, 20 changed."""
+TEMPLATES_TARGET = 0.30
+"""handler / REF with up to 300 templates, one pod changed."""
+COLD_TARGET = 2.50
+"""handler / REF of a worker's first request, 1,000 pods."""
+CREATE_TARGET = 1.00
+"""handler / REF of the request that has all the pods: the request to create them has none."""
+
+REF, ECHO, FULL_REF = "REF", "echo", "full REF"
+WARM = 2
+"""The first requests of a stream, which are not counted."""
+KINDS = 4
+"""Kinds of changes that take turns in `one_changed`, in a multiple of so many syncs."""
+
+ONE_CHANGED, ROLLING, CREATE_ALL, WHOLE_ROLL, COLD = (
+    "one pod changed", "middle of a roll", "create all", "a whole roll in place", "first request",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Calls of one TApp in their order, and what the handler's time is compared with.
+
+    Attributes:
+        name: what happens.
+        pods: the number of instances.
+        changed: how many pods the worker has not seen like that before, None where that varies.
+        calls: makes the requests.
+        target: the most that handler / `against` may be, if there is a target.
+        against: `REF` of each request, `ECHO` of its answer, or `FULL_REF`: REF of `full`.
+        templates: the number of templates.
+        warm: how many of the first requests are not counted.
+        cold: a worker is started before every request.
+        whole: times are the sum over all requests, not one request's.
+        full: makes the request of `FULL_REF`.
+    """
+
+    name: str
+    pods: int
+    changed: int | None
+    calls: Callable[[], list[Call]]
+    target: float | None
+    against: str = REF
+    templates: int = 1
+    warm: int = WARM
+    cold: bool = False
+    whole: bool = False
+    full: Callable[[], Call] | None = None
+
+
+def streams(sizes: list[int]) -> Iterator[Stream]:
+    """Streams with one template and one changed pod of these sizes; others up to the largest."""
+    for n in sizes:
+        calls = partial(one_changed, n, KINDS * max(1, min(8, 2_000 // n)))
+        if n <= SMALL:
+            yield Stream(ONE_CHANGED, n, 1, calls, ECHO_TARGET, against=ECHO)
+        else:
+            yield Stream(ONE_CHANGED, n, 1, calls, CHANGED_TARGETS.get(n))
+    yield from (stream for stream in _others() if stream.pods <= max(sizes))
+
+
+def _others() -> Iterator[Stream]:
+    yield Stream(ROLLING, 1_000, 20, partial(rolling, 1_000, 10, 12), ROLL_TARGET)
+    for n, templates in ((300, 1), (300, 9), (300, 300), (1_000, 300)):
+        calls = partial(one_changed, n, 2 * KINDS, templates)
+        yield Stream(ONE_CHANGED, n, 1, calls, TEMPLATES_TARGET, templates=templates)
+    yield Stream(
+        CREATE_ALL, 1_000, 0, partial(create_all, 1_000, 8), CREATE_TARGET,
+        against=FULL_REF, full=partial(settled, 1_000),
+    )  # fmt: skip
+    yield Stream(WHOLE_ROLL, 200, None, partial(whole_roll, 200), None, warm=1, whole=True)
+    yield Stream(
+        COLD, 1_000, 1_000, partial(one_changed, 1_000, 2 * KINDS), COLD_TARGET, warm=0, cold=True
+    )
+
+
+def settled(n: int) -> Call:
+    """The request of a TApp whose instances all run."""
+    return Herd(n).sync()[0]
+
+
+def one_changed(n: int, counted: int, templates: int = 1) -> list[Call]:
+    """Nothing to do, and one pod is another than in the request before; `WARM` calls come first.
+
+    In turn a pod stops being ready, is ready again, another one restarts, and gets another
+    resourceVersion without any news.
+    """
+    herd = Herd(n, templates)
+    calls = [herd.sync()[0]]
+    pod = 0
+    for turn in range(WARM + counted - 1):
+        if turn % 2 == 0:
+            pod = herd.rng.randrange(n)
+        herd.change(
+            pod,
+            (
+                partial(changes.stops_being_ready, now=herd.time),
+                partial(changes.is_ready_again, now=herd.time),
+                partial(changes.restarts, now=herd.time, rng=herd.rng),
+                lambda _pod: None,
+            )[turn % KINDS],
+        )
+        calls.append(herd.sync()[0])
+    return calls
+
+
+def rolling(n: int, step: int, counted: int) -> list[Call]:
+    """Half of the instances run the new image already; `WARM` calls come first.
+
+    Between two syncs Metacontroller writes `step` of the updates that the hook wants, and as many
+    earlier ones get their new containers.
+    """
+    herd = Herd(n)
+    herd.ask(NEW)
+    updated: list[int] = []
+    while len(updated) < n // 2:
+        begun = _update(herd, updated, herd.sync()[1], n // 2 - len(updated))
+        _finish(herd, begun)
+    creating = _update(herd, updated, herd.sync()[1], n // 20)
+    calls = []
+    for _ in range(WARM + counted):
+        sent, answer = herd.sync()
+        calls.append(sent)
+        _finish(herd, creating[:step])
+        creating = creating[step:] + _update(herd, updated, answer, step)
+    return calls
+
+
+def _update(herd: Herd, updated: list[int], answer: Any, most: int) -> list[int]:
+    """Writes at most so many of the updates in an answer, and adds them to `updated`."""
+    begun: list[int] = []
+    for child in answer["children"]:
+        if child["kind"] != "Pod" or child["spec"]["containers"][0]["image"] != NEW:
+            continue
+        index = int(child["metadata"]["name"].removeprefix(f"{NAME}-"))
+        if index not in updated and len(begun) < most:
+            herd.change(index, partial(changes.is_updated, child=child, now=herd.time))
+            begun.append(index)
+    updated += begun
+    return begun
+
+
+def _finish(herd: Herd, creating: list[int]) -> None:
+    for index in creating:
+        herd.change(index, partial(changes.has_new_container, now=herd.time, rng=herd.rng))
+
+
+def create_all(n: int, counted: int) -> list[Call]:
+    """No instance has a pod yet: the same request again; `WARM` calls come first."""
+    return [Herd(n).first] * (WARM + counted)
+
+
+def whole_roll(n: int) -> list[Call]:
+    """A roll in place from the simulator, a tenth at a time; the call before it comes first."""
+    created, rolled = played(n)
+    return [created[-1], *rolled]

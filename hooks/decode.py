@@ -1,0 +1,77 @@
+"""JSON of a request into typed values, and every way in which that can fail as one error."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+T = TypeVar("T")
+
+PODS = "Pod.v1"
+CLAIMS = "PersistentVolumeClaim.v1"
+
+_MISSING = re.compile(r"Object missing required field `(.+)`")
+
+
+class WireError(ValueError):
+    """A request that is not one of Metacontroller's.
+
+    Attributes:
+        path: where in the document, for example `parent.metadata.uid`.
+        message: what is wrong there, and what to do.
+    """
+
+    def __init__(self, path: str, message: str) -> None:
+        """Both parts go to the caller."""
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
+        self.message = message
+
+
+def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
+    """Decodes, and turns every way in which that can fail into one error with a path.
+
+    Raises:
+        WireError: it cannot be decoded.
+    """
+    try:
+        return decode(raw)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        where = path + where.rstrip("`")
+        if missing := _MISSING.fullmatch(what):
+            where, what = f"{where}.{missing[1]}", "is missing"
+        raise WireError(where.lstrip("."), what) from None
+    except RecursionError:
+        raise WireError(path, "is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not JSON: {error}") from None
+
+
+def child_path(kind: str, key: str) -> str:
+    """Where a child stands in the request."""
+    return f"children[{kind!r}][{key!r}]"
+
+
+def check_identity(path: str, name: str, namespace: str | None, expected: str) -> None:
+    """Refuses a child without a name, or of another namespace than its parent's.
+
+    Raises:
+        WireError: it is one.
+    """
+    if not name:
+        raise WireError(f"{path}.metadata.name", "is empty")
+    if namespace not in (expected, None):
+        message = f"is {namespace!r}, but the parent is in {expected!r}"
+        raise WireError(f"{path}.metadata.namespace", message)
+
+
+def refuse_twice(path: str, name: str) -> NoReturn:
+    """Refuses a child whose name another one has.
+
+    Raises:
+        WireError: always.
+    """
+    raise WireError(f"{path}.metadata.name", f"{name!r} stands in the request twice")

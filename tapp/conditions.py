@@ -1,0 +1,93 @@
+"""Types and reasons of a TApp's conditions: the one place that names them.
+
+What each means for a person is in docs/operations.md, "Conditions of a TApp".
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Type(StrEnum):
+    """Types of conditions."""
+
+    # Always there, True or False.
+    AVAILABLE = "Available"
+    PROGRESSING = "Progressing"
+    READY = "Ready"
+    DEGRADED = "Degraded"
+    # There while they are True.
+    PODS_NOT_CREATED = "PodsNotCreated"
+    TEMPLATE_NOT_FOUND = "TemplateNotFound"
+    INVALID_BUDGET = "InvalidBudget"
+    CREATION_BLOCKED = "CreationBlocked"
+    DUPLICATE_MERGE_KEYS = "DuplicateMergeKeys"
+    UNREADABLE_PODS = "UnreadablePods"
+    FOREIGN_PODS = "ForeignPods"
+    UNKNOWN_INSTANCES = "UnknownInstances"
+    UNKNOWN_STATUSES = "UnknownStatuses"
+    UNUSED_INSTANCES = "UnusedInstances"
+    ROLLING_TEMPLATE_UNUSED = "RollingTemplateUnused"
+    UNUSED_TEMPLATES = "UnusedTemplates"
+    FORCE_DELETE_UNSUPPORTED = "ForceDeleteUnsupported"
+
+
+ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
+"""The types that every TApp has."""
+REFUSED: Final = tuple(type for type in Type if type not in ALWAYS)
+"""The types of what is refused or ignored, in the order in which they are written."""
+HARMLESS: Final = frozenset(
+    {
+        Type.UNUSED_INSTANCES,
+        Type.ROLLING_TEMPLATE_UNUSED,
+        Type.UNUSED_TEMPLATES,
+        Type.FORCE_DELETE_UNSUPPORTED,
+    }
+)
+"""Those that leave every instance as it should be."""
+
+
+class Reason(StrEnum):
+    """Reasons of conditions, but for those of `Degraded` and `Ready` that are a type's name."""
+
+    # Available
+    ENOUGH = "MinimumInstancesAvailable"
+    TOO_FEW = "MinimumInstancesUnavailable"
+    # Progressing, and Ready while it is False
+    CREATING = "Creating"
+    UPDATING = "Updating"
+    DELETING = "Deleting"
+    WAITING_FOR_BUDGET = "WaitingForBudget"
+    WAITING_FOR_INSTANCES = "WaitingForInstances"
+    PAUSED = "Paused"
+    STUCK = "Stuck"
+    COMPLETE = "Complete"
+    # Ready
+    AS_SPECIFIED = "AsSpecified"
+    # Degraded
+    AS_EXPECTED = "AsExpected"
+    BROKEN = "InstancesBroken"
+    # what is refused
+    MISSING = "Missing"
+    UNRESOLVED = "Unresolved"
+    NOT_A_BUDGET = "NotABudget"
+    BLOCKED = "Blocked"
+    NOT_MERGEABLE = "NotMergeable"
+    UNREADABLE = "Unreadable"
+    NO_INSTANCE = "NoInstance"
+    NOT_A_NUMBER = "NotANumber"
+    NOT_KILLED = "NotKilled"
+    NOT_BELOW_REPLICAS = "NotBelowReplicas"
+    NOT_FOUND = "NotFound"
+    UNUSED = "Unused"
+    NOT_SUPPORTED = "NotSupported"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A condition without its time: `status` is "True" or "False"."""
+
+    type: Type
+    status: str
+    reason: str
+    message: str

@@ -1,0 +1,49 @@
+"""Image names: do two of them mean the same?
+
+Names are compared in the form that container runtimes report, by the reference rules of
+distribution (github.com/distribution/reference): `nginx` is `docker.io/library/nginx:latest`.
+"""
+
+_HUB = "docker.io"
+
+
+def canonical_name(image: str) -> str:
+    """An image's name with its registry, its path and its tag or digest written out."""
+    name, at, digest = image.partition("@")
+    first, slash, rest = name.partition("/")
+    host = slash and (
+        "." in first or ":" in first or first == "localhost" or first.lower() != first
+    )
+    registry, path = (first, rest) if host else (_HUB, name)
+    if registry == "index.docker.io":
+        registry = _HUB
+    if registry == _HUB and "/" not in path:
+        path = f"library/{path}"
+    if at:
+        path, _, _ = _tagged(path)
+        return f"{registry}/{path}@{digest}"
+    path, _, tag = _tagged(path)
+    return f"{registry}/{path}:{tag or 'latest'}"
+
+
+def _tagged(path: str) -> tuple[str, str, str]:
+    head, colon, tag = path.rpartition(":")
+    return (head, colon, tag) if colon and "/" not in tag else (path, "", "")
+
+
+def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
+    """Whether a container's status says that it runs the wanted image.
+
+    Args:
+        wanted: the image in the pod's spec.
+        image: `image` of the status: one of the names that the runtime knows for what runs.
+        image_id: `imageID` of the status: what runs, by digest.
+    """
+    if not wanted:
+        return False
+    _, _, digest = wanted.rpartition("@")
+    if digest.startswith("sha256:") and image_id and image_id.endswith(digest):
+        return True
+    return bool(image) and (
+        image == wanted or canonical_name(image or "") == canonical_name(wanted)
+    )

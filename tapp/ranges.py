@@ -1,0 +1,56 @@
+"""Instance numbers as people write them: `0-3,7`."""
+
+from collections.abc import Iterable
+
+SHOWN = 8
+"""How many ranges a message lists before it says how many instances more there are."""
+
+
+def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
+    runs: list[tuple[int, int]] = []
+    for id in sorted(ids):
+        if runs and runs[-1][1] == id - 1:
+            runs[-1] = runs[-1][0], id
+        else:
+            runs.append((id, id))
+    return runs
+
+
+def _text(run: tuple[int, int], between: str) -> str:
+    first, last = run
+    if last - first < _FEW:
+        return between.join(str(id) for id in range(first, last + 1))
+    return f"{first}-{last}"
+
+
+_FEW = 2
+"""Two numbers in a row are written as two."""
+
+
+def ranges(ids: Iterable[int]) -> str:
+    """All of the numbers, for machines: `0-3,7`."""
+    return ",".join(_text(run, ",") for run in _runs(ids))
+
+
+def some(ids: Iterable[int]) -> str:
+    """Numbers for a sentence: `0-3, 7`, at most so many ranges, and how many instances more."""
+    runs = _runs(ids)
+    shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
+    more = sum(last - first + 1 for first, last in runs[SHOWN:])
+    return f"{shown} and {more} more" if more else shown
+
+
+def numbers(text: str) -> set[int]:
+    """The numbers of a text that `ranges` wrote; what is none is left out."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isascii() and first.isdigit() and (not last or last.isdigit()):
+            end = int(last or first)
+            if int(first) <= end < _MOST:
+                found.update(range(int(first), end + 1))
+    return found
+
+
+_MOST = 100_000
+"""More than any instance's number: somebody's nonsense must not cost memory."""

@@ -1,0 +1,243 @@
+"""Reads a pod: its JSON, decoded as far as any rule looks at it, into one plain value."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from tapp import objects
+from tapp.availability import probed_at, since
+from tapp.images import runs_image
+from tapp.inplace import is_over
+from tapp.manifest import Manifest, read_annotation
+from tapp.objects import Condition, ContainerStatus, InPlaceRecord, PodObject, PodStatus, RanImage
+from tapp.pod import GRACE, Pod, Told
+from tapp.project import duplicate_merge_key
+from tapp.vocabulary import (
+    FAILURES,
+    IN_PLACE_UPDATE,
+    TEMPLATE_HASH,
+    TEMPLATE_IMAGES,
+    UNIQ_HASH,
+)
+
+_PROBES = ("startupProbe", "readinessProbe")
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
+    """What a pod tells.
+
+    Args:
+        pod: its JSON, split into the parts that are decoded here.
+        manifest: the same pod's labels, annotations and spec.
+        odd: what is known not to be readable.
+    """
+    meta, status, annotations = pod.metadata, pod.status, manifest.annotations
+    told, oddity = _told(pod, manifest)
+    record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
+    kubelet_wrote, spec_written = ("", "") if record is None else _writes(pod)
+    facts: dict[str, Any] = {}
+    if status is not None:
+        facts, not_readable = _readiness(bytes(status.conditions))
+        oddity = not_readable or oddity
+        containers = _containers(status)
+        facts |= {
+            "phase": status.phase or "Pending",
+            "containers": containers,
+            "runs_wanted": () if record is None else _runs_wanted(containers, told.images),
+            "restarts": any((item.restart_count or 0) > 0 for item in containers),
+            "said": ": ".join(text for text in (status.reason, status.message) if text),
+            "seen_generation": status.observed_generation or 0,
+        }
+    odd = odd or oddity
+    found = Pod(
+        name=meta.name,
+        told=told,
+        odd=odd,
+        manifest=None if odd or told.is_ours else manifest,
+        on_node=bool(manifest.spec.get("nodeName")),
+        terminating=meta.deletion_timestamp is not None,
+        uid=meta.uid or "",
+        created=meta.creation_timestamp or "",
+        generation=meta.generation or 0,
+        record=record,
+        failures_text=str(annotations.get(FAILURES, "")),
+        kubelet_wrote=kubelet_wrote,
+        spec_written=spec_written,
+        **facts,
+    )
+    derived: dict[str, Any] = {"since": since(found), "probed_at": probed_at(found)}
+    if found.ready and found.phase == "Running":
+        derived["conditions_text"] = b""
+    if is_over(found):
+        derived |= {"update_over": True, "runs_wanted": (), "kubelet_wrote": "", "spec_written": ""}
+        derived["record"] = _of_restarts(record) if found.restarts else None
+    return msgspec.structs.replace(found, **derived)
+
+
+def _of_restarts(record: InPlaceRecord | None) -> InPlaceRecord | None:
+    """What tells a restart by an update that is over from one by itself: the containers' ids."""
+    if record is None:
+        return None
+    return InPlaceRecord(
+        containers={name: RanImage(ran.id) for name, ran in record.containers.items()}
+    )
+
+
+def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
+    """What the pod was told to be, and what of it is of a wrong type."""
+    odd, spec = _oddity(pod), manifest.spec
+    labels, annotations = manifest.labels, manifest.annotations
+    policy = _word(spec.get("restartPolicy")) or "Always"
+    main = [] if odd else spec.get("containers") or []
+    init = [] if odd else spec.get("initContainers") or []
+    both = [*main, *init]
+    applied = (manifest.projected or {}).get("spec")
+    doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
+    told = Told(
+        template_hash=labels.get(TEMPLATE_HASH),
+        uniq_hash=labels.get(UNIQ_HASH),
+        template_images=read_annotation(objects.decode_images, annotations.get(TEMPLATE_IMAGES))
+        or {},
+        images={item["name"]: item.get("image", "") for item in both},
+        main_containers=tuple(item["name"] for item in main),
+        running_containers=tuple(
+            item["name"]
+            for item in [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
+        ),
+        restart_policies={
+            item["name"]: _word(item.get("restartPolicy")) or policy for item in both
+        },
+        restart_policy=policy,
+        grace_seconds=_seconds(spec, "terminationGracePeriodSeconds", GRACE),
+        probe_seconds={
+            item["name"]: max(_first_run(item[kind]) for kind in _PROBES if item.get(kind))
+            for item in both
+            if any(isinstance(item.get(kind), dict) for kind in _PROBES)
+        },
+        gates=_gates(spec.get("readinessGates")),
+        unmergeable="" if doubled is None else f"spec{doubled}",
+    )
+    return told, odd
+
+
+def _gates(gates: Any) -> tuple[str, ...]:
+    items = gates if isinstance(gates, list) else []
+    return tuple(str(item.get("conditionType")) for item in items if isinstance(item, dict))
+
+
+def _first_run(probe: Any) -> float:
+    """Seconds until a probe has run once: its delay, one period, and as long as one run may take.
+
+    Kubernetes' defaults where the pod does not say (core/v1 Probe): 0, 10 and 1.
+    """
+    if not isinstance(probe, dict):
+        return 0.0
+    parts = (("initialDelaySeconds", 0), ("periodSeconds", 10), ("timeoutSeconds", 1))
+    return sum(_seconds(probe, key, default) for key, default in parts) + 1
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:
+    """A number of seconds; the default where it is none that Kubernetes could hold."""
+    value = spec.get(key)
+    return float(value) if isinstance(value, int) and 0 <= value < _MOST_SECONDS else default
+
+
+_MOST_SECONDS = 1 << 40
+
+
+def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
+    """The facts of `status.conditions`, and what of it is of a wrong type.
+
+    Only `Ready` decides on anything at once: another condition that cannot be read makes no pod
+    unreadable.
+    """
+    facts: dict[str, Any] = {"conditions_text": text}
+    odd = ""
+    try:
+        found = objects.decode_conditions(text) or []
+    except _UNREADABLE as error:
+        odd, found = f"status.conditions: {error}", _readable_conditions(text)
+    for condition in found:
+        if condition.type == "Ready":
+            since = condition.last_transition_time or ""
+            odd = "" if condition.status in ("True", "False") else odd
+            return {**facts, "ready": condition.status == "True", "ready_since": since}, odd
+    return facts, odd
+
+
+def _readable_conditions(text: bytes) -> list[Condition]:
+    found = []
+    with suppress(*_UNREADABLE):
+        for raw in objects.decode_list(text):
+            with suppress(*_UNREADABLE):
+                found.append(objects.decode_condition(raw))
+    return found
+
+
+def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
+    found: list[ContainerStatus] = []
+    for raw in (status.init_container_statuses, status.container_statuses):
+        # A container of unknown state is one that has not started.
+        with suppress(*_UNREADABLE):
+            found += objects.decode_statuses(raw) or []
+    return tuple(found)
+
+
+def _runs_wanted(
+    containers: tuple[ContainerStatus, ...], images: Mapping[str, str]
+) -> tuple[str, ...]:
+    return tuple(
+        status.name
+        for status in containers
+        if status.name and runs_image(images.get(status.name, ""), status.image, status.image_id)
+    )
+
+
+def _writes(pod: PodObject) -> tuple[str, str]:
+    """When the kubelet last wrote the status, and anybody last wrote anything else."""
+    kubelet = spec = ""
+    with suppress(*_UNREADABLE):
+        for item in objects.decode_managers(pod.metadata.managed_fields) or ():
+            time = item.time or ""
+            if not item.subresource:
+                spec = max(spec, time)
+            elif item.subresource == "status" and item.manager == "kubelet":
+                kubelet = max(kubelet, time)
+    return kubelet, spec
+
+
+class _NamedContainer(msgspec.Struct):
+    name: str
+    image: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_NamedContainer] | None = None
+    init_containers: list[_NamedContainer] | None = None
+
+
+_decode_strings = msgspec.json.Decoder(dict[str, str] | None).decode
+_decode_spec = msgspec.json.Decoder(_Spec).decode
+
+
+def _oddity(pod: PodObject) -> str:
+    """What is of a wrong type in the parts of a pod that decisions read."""
+    parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
+        ("metadata.labels", _decode_strings, pod.metadata.labels),
+        ("metadata.annotations", _decode_strings, pod.metadata.annotations),
+        ("spec", _decode_spec, pod.spec),
+    )
+    for path, decode, raw in parts:
+        try:
+            if raw is not objects.NOTHING:
+                decode(raw)
+        except msgspec.ValidationError as error:
+            return f"{path}: {error}"
+    return ""

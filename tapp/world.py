@@ -1,0 +1,43 @@
+"""What a sync is told: the TApp with its children, and the operator's choices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tapp.model import TApp
+from tapp.objects import ClaimObject
+from tapp.pod import Pod
+from tapp.templates import Templates
+
+
+@dataclass(frozen=True)
+class Options:
+    """What an operator may choose for all TApps; `hooks.settings` reads it from the environment.
+
+    Attributes:
+        delete_pod_after_app_finish: keep finished pods until the whole app has finished.
+        toleration_seconds: the cluster's default for the not-ready and unreachable tolerations.
+    """
+
+    delete_pod_after_app_finish: bool = True
+    toleration_seconds: int = 300
+
+
+@dataclass
+class World:
+    """What the request shows.
+
+    Attributes:
+        tapp: the parent.
+        templates: its templates, looked up by name.
+        pods: instance number -> pod.
+        foreign: pods of this TApp whose name is no instance's.
+        claims: claim name -> claim.
+        namespace_uid: uid of the TApp's Namespace, None where the request has none.
+    """
+
+    tapp: TApp
+    templates: Templates
+    pods: Mapping[int, Pod] = field(default_factory=dict)
+    foreign: list[Pod] = field(default_factory=list)
+    claims: Mapping[str, ClaimObject] = field(default_factory=dict)
+    namespace_uid: str | None = None

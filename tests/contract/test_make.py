@@ -1,0 +1,104 @@
+"""What `make` does for somebody who has just cloned the repository."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OLD = """#!/bin/sh
+exec {python} -c 'import sys; sys.version_info = (3, 9, 2); exec(sys.argv[1])' "$2"
+"""
+"""A Python that says it is older than it is, and can do nothing but `-c`."""
+
+pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What `make` reads, without a virtualenv beside it."""
+    for name in ("Makefile", "requirements.txt", "requirements-demo.txt", "requirements-dev.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    return tmp_path
+
+
+def make(where: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`make` in a directory."""
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=where,
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("target", ["demo", "run", "test", "install"])
+def test_an_older_python_is_told_in_a_sentence_what_is_needed(clone: Path, target: str) -> None:
+    old = clone / "old"
+    old.write_text(OLD.format(python=sys.executable))
+    old.chmod(0o755)
+    done = make(clone, target, f"PYTHON={old}")
+    assert done.returncode == 2
+    assert f"needs Python 3.11 or newer, and {old} is 3.9: make PYTHON=" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (clone / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "developer", "last"),
+    [
+        (["demo"], False, ".venv/bin/python -m demo"),
+        (["demo", "ALL=1"], False, ".venv/bin/python -m demo --all"),
+        (["run"], False, ".venv/bin/gunicorn 'hooks.app:create_app()'"),
+        (["test"], True, ".venv/bin/pytest -n auto"),
+    ],
+    ids=["brief", "all", "run", "test"],
+)
+def test_the_demo_does_not_wait_for_the_developers_tools(
+    clone: Path, arguments: list[str], developer: bool, last: str
+) -> None:
+    steps = make(clone, "-n", *arguments).stdout.splitlines()
+    assert steps[-1].strip() == last
+    assert any("-r requirements-demo.txt" in step for step in steps)
+    assert any("requirements-dev.txt" in step for step in steps) == developer
+
+
+def test_what_the_demo_imports_is_what_it_installs() -> None:
+    pinned = set()
+    for name in ("requirements.txt", "requirements-demo.txt"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        pinned |= set(re.findall(r"(?m)^([\w-]+)==", text))
+    brought = {
+        re.split(r"[^\w-]", need, maxsplit=1)[0].lower()
+        for name in pinned
+        for need in requires(name) or ()
+    }
+    own = {"demo", "simulator", "hooks", "tapp"}
+    imported = {
+        name.partition(".")[0]
+        for directory in own
+        for file in (ROOT / directory).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for name in names(node)
+    }
+    found = packages_distributions()
+    missing = [
+        name
+        for name in imported - sys.stdlib_module_names - own
+        if not {each.lower().replace("_", "-") for each in found[name]} & (pinned | brought)
+    ]
+    assert missing == []
+
+
+def names(node: ast.AST) -> list[str]:
+    """The modules that an import names."""
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""] if node.level == 0 else []
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

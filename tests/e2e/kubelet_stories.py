@@ -1,0 +1,222 @@
+"""Short lives of plain pods that a real kubelet and the fake one play alike, and how they compare.
+
+What a container does is in its environment (`realnode/images.py`) and its image's tag; the fake
+kubelet's levers read the same. Moments are chosen with seconds to spare, so that a busy machine
+changes when something happens, and not what.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.objects import Object
+
+from .kube import Json
+from .kubelet_levers import Levers
+from .realnode.images import BEHAVIOURS, app
+from .realnode.workloads import PROBE, container, environment, real_spec
+
+FINISHED = ("Succeeded", "Failed")
+SETTLED = 7.0
+"""Seconds after which an edit is done, beside the time that the container takes to stop."""
+PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
+SAME = (app("2"), app("2-again"))
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that is done to the pod, so many seconds after the one before."""
+
+    after: float
+    tag: str = ""
+    """The new image's; without it the process is killed."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """One pod from its start to the end of the story."""
+
+    number: int
+    what: str
+    events: tuple[Event, ...]
+    lasts: float = SETTLED
+    """Seconds after the last event."""
+    first: str = "1"
+    policy: str = "Always"
+    grace: int = 12
+    env: tuple[tuple[str, str], ...] = ()
+    probes: Json = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = ", ".join(f"+{each.after:g} {each.tag or 'kill'}" for each in self.events)
+        return f"{self.number} {self.what} [{self.policy} {dict(self.env)} {self.first} {told}]"
+
+    def spec(self, **more: Any) -> Json:
+        """The pod's spec."""
+        env = environment(**dict(self.env))
+        one = container(self.first, env=env, **self.probes)
+        grace = {"terminationGracePeriodSeconds": self.grace, "restartPolicy": self.policy}
+        return real_spec(one, **grace, **more)
+
+
+def story(number: int) -> Story:
+    """The story of that number."""
+    rng = random.Random(number)
+    kinds = (_edits, _overtaken, _back_again, _typo, _ended, _killed, _crashes, _probed, _other_tag)
+    return kinds[number % len(kinds)](number, rng)
+
+
+def _stopping(rng: random.Random) -> tuple[float, int, tuple[tuple[str, str], ...]]:
+    """How long it takes to stop, the grace period, and the environment that makes it so."""
+    seconds = rng.choice([6, 8])
+    if rng.random() < 0.5:
+        return seconds, seconds, (("IGNORE_TERM", "1"),)
+    return seconds, 30, (("TERM_SECONDS", str(seconds)),)
+
+
+def _edits(number: int, rng: random.Random) -> Story:
+    tags = rng.sample(["2", "3", "slow", "1"], 2)
+    policy = rng.choice(["Always", "OnFailure", "Never"])
+    events = (Event(1, tags[0]), *(Event(SETTLED, tag) for tag in tags[1:]))
+    return Story(number, "edits one by one", events, policy=policy)
+
+
+def _overtaken(number: int, rng: random.Random) -> Story:
+    seconds, grace, env = _stopping(rng)
+    between = rng.choice(["2", "slow"])
+    events = (Event(1, between), Event(seconds / 2, "3"))
+    lasts = 1.5 * seconds + 2 * SETTLED
+    return Story(number, "an edit while it stops", events, lasts, grace=grace, env=env)
+
+
+def _back_again(number: int, rng: random.Random) -> Story:
+    seconds, grace, env = _stopping(rng)
+    events = (Event(1, "2"), Event(seconds / 2, "1"))
+    lasts = 1.5 * seconds + 2 * SETTLED
+    return Story(number, "taken back while it stops", events, lasts, grace=grace, env=env)
+
+
+def _typo(number: int, rng: random.Random) -> Story:
+    events = [Event(1, "missing")]
+    if rng.random() < 0.7:
+        events.append(Event(SETTLED, rng.choice(["2", "1"])))
+    return Story(number, "an image that is not there", tuple(events))
+
+
+def _ended(number: int, rng: random.Random) -> Story:
+    policy, code = rng.choice([("Never", 0), ("Never", 4), ("OnFailure", 0), ("OnFailure", 4)])
+    events = (Event(1, "missing"), Event(SETTLED, "2"))
+    env = (("TERM_CODE", str(code)),)
+    return Story(number, "a batch pod's image is not there", events, policy=policy, env=env)
+
+
+def _killed(number: int, rng: random.Random) -> Story:
+    policy = rng.choice(["Always", "OnFailure", "Never"])
+    events = [Event(1)]
+    if rng.random() < 0.5:
+        events.append(Event(SETTLED, "2"))
+    return Story(number, "a process is killed", tuple(events), policy=policy)
+
+
+def _crashes(number: int, rng: random.Random) -> Story:
+    policy = rng.choice(["Always", "OnFailure", "Never"])
+    if rng.random() < 0.3:
+        return Story(number, "it ends by itself", (), first="ends", policy="Never")
+    events = (Event(1, "crash-late"), Event(12, "2"))
+    return Story(number, "an image that crashes, repaired", events, policy=policy)
+
+
+def _probed(number: int, rng: random.Random) -> Story:
+    probes = rng.choice(
+        [
+            {"startupProbe": PATIENT},
+            {"readinessProbe": PROBE},
+            {"readinessProbe": PROBE | {"initialDelaySeconds": 3}},
+        ]
+    )
+    events = (Event(6, rng.choice(["slow", "2"])),)
+    return Story(number, "probes", events, 20, probes=probes)
+
+
+def _other_tag(number: int, rng: random.Random) -> Story:
+    tags = [rng.choice(["2", "2-again"]), "1", "2-again"]
+    events = (Event(1, tags[0]), *(Event(SETTLED, tag) for tag in tags[1:]))
+    return Story(number, "two tags of one image", events)
+
+
+class Scripted(Levers):
+    """A fake node whose containers do what the real images do."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            relist_seconds=1.0,
+            pull_seconds=0.0,
+            start_seconds=0.3,
+            backoff_seconds=10.0,
+            backoff_limit=300.0,
+            retry_seconds=10.0,
+            bad_images={app("missing")},
+            digests=dict.fromkeys(SAME, "2" * 64),
+            known={f"sha256:{'2' * 64}": app("2")},
+        )
+
+    def stop_of(self, pod: Object, _image: str) -> tuple[float, int]:
+        env = {one["name"]: one["value"] for one in pod["spec"]["containers"][0].get("env") or []}
+        if "IGNORE_TERM" in env:
+            return float("inf"), 0
+        return float(env.get("TERM_SECONDS", 0)), int(env.get("TERM_CODE", 0))
+
+    def passing(self, image: str) -> float:
+        return float(_behaviour(image).get("START_SECONDS", 0))
+
+    def exit_of(
+        self,
+        _pod: Object,
+        _container: str,
+        image: str,
+        *,
+        once: bool,  # noqa: ARG002
+    ) -> tuple[float, int] | None:
+        after, code = (_behaviour(image).get(key) for key in ("EXIT_AFTER", "EXIT_CODE"))
+        return None if after is None else (float(after), int(code or 0))
+
+
+def _behaviour(image: str) -> dict[str, str]:
+    return BEHAVIOURS.get(image.rpartition(":")[2], {})
+
+
+def told(versions: Iterable[Json]) -> list[str]:
+    """What the versions of a pod tell whoever decides: one line for each change of it.
+
+    Left out: how a container waits before its first start, and by which of its many words a kubelet
+    says that one is down.
+    """
+    lines: list[str] = []
+    for pod in versions:
+        status = pod.get("status") or {}
+        for one in status.get("containerStatuses") or []:
+            line = _line(status, one)
+            if one.get("containerID") and line not in lines[-1:]:
+                lines.append(line)
+    return lines
+
+
+def _line(status: Json, one: Json) -> str:
+    tag = one["image"].rpartition(":")[2]
+    if status["phase"] in FINISHED:
+        ended = one["state"].get("terminated") or {}
+        return f"{tag} {status['phase']} {ended.get('exitCode')}"
+    ready = any(
+        each["type"] == "Ready" and each["status"] == "True" for each in status["conditions"]
+    )
+    up = "up" if "running" in one["state"] else "down"
+    return f"{status.get('observedGeneration')} {tag} {up}{' Ready' if ready else ''}"
+
+
+def alike(one: list[str], other: list[str]) -> bool:
+    """Whether both tell the same; the story may have ended one line earlier for one of them."""
+    shorter, longer = sorted((one, other), key=len)
+    return bool(shorter) and longer[: len(shorter)] == shorter and len(longer) - len(shorter) <= 1

@@ -1,0 +1,163 @@
+"""Images without a registry: OCI layouts made from one static busybox.
+
+All share one layer; an image differs in its environment, which tells the one script what to do.
+What the image says the pod may overrule, so a behaviour comes with an image or with a template.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HOST = "e2e.local"
+"""Where the images claim to come from; pulls of names of this host ask the test's own registry."""
+PAUSE = f"{HOST}/pause:1"
+SERVING = "run/serving"
+"""The file that is there while the process inside serves."""
+APP = """#!/bin/sh
+# START_SECONDS until it serves; EXIT_AFTER seconds it ends with EXIT_CODE; EAT=1 takes memory
+# without end; IGNORE_TERM=1, or TERM_SECONDS to end in; DATA is a directory to leave a mark in.
+rm -f /run/serving
+end() { rm -f /run/serving; sleep "${TERM_SECONDS:-0}"; exit "${TERM_CODE:-0}"; }
+if [ -n "$IGNORE_TERM" ]; then trap "" TERM; else trap end TERM; fi
+nap() { sleep "$1" & wait $!; }
+echo "image $VERSION"
+[ -z "$DATA" ] || echo "$VERSION" >> "$DATA/starts"
+[ -z "$EAT" ] || exec tail /dev/zero
+nap "${START_SECONDS:-0}"
+touch /run/serving
+[ -z "$EXIT_AFTER" ] || { nap "$EXIT_AFTER"; rm -f /run/serving; exit "${EXIT_CODE:-0}"; }
+while :; do nap 3600; done
+"""
+APPLETS = ("sh", "sleep", "touch", "rm", "cat", "test", "tail", "echo", "true", "false", "kill")
+LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
+CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+BEHAVIOURS: dict[str, dict[str, str]] = {
+    "1": {},
+    "2": {},
+    "3": {},
+    "slow": {"START_SECONDS": "4"},
+    "dead": {"START_SECONDS": "100000"},
+    "crash": {"EXIT_AFTER": "0.3", "EXIT_CODE": "3"},
+    "crash-late": {"EXIT_AFTER": "3", "EXIT_CODE": "3"},
+    "ends": {"EXIT_AFTER": "1"},
+    "oom": {"EAT": "1"},
+}
+"""Tag -> environment of the images that the node has from the beginning."""
+
+
+def app(tag: str) -> str:
+    """The name of an application's image."""
+    return f"{HOST}/app:{tag}"
+
+
+def content(value: Any) -> bytes:
+    """A JSON document as a blob."""
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def sha256(blob: bytes) -> str:
+    """A blob's digest."""
+    return f"sha256:{hashlib.sha256(blob).hexdigest()}"
+
+
+def entry(name: str, kind: bytes = tarfile.REGTYPE, mode: int = 0o755) -> tarfile.TarInfo:
+    """An entry of a tar that is the same whenever it is made."""
+    made = tarfile.TarInfo(name)
+    made.type, made.mode = kind, mode
+    return made
+
+
+def layer(busybox: Path) -> bytes:
+    """The one file system: busybox, its commands, and the script."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name in ("bin", "run", "tmp", "etc", "data"):
+            tar.addfile(entry(name, tarfile.DIRTYPE))
+        for name, data in (("bin/busybox", busybox.read_bytes()), ("bin/app", APP.encode())):
+            made = entry(name)
+            made.size = len(data)
+            tar.addfile(made, io.BytesIO(data))
+        for name in APPLETS:
+            made = entry(f"bin/{name}", tarfile.SYMTYPE)
+            made.linkname = "busybox"
+            tar.addfile(made)
+    return out.getvalue()
+
+
+@dataclass
+class Images:
+    """Blobs by digest, and the names of manifests."""
+
+    busybox: Path
+    machine: str
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Name -> the manifest's digest."""
+
+    def __post_init__(self) -> None:
+        raw = layer(self.busybox)
+        self._diff = sha256(raw)
+        self._layer = self._put(gzip.compress(raw, 1, mtime=0))
+        self.add(PAUSE, {"VERSION": "pause"})
+        for tag, environment in BEHAVIOURS.items():
+            self.add(app(tag), {"VERSION": tag, **environment})
+        self.names[app("2-again")] = self.names["mirror.local/app:2"] = self.names[app("2")]
+
+    def add(self, name: str, environment: Mapping[str, str]) -> None:
+        """Makes an image that runs the script with this environment."""
+        paths = {"PATH": "/bin"} | dict(environment)
+        config = {
+            "architecture": ARCHITECTURES.get(self.machine, self.machine),
+            "os": "linux",
+            "config": {
+                "Env": [f"{key}={value}" for key, value in sorted(paths.items())],
+                "Entrypoint": ["/bin/app"],
+            },
+            "rootfs": {"type": "layers", "diff_ids": [self._diff]},
+        }
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": self._describe(CONFIG_TYPE, self._put(content(config))),
+            "layers": [self._describe(LAYER_TYPE, self._layer)],
+        }
+        self.names[name] = self._put(content(manifest))
+
+    def archive(self, target: Path) -> None:
+        """Writes all images as one tar in OCI layout, as `ctr images import` reads it."""
+        manifests = [
+            self._describe(MANIFEST_TYPE, digest)
+            | {"annotations": {"io.containerd.image.name": name}}
+            for name, digest in sorted(self.names.items())
+        ]
+        index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests}
+        files = {
+            "oci-layout": content({"imageLayoutVersion": "1.0.0"}),
+            "index.json": content(index),
+        }
+        files |= {f"blobs/{key.replace(':', '/')}": blob for key, blob in self.blobs.items()}
+        with tarfile.open(target, "w") as tar:
+            for name, blob in files.items():
+                made = entry(name, mode=0o644)
+                made.size = len(blob)
+                tar.addfile(made, io.BytesIO(blob))
+
+    def _put(self, blob: bytes) -> str:
+        digest = sha256(blob)
+        self.blobs[digest] = blob
+        return digest
+
+    def _describe(self, kind: str, digest: str) -> dict[str, Any]:
+        return {"mediaType": kind, "digest": digest, "size": len(self.blobs[digest])}

@@ -1,0 +1,107 @@
+"""The kubelet as a process inside the node's namespaces."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.kube import Json, Kube, KubeError
+from tests.e2e.process import Process, free_ports
+
+from .space import Space
+
+LABEL = "e2e.real/node"
+LEASE_SECONDS = 8
+
+
+class RealKubelet:
+    """One node's kubelet: stopped and started again under pods that run on."""
+
+    def __init__(
+        self, space: Space, binary: Path, kubeconfig: Path, socket: Path, name: str = "real-0"
+    ) -> None:
+        self.name = name
+        self.directory = space.directory / "kubelet"
+        self._space = space
+        self._binary = binary
+        self._kubeconfig = kubeconfig
+        self._process: Process | None = None
+        port, self._health = free_ports(2)
+        self.directory.mkdir(parents=True)
+        settings = self._settings(port, f"unix://{socket}")
+        (self.directory / "config.yaml").write_text(yaml.safe_dump(settings))
+
+    def start(self) -> None:
+        """Starts it and waits until it is healthy."""
+        if self._process is None:
+            self._process = self._space.process(
+                "kubelet",
+                self._binary,
+                f"--config={self.directory / 'config.yaml'}",
+                f"--kubeconfig={self._kubeconfig}",
+                f"--root-dir={self.directory / 'root'}",
+                f"--cert-dir={self.directory / 'pki'}",
+                f"--hostname-override={self.name}",
+                f"--node-labels={LABEL}=true",
+                "--v=2",
+            )
+        self._process.start()
+        self._process.wait_http(f"http://127.0.0.1:{self._health}/healthz")
+
+    def stop(self, *, kill: bool = False) -> None:
+        """Stops it: the node goes silent, its containers run on."""
+        if self._process is not None:
+            self._process.stop(kill=kill)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None and self._process.alive
+
+    def wait_ready(self, kube: Kube, timeout: float = 60) -> None:
+        """Waits until the cluster counts the node as ready."""
+        assert self._process is not None
+        self._process.wait_until(lambda: is_ready(kube, self.name), "ready node", timeout)
+
+    def _settings(self, port: int, endpoint: str) -> Json:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": "127.0.0.1",
+            "port": port,
+            "healthzBindAddress": "127.0.0.1",
+            "healthzPort": self._health,
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}},
+            "containerRuntimeEndpoint": endpoint,
+            "imageServiceEndpoint": endpoint,
+            "podLogsDir": str(self.directory / "logs"),
+            "resolvConf": "",
+            "makeIPTablesUtilChains": False,
+            # One cgroup of the run's own, so that nothing of it can stay behind.
+            "cgroupRoot": f"/{self._space.cgroup}",
+            "cgroupDriver": "cgroupfs",
+            "failCgroupV1": False,
+            "enforceNodeAllocatable": [],
+            "oomScoreAdj": 0,
+            "failSwapOn": False,
+            "localStorageCapacityIsolation": False,
+            "evictionHard": {"memory.available": "1Mi"},
+            "imageGCHighThresholdPercent": 100,
+            "serializeImagePulls": False,
+            "registerWithTaints": [{"key": LABEL, "value": "true", "effect": "NoSchedule"}],
+            # The control plane takes a node for lost after a few seconds.
+            "nodeLeaseDurationSeconds": LEASE_SECONDS,
+            "nodeStatusUpdateFrequency": "2s",
+            "nodeStatusReportFrequency": "60s",
+        }
+
+
+def is_ready(kube: Kube, node: str) -> bool:
+    """Whether the node's Ready condition is True."""
+    with contextlib.suppress(KubeError):
+        found = kube.find("v1", "nodes", None, node) or {}
+        conditions = (found.get("status") or {}).get("conditions") or []
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return False

@@ -1,0 +1,50 @@
+"""Pods with an address of their own, for what is not to run on the host's network.
+
+A pair of virtual interfaces joins each pod to the host, and nothing else: no bridge, no forwarding,
+no way out. The interfaces go with the pods' namespaces, those with the node's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+from .node import RealNode
+
+BLOCKS = 8192
+FORWARDING = "/proc/sys/net/ipv4/ip_forward"
+
+
+def subnet(number: int) -> str:
+    """One of the blocks of 16 addresses in the range that is set aside for tests of networks."""
+    start = number % BLOCKS * 16
+    return f"198.{18 + start // 65536}.{start // 256 % 256}.{start % 256}/28"
+
+
+class PodNetwork:
+    """While it is up, pods of the node that are not on the host's network have an address."""
+
+    def __init__(self, node: RealNode) -> None:
+        self._init = node.space.init
+        self._configuration = node.containerd.directory / "cni" / "05-pods.conflist"
+        self._forwarding = node.space.directory / "ip_forward"
+
+    def __enter__(self) -> PodNetwork:
+        # The plugin would switch on the whole host's forwarding. In here it seems to be on already.
+        self._forwarding.write_text("1\n")
+        self._inside("mount", "--bind", str(self._forwarding), FORWARDING)
+        # Runs beside each other share the host's routes, so each has addresses of its own.
+        addresses = {"type": "host-local", "ranges": [[{"subnet": subnet(os.getpid())}]]}
+        plugins = [{"type": "ptp", "ipam": addresses}]
+        content = {"cniVersion": "1.0.0", "name": "pods", "plugins": plugins}
+        self._configuration.write_text(json.dumps(content))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._configuration.unlink()
+        self._inside("umount", FORWARDING)
+
+    def _inside(self, *command: str) -> None:
+        enter = ["nsenter", "--target", str(self._init), "--mount", "--pid"]
+        subprocess.run([*enter, *command], check=True, capture_output=True)

@@ -1,0 +1,137 @@
+"""The real node as the tests use it: parts, levers, and what has to be there."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.e2e.binaries import build
+from tests.e2e.cluster import Cluster
+from tests.e2e.kube import Kube
+
+from .containerd import Containerd
+from .images import Images
+from .kubelet import RealKubelet
+from .registry import Registry
+from .space import ISOLATE, Space, hierarchies, sweep
+from .witness import Witness
+
+PACKAGES = "runc, busybox-static and containernetworking-plugins"
+
+
+class RealNode:
+    """containerd, kubelet, a registry and the witness, all in one directory."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        sweep()
+        self.seconds = 0.0
+        """How long it took to be ready."""
+        self.kube = Kube(cluster.kubeconfig, context=cluster.context)
+        self.space = Space(directory, directory.name)
+        self._busybox = Path(shutil.which("busybox") or "busybox")
+        self._kubeconfig = cluster.kubeconfig
+        self.images = Images(self._busybox, platform.machine())
+        self.registry = Registry(self.images)
+        self.containerd: Containerd
+        self.kubelet: RealKubelet
+        self.witness: Witness
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.kubelet.name
+
+    def start(self) -> RealNode:
+        """Starts everything and waits for a ready node; stops it again if that fails."""
+        begun = time.monotonic()
+        try:
+            self.registry.start()
+            self.space.start()
+            binaries = build.containerd().bin_dir
+            self.containerd = Containerd(self.space, binaries, self.registry.url)
+            self.containerd.start()
+            archive = self.space.directory / "images.tar"
+            self.images.archive(archive)
+            self.containerd.load(archive)
+            binary = kubelet_binary()
+            socket = self.containerd.socket
+            self.kubelet = RealKubelet(self.space, binary, self._kubeconfig, socket)
+            self.kubelet.start()
+            self.kubelet.wait_ready(self.kube)
+            proc = Path(f"/proc/{self.space.init}/root/proc")
+            self.witness = Witness(self.containerd.tasks, proc)
+            self.witness.start()
+        except BaseException:
+            self.stop()
+            raise
+        self.seconds = time.monotonic() - begun
+        return self
+
+    def stop(self) -> None:
+        """Stops those that write first; what is left inside the kernel ends with the namespace."""
+        for part in ("witness", "kubelet", "containerd"):
+            if hasattr(self, part):
+                getattr(self, part).stop()
+        self.space.stop()
+        self.registry.stop()
+        self.kube.close()
+
+    def rest(self) -> None:
+        """All levers back: kubelet and containerd run, the registry gives nothing."""
+        self.registry.reset()
+        if not self.containerd.alive:
+            self.containerd.start()
+        if not self.kubelet.alive:
+            self.kubelet.start()
+        self.kubelet.wait_ready(self.kube)
+
+    def silence(self) -> None:
+        """The kubelet stops: no heartbeat, no status; containers run on."""
+        self.kubelet.stop(kill=True)
+
+    def kill(self, pid: int) -> None:
+        """Kills a process by its pid inside."""
+        enter = ["nsenter", "--target", str(self.space.init), "--pid"]
+        kill = [str(self._busybox), "kill", "-9", str(pid)]
+        subprocess.run([*enter, *kill], check=True, capture_output=True)
+
+    def __enter__(self) -> RealNode:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def kubelet_binary() -> Path:
+    """The kubelet: beside the control plane's binaries, wherever those are from."""
+    given = Path(os.environ.get("KUBEBUILDER_ASSETS") or build.bin_dir()) / "kubelet"
+    return given if given.exists() else build.bin_dir() / "kubelet"
+
+
+def missing(cluster: Cluster) -> str | None:
+    """One line saying why no real node can run here, or None where it can."""
+    if sys.platform != "linux":
+        return "no real node: needs Linux"
+    if os.geteuid() != 0:
+        return "no real node: needs root"
+    if cluster.backend != "local":
+        return f"no real node: the cluster is {cluster.backend}, not of the tests' own processes"
+    tools = [shutil.which("runc"), shutil.which("busybox"), Containerd.cni_plugins()]
+    if not all(tools) or b"/ld-" in Path(tools[1] or "").read_bytes()[:4096]:
+        return f"no real node: needs the packages {PACKAGES}"
+    part = build.containerd()
+    built = all((part.bin_dir / name).exists() for name in part.names)
+    if not built or not kubelet_binary().exists():
+        return "no real node: run `make e2e-binaries` (needs Go)"
+    if not hierarchies() or not all(os.access(each, os.W_OK) for each in hierarchies()):
+        return "no real node: cgroups cannot be written"
+    trial = [*ISOLATE, "mount", "-t", "tmpfs", "tmpfs", "/run"]
+    tried = subprocess.run(trial, text=True, capture_output=True, check=False)
+    if tried.returncode != 0:
+        return f"no real node: {tried.stderr.strip()}"
+    return None

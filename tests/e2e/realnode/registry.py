@@ -1,0 +1,99 @@
+"""A registry of the test's own: slow, refusing, or serving, as the test says."""
+
+from __future__ import annotations
+
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
+
+from .images import HOST, MANIFEST_TYPE, Images, sha256
+
+
+class Registry:
+    """Enough of the distribution API for pulls, on a loopback port.
+
+    `images` are the blobs; what may be pulled are the names in `published`. `delay` seconds pass
+    before a manifest is answered, and `failing` makes every answer a 503.
+    """
+
+    def __init__(self, images: Images) -> None:
+        self.images = images
+        self.published: set[str] = set()
+        self.delay = 0.0
+        self.failing = False
+        self.pulls: list[str] = []
+        """Names whose manifests were asked for, in order."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def start(self) -> None:
+        """Serves from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+    def reset(self) -> None:
+        """Back at rest: quick, whole, and with nothing to give."""
+        self.published.clear()
+        self.delay, self.failing = 0.0, False
+
+    def find(self, path: str) -> tuple[str, bytes] | None:
+        """Media type and blob of a path below /v2/, where there is such."""
+        name, _, wanted = path.removeprefix("/v2/").rpartition("/")
+        name, _, kind = name.rpartition("/")
+        if kind == "blobs":
+            blob = self.images.blobs.get(wanted)
+            return None if blob is None else ("application/octet-stream", blob)
+        digest: str | None = wanted
+        if not wanted.startswith("sha256:"):
+            full = f"{HOST}/{name}:{wanted}"
+            self.pulls.append(full)
+            time.sleep(self.delay)
+            digest = self.images.names.get(full) if full in self.published else None
+        manifest = self.images.blobs.get(digest or "")
+        return None if manifest is None else (MANIFEST_TYPE, manifest)
+
+
+def handler(registry: Registry) -> type[BaseHTTPRequestHandler]:
+    """The request handler of one registry."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            path = unquote(self.path).partition("?")[0]
+            found = registry.find(path) if path != "/v2/" else ("application/json", b"{}")
+            if registry.failing:
+                self._answer(503, "application/json", b'{"errors":[{"code":"UNAVAILABLE"}]}')
+            elif found is None:
+                self._answer(404, "application/json", b'{"errors":[{"code":"MANIFEST_UNKNOWN"}]}')
+            else:
+                self._answer(200, *found)
+
+        do_HEAD = do_GET  # noqa: N815 - the base class looks for this name
+
+        def _answer(self, code: int, kind: str, body: bytes) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            if code == 200:
+                self.send_header("Docker-Content-Digest", sha256(body))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    return Handler

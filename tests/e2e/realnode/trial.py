@@ -1,0 +1,124 @@
+"""A TApp on the real node, and what its processes did, as the witness saw it."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.app import App, tapp
+from tests.e2e.kube import Json
+from tests.e2e.pods import container as status_of
+from tests.e2e.pods import is_ready
+
+from .images import SERVING
+from .node import RealNode
+from .witness import Witness
+from .workloads import History, real_template, tag_of
+
+
+class Trial:
+    """A TApp (`app`) whose containers run for real, and the short words that stories use."""
+
+    def __init__(self, one: App, node: RealNode) -> None:
+        self.app = one
+        self.node = node
+        self.history = History(one.kube, one.namespace)
+
+    @property
+    def witness(self) -> Witness:
+        """Who ran, and how few at one time."""
+        return self.node.witness
+
+    def began(
+        self, *containers: Json | str, counted: tuple[str, ...] = ("main",), **spec: Any
+    ) -> Trial:
+        """The TApp, complete; from now on the witness counts. `pod` adds to the pods' spec."""
+        template = real_template(*containers, **spec.pop("pod", {}))
+        self.app.apply(tapp(template=template, **spec)).settle()
+        self.witness.begin(self.app.namespace, *counted)
+        return self
+
+    def change(self, *containers: Json | str, **pod: Any) -> Trial:
+        """Another template, without waiting."""
+        self.app.patch(template=real_template(*containers, **pod))
+        return self
+
+    def roll(self, *containers: Json | str, seconds: float = 120, **pod: Any) -> Trial:
+        """Another template, until the TApp is complete."""
+        self.change(*containers, **pod).app.settle(seconds)
+        return self
+
+    def wait(self, seconds: float) -> Trial:
+        """Lets time pass: for stories whose point is when something happens."""
+        time.sleep(seconds)
+        return self
+
+    # What is asked
+
+    def tags(self) -> str:
+        """The tag in the spec of each instance's first container, in one line."""
+        return " ".join(tag_of(image) for image in self.app.images().split())
+
+    def runs(self) -> dict[str, str]:
+        """`pod/container` -> the tag that really runs."""
+        running = self.witness.now(self.app.namespace)
+        return {f"{each.pod}/{each.container}": tag_of(each.image) for each in running}
+
+    def container(self, number: int, index: int = 0, group: str = "containerStatuses") -> Json:
+        """The published status of a container."""
+        found = self.app.pods.get(number) or {"status": {}}
+        return status_of(found, index, group)
+
+    def ready(self, number: int) -> bool:
+        """Whether the instance's pod is Ready."""
+        return is_ready(self.app.pods.get(number) or {})
+
+    def begin_of(self, tag: str) -> dict[str, float]:
+        """Pod -> when its first container of an image was there."""
+        found: dict[str, float] = {}
+        for moment in self.witness.timeline:
+            for each in moment.running:
+                if tag_of(each.image) == tag:
+                    found.setdefault(each.pod, moment.seconds)
+        return found
+
+    def end_of(self, tag: str) -> dict[str, float]:
+        """Pod -> when its last container of an image was gone."""
+        found: dict[str, float] = {}
+        for before, after in itertools.pairwise(self.witness.timeline):
+            left = {each.id for each in after.running}
+            for each in before.running:
+                if each.id not in left and tag_of(each.image) == tag:
+                    found[each.pod] = after.seconds
+        return found
+
+    def never_fewer_than(self, least: int) -> bool:
+        """Whether so many instances ran at every moment; else the timeline is the message."""
+        assert self.witness.fewest >= least, (
+            f"{self.witness.fewest} ran:\n{self.witness}\npublished:\n{self.history}"
+        )
+        return True
+
+    def always_served(self, least: int) -> bool:
+        """Whether so many instances served at every moment, by their own word."""
+        assert self.witness.fewest_serving >= least, (
+            f"{self.witness.fewest_serving} served:\n{self.witness}\npublished:\n{self.history}"
+        )
+        return True
+
+    # What is done to it from outside
+
+    def spoil(self, number: int) -> None:
+        """Makes the instance's processes stop serving, so that its probes fail."""
+        for each in self._processes(number):
+            (each / "root" / SERVING).unlink(missing_ok=True)
+
+    def kill(self, number: int) -> None:
+        """Kills the instance's processes, as a crash does."""
+        for each in self._processes(number):
+            self.node.kill(int(each.name))
+
+    def _processes(self, number: int) -> list[Path]:
+        return self.witness.processes(self.app.namespace, f"{self.app.name}-{number}")

@@ -1,0 +1,158 @@
+"""Who really runs: processes of containerd's tasks, twenty times a second, whatever status says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .images import SERVING
+
+INTERVAL = 0.05
+ANNOTATION = "io.kubernetes.cri"
+
+
+@dataclass(frozen=True)
+class Running:
+    """One container whose process runs."""
+
+    namespace: str
+    pod: str
+    uid: str
+    container: str
+    image: str
+    id: str
+    serving: bool
+    """Whether the process says that it serves, by a file in its own file system."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What ran since then, until the next moment."""
+
+    seconds: float
+    running: frozenset[Running]
+
+    def __str__(self) -> str:
+        words = sorted(
+            f"{each.pod}/{each.container}={each.image.rpartition(':')[2]}"
+            f"{'' if each.serving else '(not serving)'} {each.id[:5]}"
+            for each in self.running
+        )
+        return f"{self.seconds:7.2f} {', '.join(words)}"
+
+
+class Witness:
+    """Counts, per namespace, the pods all of whose watched containers run, and keeps the fewest."""
+
+    def __init__(self, tasks: Path, proc: Path) -> None:
+        self._tasks = tasks
+        self._proc = proc
+        self._known: dict[str, tuple[str, ...] | None] = {}
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="witness", daemon=True)
+        self._namespace = ""
+        self._containers: frozenset[str] = frozenset()
+        self._begun = time.monotonic()
+        self.samples = 0
+        self.fewest = 0
+        """The fewest pods whose containers ran at one time since `begin`."""
+        self.fewest_serving = 0
+        """The fewest that also served."""
+        self.timeline: list[Moment] = []
+        """Each change since `begin`."""
+
+    def start(self) -> None:
+        """Starts to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops."""
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join(5)
+
+    def begin(self, namespace: str, *containers: str) -> None:
+        """Counts anew, for one namespace; a pod counts while all of `containers` (`main`) run."""
+        with self._lock:
+            self._namespace = namespace
+            self._containers = frozenset(containers or ("main",))
+            self._begun, self.samples, self.timeline = time.monotonic(), 0, []
+            self.fewest = self.fewest_serving = 1 << 30
+            self._sample()
+
+    def now(self, namespace: str) -> list[Running]:
+        """What runs in a namespace at this moment."""
+        return [each for each in self._running() if each.namespace == namespace]
+
+    def processes(self, namespace: str, pod: str) -> list[Path]:
+        """The /proc directories of a pod's running containers."""
+        ids = [each.id for each in self.now(namespace) if each.pod == pod]
+        return [self._proc / (self._tasks / id / "init.pid").read_text() for id in ids]
+
+    def __str__(self) -> str:
+        """The timeline, one line for each change."""
+        with self._lock:
+            return "\n".join(str(each) for each in self.timeline)
+
+    def _watch(self) -> None:
+        while not self._ending.wait(INTERVAL):
+            with self._lock:
+                if self._namespace:
+                    self._sample()
+
+    def _sample(self) -> None:
+        running = frozenset(self.now(self._namespace))
+        self.samples += 1
+        self.fewest = min(self.fewest, self._count(running))
+        serving = frozenset(each for each in running if each.serving)
+        self.fewest_serving = min(self.fewest_serving, self._count(serving))
+        if not self.timeline or self.timeline[-1].running != running:
+            self.timeline.append(Moment(time.monotonic() - self._begun, running))
+
+    def _count(self, running: frozenset[Running]) -> int:
+        pods: dict[str, set[str]] = {}
+        for each in running:
+            pods.setdefault(each.pod, set()).add(each.container)
+        return sum(self._containers <= names for names in pods.values())
+
+    def _running(self) -> list[Running]:
+        with contextlib.suppress(FileNotFoundError):
+            found = [self._container(each) for each in self._tasks.iterdir()]
+            return [each for each in found if each is not None]
+        return []
+
+    def _container(self, bundle: Path) -> Running | None:
+        identity = self._identity(bundle)
+        if identity is None:
+            return None
+        try:
+            pid = (bundle / "init.pid").read_text()
+            process = self._proc / pid
+            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+            # Before it starts, the container's process is still runc's.
+            begun = not (process / "cmdline").read_bytes().startswith(b"runc\0init")
+        except OSError:
+            return None
+        if state in "ZX" or not begun:
+            return None
+        serving = (process / "root" / SERVING).exists()
+        namespace, pod, uid, container, image = identity
+        return Running(namespace, pod, uid, container, image, bundle.name, serving)
+
+    def _identity(self, bundle: Path) -> tuple[str, ...] | None:
+        """Namespace, pod, uid, container and image, as containerd was told; None for a sandbox."""
+        if bundle.name not in self._known:
+            try:
+                found = json.loads((bundle / "config.json").read_text())["annotations"]
+            except (OSError, ValueError):
+                return None
+            keys = ("sandbox-namespace", "sandbox-name", "sandbox-uid", "container-name")
+            values = tuple(found.get(f"{ANNOTATION}.{key}", "") for key in (*keys, "image-name"))
+            is_container = found.get(f"{ANNOTATION}.container-type") == "container"
+            self._known[bundle.name] = values if is_container else None
+        return self._known[bundle.name]

@@ -1,0 +1,135 @@
+"""Pods for the real node, plain or as a template, and every status that was published of them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.informer import Informer
+from tests.e2e.kube import Json, Kube
+from tests.e2e.pods import Pods
+
+from .images import SERVING, app
+from .kubelet import LABEL
+
+PROBE: Json = {"exec": {"command": ["test", "-f", f"/{SERVING}"]}, "periodSeconds": 1}
+"""Succeeds while the process serves, by its own word."""
+
+
+def environment(**values: object) -> list[Json]:
+    """A container's `env`."""
+    return [{"name": name, "value": str(value)} for name, value in values.items()]
+
+
+def container(tag: str = "1", name: str = "main", **fields: Any) -> Json:
+    """A container of the application's image of this tag; `tag` may be a full name too."""
+    image = tag if "/" in tag else app(tag)
+    return {"name": name, "image": image, "imagePullPolicy": "IfNotPresent", **fields}
+
+
+def real_spec(*containers: Json, **spec: Any) -> Json:
+    """A pod's spec that lands on the real node, whatever state that is in."""
+    return {
+        "hostNetwork": True,
+        "nodeSelector": {LABEL: "true"},
+        "tolerations": [{"operator": "Exists"}],
+        "terminationGracePeriodSeconds": 1,
+        "automountServiceAccountToken": False,
+        "containers": list(containers) or [container()],
+        **spec,
+    }
+
+
+def real_template(*containers: Json | str, **spec: Any) -> Json:
+    """A TApp's template for the real node; a word stands for one container of that image."""
+    made = [container(each) if isinstance(each, str) else each for each in containers]
+    return {"metadata": {"labels": {"app": "web"}}, "spec": real_spec(*made, **spec)}
+
+
+def tag_of(image: str) -> str:
+    """The tag of an image, which says what it does."""
+    return image.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class Published:
+    """One version of a pod, as a watch showed it."""
+
+    seconds: float
+    change: str
+    pod: Json
+
+    @property
+    def shown(self) -> str:
+        """What decisions are made of: generations, Ready, and of each container image and state."""
+        meta, status = self.pod["metadata"], self.pod.get("status") or {}
+        asked = {each["name"]: each["image"] for each in self.pod["spec"]["containers"]}
+        ready = [
+            each["status"] for each in status.get("conditions") or [] if each["type"] == "Ready"
+        ]
+        seen = status.get("observedGeneration", 0)
+        words = [f"generation {meta.get('generation')} seen {seen}", status.get("phase", "")]
+        words += [f"Ready {''.join(ready) or '-'}"]
+        for each in status.get("containerStatuses") or []:
+            (state, more), *_ = [*(each.get("state") or {}).items(), ("none", {})]
+            reason = f" {more['reason']}" if more.get("reason") else ""
+            words.append(
+                f"{each['name']} wants {tag_of(asked.get(each['name'], ''))} has"
+                f" {tag_of(each.get('image', ''))} {state}{reason}"
+                f" ready={each['ready']} restarts={each['restartCount']}"
+            )
+        return ", ".join(words) + (" deleting" if "deletionTimestamp" in meta else "")
+
+
+class History:
+    """Every version of the pods of a namespace, in order, from a watch of its own."""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self._begun = time.monotonic()
+        self._seen: list[Published] = []
+        self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
+
+    def start(self) -> History:
+        """Starts to watch."""
+        self._informer.start()
+        return self
+
+    def stop(self) -> None:
+        """Stops."""
+        self._informer.stop()
+
+    def of(self, name: str) -> list[Published]:
+        """What was published of a pod so far."""
+        return [each for each in self._seen if each.pod["metadata"]["name"] == name]
+
+    def story(self, name: str) -> list[str]:
+        """What was shown of a pod, one line for each change of it."""
+        return [line for line, _ in itertools.groupby(each.shown for each in self.of(name))]
+
+    def __str__(self) -> str:
+        """What was published of all pods, one line each."""
+        return "\n".join(
+            f"{each.seconds:7.2f} {each.pod['metadata']['name']}: {each.shown}"
+            for each in self._seen
+        )
+
+    def _heard(self, change: str, pod: Json) -> None:
+        self._seen.append(Published(time.monotonic() - self._begun, change, pod))
+
+
+class RealPods(Pods):
+    """Plain pods on the real node."""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        super().__init__(kube, namespace)
+        self.history = History(kube, namespace)
+
+    def create(self, name: str, *containers: Json, **spec: Any) -> Json:
+        """Creates a pod on the real node."""
+        metadata = {"name": name, "namespace": self.namespace}
+        spec = real_spec(*containers, **spec)
+        return self.kube.create(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        )

@@ -1,0 +1,67 @@
+"""What people are told to type, typed on a real API server in the order in which it is written."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .cluster import REPOSITORY, Cluster
+from .kube import Kube
+from .test_migration import environment
+
+pytestmark = pytest.mark.e2e
+
+TOKEN = REPOSITORY / "metacontroller" / "components" / "bearer-token"
+NAMESPACE = "tapp-system"
+
+
+def commands(kustomization: Path) -> list[str]:
+    """The commands in its comments: what is indented, continued lines joined."""
+    text = kustomization.read_text(encoding="utf-8").replace("\\\n#", "")
+    return re.findall(r"(?m)^#   (?=kubectl|[A-Z]+=)(.+)$", text)
+
+
+@pytest.fixture
+def clone(cluster: Cluster, kube: Kube, tmp_path: Path) -> Iterator[Path]:
+    """The manifests with a `deploy` beside them; what was really made is removed again."""
+    if cluster.backend != "local":
+        pytest.skip("makes a namespace of that name")
+    for name in ("metacontroller", "crds"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "deploy").mkdir()
+    deploy = {"resources": ["../metacontroller/base"]}
+    deploy["components"] = ["../metacontroller/components/bearer-token"]
+    (tmp_path / "deploy" / "kustomization.yaml").write_text(yaml.safe_dump(deploy))
+    yield tmp_path
+    kube.delete("v1", "namespaces", None, NAMESPACE)
+
+
+def test_the_bearer_token_can_be_set_up_in_the_order_it_is_written(
+    cluster: Cluster, kube: Kube, clone: Path
+) -> None:
+    """The Secret needs its namespace, and the Deployment and the hooks need the Secret."""
+    *before, last = commands(TOKEN / "kustomization.yaml")
+    assert last == "kubectl apply --server-side -k deploy"
+    # The rest must be possible, but is not kept: other tests have their own CompositeController.
+    script = "\n".join([*before, f"{last} --force-conflicts --dry-run=server"])
+    done = subprocess.run(
+        ["sh", "-eu", "-c", script],
+        cwd=clone,
+        env={**environment(), "KUBECONFIG": str(cluster.kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "deployment.apps/tapp-hooks serverside-applied (server dry run)" in done.stdout
+    stored = kube.get("v1", "secrets", NAMESPACE, "tapp-hooks-token")["data"]
+    token, accepted = (base64.b64decode(stored[key]) for key in ("token", "accepted"))
+    assert token == accepted
+    assert len(token) == 64

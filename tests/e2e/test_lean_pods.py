@@ -1,0 +1,317 @@
+"""The policy `tapp-lean-pods` on a real API server: what it cuts, and how such pods live.
+
+With `E2E_POLICIES=lean` the whole suite runs with it. Here it comes and goes under running pods.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.admission import lean_pods
+from simulator.apply import LAST_APPLIED
+from simulator.objects import annotations_of
+from tests.simulator.copies import CUT, LEFT_ALONE
+
+from .app import App, each, tapp, template
+from .kube import Json, Kube, KubeError
+from .policies import LEAN, OURS, OWNER, copy_of, pod_with, put, stored, take
+from .realnode.trial import Trial
+
+pytestmark = pytest.mark.e2e
+SLIM = "tapp-slim-pods"
+ADMISSION = "admissionregistration.k8s.io/v1"
+
+
+@pytest.fixture
+def lean(install: Callable[..., None]) -> None:
+    """The policy, in force for the test."""
+    install(LEAN)
+
+
+def copies(app: App) -> list[Json]:
+    """What Metacontroller has noted of each pod, by number."""
+    pods = [pod for _, pod in sorted(app.pods.items())]
+    return [json.loads(pod["metadata"]["annotations"][LAST_APPLIED]) for pod in pods]
+
+
+def are_lean(app: App) -> bool:
+    """Whether no pod has a copy of its spec, nor a history."""
+    histories = [pod["metadata"].get("managedFields") for pod in app.pods.values()]
+    return not any(histories) and not any("spec" in copy for copy in copies(app))
+
+
+def labelled(image: str, labels: Json, **annotations: str) -> Json:
+    """A template with these labels and annotations besides its own."""
+    made = template(image)
+    made["metadata"] = {"labels": {"app": "web", **labels}, "annotations": annotations}
+    return made
+
+
+# --- what it cuts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("lean")
+def test_only_a_spec_is_cut_whatever_the_strings_say(kube: Kube) -> None:
+    """The CEL and the simulator's Python say the same."""
+    for text, left in [*CUT, *((text, text) for text in LEFT_ALONE)]:
+        pod = pod_with(text, OURS, OWNER)
+        assert stored(kube, pod)["annotations"] == {LAST_APPLIED: left, "other": "1"}
+        assert annotations_of(lean_pods("CREATE", pod))[LAST_APPLIED] == left
+
+
+@pytest.mark.usefixtures("lean")
+def test_a_very_long_copy_is_cut_too(kube: Kube) -> None:
+    """An API server gives a policy so much time and no more."""
+    long = {"annotations": {"a": 'x"},"spec":{' * 8_000}}
+    text = copy_of({"a": {"b": "y" * 60_000}}, **long)
+    assert len(text) > 150_000
+    assert stored(kube, pod_with(text, OURS, OWNER))["annotations"][LAST_APPLIED] == copy_of(**long)
+
+
+@pytest.mark.usefixtures("lean")
+def test_pods_of_others_keep_all_they_have(kube: Kube) -> None:
+    text = copy_of({"containers": []})
+    others = [
+        pod_with(text, OURS),
+        pod_with(text, {}, OWNER),
+        pod_with(text, OURS, {**OWNER, "kind": "ReplicaSet"}),
+        pod_with(text, OURS, {**OWNER, "apiVersion": "other/v1"}),
+        pod_with(None, OURS, OWNER),
+    ]
+    for pod in others:
+        found = stored(kube, pod)
+        assert found["annotations"] == pod["metadata"]["annotations"]
+        assert found["managedFields"]
+
+
+# --- at work --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("lean")
+def test_lean_pods_live_as_the_others_do(app: App) -> None:
+    """Created, kept without a write, updated in place, relabelled, recreated, deleted."""
+    app.apply(tapp()).settle()
+    assert app.wrote(*each("create Pod", "web", 0, 1, 2))
+    assert are_lean(app)
+    assert app.idle()
+    uids = app.uids()
+    app.patch(template=template("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert (app.images(), app.uids()) == ("app:2 app:2 app:2", uids)
+    assert app.idle()
+    assert are_lean(app)
+    app.patch(template=template("app:2", hostname="h")).settle()
+    assert app.wrote(*each("delete Pod", "web", 0, 1, 2), *each("create Pod", "web", 0, 1, 2))
+    app.patch(replicas=0).settle()
+    assert app.wrote(*each("delete Pod", "web", 0, 1, 2))
+
+
+@pytest.mark.usefixtures("lean")
+def test_what_leaves_the_template_leaves_the_pods_and_what_others_wrote_stays(app: App) -> None:
+    text = '},"spec":{"a":{}}}'
+    app.apply(tapp(template=labelled("app:1", {"tier": "x"}, note=text))).settle()
+    for number in range(3):
+        path = app.kube.path("v1", "pods", app.namespace, f"web-{number}")
+        app.kube.patch(path, {"metadata": {"labels": {"mine": "1"}, "annotations": {"my": text}}})
+    app.quiet()
+    assert app.wrote(*each("create Pod", "web", 0, 1, 2))
+    uids = app.uids()
+    app.patch(template=labelled("app:2", {"tier": None, "rank": "y"}, note=None, other=text))
+    app.settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    for pod in app.pods.values():
+        labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
+        assert ("tier" in labels, labels["rank"], labels["mine"]) == (False, "y", "1")
+        assert ("note" in annotations, annotations["other"], annotations["my"]) == (
+            False, text, text,
+        )  # fmt: skip
+    assert app.uids() == uids
+    assert app.idle()
+    assert are_lean(app)
+
+
+def many_containers(*tags: int) -> Json:
+    """Two containers, a native sidecar and a plain init container, of these versions."""
+    main, side, proxy, init = tags
+    ports = [{"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53, "protocol": "TCP"}]
+    return template(
+        containers=[
+            {"name": "main", "image": f"app:{main}", "ports": ports},
+            {"name": "side", "image": f"side:{side}"},
+        ],
+        initContainers=[
+            {"name": "proxy", "image": f"proxy:{proxy}", "restartPolicy": "Always"},
+            {"name": "init", "image": f"init:{init}"},
+        ],
+    )
+
+
+@pytest.mark.usefixtures("lean")
+def test_one_of_many_containers_gets_its_image_and_nothing_else_changes(app: App) -> None:
+    app.apply(tapp(replicas=2, template=many_containers(1, 1, 1, 1))).settle()
+    app.wrote(*each("create Pod", "web", 0, 1))
+    for tags in ((1, 2, 1, 1), (1, 2, 2, 1), (2, 3, 3, 1)):
+        before = {number: pod["spec"] for number, pod in app.pods.items()}
+        app.patch(template=many_containers(*tags)).settle()
+        assert app.wrote(*each("update Pod", "web", 0, 1))
+        for number, pod in app.pods.items():
+            for section in ("containers", "initContainers"):
+                for container in before[number][section]:
+                    name = container["name"]
+                    tag = tags[["main", "side", "proxy", "init"].index(name)]
+                    container["image"] = f"{container['image'].partition(':')[0]}:{tag}"
+            assert pod["spec"] == before[number]
+        assert app.idle()
+        assert are_lean(app)
+
+
+# --- it comes and goes ----------------------------------------------------------------------------
+
+
+def test_pods_that_were_there_before_are_cut_at_their_next_write(
+    app: App, install: Callable[..., None]
+) -> None:
+    """Installing it writes nothing and restarts nothing; a history that is there stays."""
+    app.apply(tapp()).settle()
+    app.wrote(*each("create Pod", "web", 0, 1, 2))
+    install(LEAN)
+    assert app.idle()
+    assert all("spec" in copy for copy in copies(app))
+    uids = app.uids()
+    app.patch(template=template("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert not any("spec" in copy for copy in copies(app))
+    assert all(pod["metadata"]["managedFields"] for pod in app.pods.values())
+    assert app.idle()
+    app.patch(template=template("app:3"), replicas=4).settle()
+    assert app.wrote(*each("update Pod", "web", 0, 1, 2), "create Pod web-3")
+    assert {**app.uids(), 3: ""} == {**uids, 3: ""}
+    assert app.idle()
+
+
+def test_lean_pods_live_on_when_it_is_taken_away(
+    app: App, kube: Kube, install: Callable[..., None]
+) -> None:
+    install(LEAN)
+    app.apply(tapp()).settle()
+    app.wrote(*each("create Pod", "web", 0, 1, 2))
+    uids = app.uids()
+    take(kube, LEAN)
+    assert app.idle()
+    app.patch(template=template("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert app.idle()
+    containers = [{"image": "app:2", "name": "main"}]
+    assert [copy["spec"] for copy in copies(app)] == [{"containers": containers}] * 3
+    put(kube, LEAN)
+    app.patch(template=template("app:3")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert (app.images(), app.uids()) == ("app:3 app:3 app:3", uids)
+    assert app.idle()
+    assert are_lean(app)
+
+
+def slim() -> list[Json]:
+    """What was shipped before: it removes the copy when a pod is created."""
+    patch = "[JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('%s')}]"
+    condition = f"'{LAST_APPLIED}' in object.metadata.annotations"
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    selector = {"matchExpressions": [{"key": "tapp_instance_key", "operator": "Exists"}]}
+    spec: Json = {
+        "matchConstraints": {
+            "objectSelector": selector,
+            "resourceRules": [{**rule, "operations": ["CREATE"]}],
+        },
+        "matchConditions": [{"name": "has-annotation", "expression": condition}],
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": patch % LAST_APPLIED}}
+        ],
+    }
+    head = {"apiVersion": ADMISSION, "metadata": {"name": SLIM}}
+    return [
+        {**head, "kind": "MutatingAdmissionPolicy", "spec": spec},
+        {**head, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": SLIM}},
+    ]
+
+
+def test_the_policy_from_before_may_still_be_there(
+    app: App, kube: Kube, install: Callable[..., None]
+) -> None:
+    """It costs one small write for every new pod, as it did; and no more once it is removed.
+
+    The order of the two is nobody's to choose: pods that are made under both may have a history.
+    """
+    probe = pod_with(copy_of({}), OURS, OWNER)
+    install()
+    for one in slim():
+        kube.apply(one)
+    try:
+        app.until(lambda: stored(kube, probe)["annotations"] == {"other": "1"}, "slim counts")
+        app.apply(tapp(replicas=2)).settle()
+        assert app.wrote(*each("create Pod", "web", 0, 1), *each("update Pod", "web", 0, 1))
+        assert app.idle()
+    finally:
+        kube.delete(ADMISSION, "mutatingadmissionpolicybindings", None, SLIM)
+        kube.delete(ADMISSION, "mutatingadmissionpolicies", None, SLIM)
+    app.until(lambda: LAST_APPLIED in stored(kube, probe)["annotations"], "slim is gone")
+    app.patch(replicas=3, template=template("app:2")).settle()
+    assert app.wrote("create Pod web-2", *each("update Pod", "web", 0, 1))
+    assert app.idle()
+    assert not any("spec" in copy for copy in copies(app))
+    assert "managedFields" not in app.pod(2)["metadata"]
+
+
+# --- other people ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("lean")
+def test_somebody_uses_server_side_apply_on_a_lean_pod(app: App, kube: Kube) -> None:
+    """A history begins with it: what they applied is theirs, until they apply it no more."""
+    app.apply(tapp()).settle()
+    app.wrote(*each("create Pod", "web", 0, 1, 2))
+    metadata: Json = {"name": "web-1", "namespace": app.namespace}
+
+    def applies(force: bool = False, **labels: str) -> Any:
+        mine = {"apiVersion": "v1", "kind": "Pod", "metadata": {**metadata, "labels": labels}}
+        return kube.apply(mine, force=force)["metadata"]
+
+    with pytest.raises(KubeError, match="conflict"):
+        applies(app="another")
+    found = applies(mine="1")
+    managers = {entry["manager"] for entry in found["managedFields"]}
+    assert managers == {"before-first-apply", "tapp-e2e"}
+    app.quiet()
+    app.patch(template=template("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    pod = app.pod(1)
+    assert pod["metadata"]["labels"]["mine"] == "1"
+    assert pod["metadata"]["managedFields"]
+    assert "spec" not in copies(app)[1]
+    assert "mine" not in applies()["labels"]
+    assert app.idle()
+
+
+# --- on the real node -----------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("lean")
+def test_a_real_kubelet_updates_lean_pods(real: Trial) -> None:
+    """Nobody tells when it last reported; what it reports proves the update all the same."""
+    real.began("1")
+    app = real.app
+    app.wrote(*each("create Pod", "web", 0, 1, 2))
+    uids = app.uids()
+    real.roll("2")
+    assert (real.tags(), app.uids()) == ("2 2 2", uids)
+    assert set(app.restarts().values()) == {1}
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert real.never_fewer_than(2)
+    assert app.idle()
+    assert are_lean(app)

@@ -1,0 +1,83 @@
+"""Instances that may end, on a real kubelet: what an update ended is not finished."""
+
+from __future__ import annotations
+
+import pytest
+
+from .realnode.images import app as image
+from .realnode.trial import Trial
+from .realnode.workloads import container
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+def test_a_typo_takes_one_batch_instance_and_not_all(real: Trial, policy: str) -> None:
+    """The update ends the process and the pull fails: the instance is broken, not finished."""
+    pod = {"restartPolicy": policy}
+    real.began("1", pod=pod)
+    real.change("missing", **pod).wait(15)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "missing 1 1"
+    assert "Succ" not in real.app.statuses
+    degraded = real.app.condition("Degraded")
+    assert degraded.startswith("True ")
+    assert image("missing") in degraded
+    real.roll("2", **pod)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "2 2 2"
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+def test_a_pull_that_recovers_finishes_the_update(real: Trial, policy: str) -> None:
+    late = image(f"late-{policy.lower()}")
+    real.node.images.add(late, {"VERSION": "late"})
+    pod = {"restartPolicy": policy}
+    real.began("1", pod=pod)
+    real.change(late, **pod).wait(4)
+    real.node.registry.published.add(late)
+    real.app.settle(150)
+    assert real.never_fewer_than(2)
+    assert set(real.runs().values()) == {late.rpartition(":")[2]}
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+def test_the_kubelet_restarts_between_kill_and_start(real: Trial, policy: str) -> None:
+    """It finds a container that has ended, of an image that nobody wants any more."""
+    pod = {"restartPolicy": policy, "terminationGracePeriodSeconds": 3}
+    slow = {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "2"]}}}}
+    real.began(container("1", **slow), pod=pod)
+    real.change(container("2", **slow), **pod)
+    real.app.until(lambda: real.tags() == "2 1 1", "0 is being updated", 30)
+    real.node.kubelet.stop(kill=True)
+    real.kill(0)
+    real.wait(1).node.kubelet.start()
+    real.app.settle(150)
+    assert real.never_fewer_than(2)
+    assert set(real.runs().values()) == {"2"}
+
+
+@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
+def test_what_ran_to_its_end_is_finished(real: Trial, policy: str) -> None:
+    """On the image that the template wants: no instance gets another pod to run it again."""
+    pod = {"restartPolicy": policy}
+    real.began("1", pod=pod)
+    real.change("ends", **pod)
+    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", 90)
+    moments = real.witness.timeline
+    ran = {each.pod for moment in moments for each in moment.running if each.image == image("ends")}
+    assert ran == {"web-0", "web-1", "web-2"}
+    assert [len(real.app.watcher.seen(name)) for name in sorted(ran)] == [1, 1, 1]
+    assert real.app.condition("Degraded").startswith("False ")
+
+
+def test_a_container_that_waits_for_its_next_start_is_updated_in_place(real: Trial) -> None:
+    """With OnFailure the kubelet shows its back-off as terminated, and starts it again."""
+    pod = {"restartPolicy": "OnFailure"}
+    real.began("1", replicas=1, pod=pod)
+    born = real.app.uids()
+    real.change("crash", **pod)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
+    real.app.until(lambda: "terminated" in real.container(0)["state"], "it waits", 30)
+    real.roll("2", **pod)
+    assert real.app.uids() == born

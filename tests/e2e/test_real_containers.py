@@ -1,0 +1,185 @@
+"""Which containers an update restarts for real, and which it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .kube import Json
+from .realnode.images import app as image
+from .realnode.trial import Trial
+from .realnode.volumes import CLASS, Volumes
+from .realnode.workloads import container, environment, real_template
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+
+def restarts(real: Trial) -> dict[str, int]:
+    """Container -> the restarts of all instances' containers of that name."""
+    counts: dict[str, int] = {}
+    for pod in real.app.pods.values():
+        for group in ("initContainerStatuses", "containerStatuses"):
+            for each in pod["status"].get(group) or []:
+                counts[each["name"]] = counts.get(each["name"], 0) + each["restartCount"]
+    return counts
+
+
+def test_one_of_two_containers(real: Trial) -> None:
+    """The other one's process lives through it."""
+    real.began(container("1"), container("1", "side"))
+    born = real.app.uids()
+    kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
+    real.roll(container("1"), container("2", "side"))
+    running = real.witness.now(real.app.namespace)
+    assert {each.id for each in running if each.container == "main"} == kept
+    assert {each.image for each in running if each.container == "side"} == {image("2")}
+    assert (restarts(real), real.app.uids()) == ({"main": 0, "side": 3}, born)
+    assert real.never_fewer_than(3)
+
+
+def test_both_containers_in_one_edit(real: Trial) -> None:
+    real.began(container("1"), container("1", "side"), counted=("main", "side"))
+    real.roll(container("2"), container("3", "side"))
+    assert restarts(real) == {"main": 3, "side": 3}
+    assert real.never_fewer_than(2)
+
+
+def test_a_restartable_init_container(real: Trial) -> None:
+    """A sidecar is updated in place, beside a main container that runs on."""
+
+    def sidecar(tag: str) -> dict[str, Any]:
+        return {"initContainers": [container(tag, "side", restartPolicy="Always")]}
+
+    real.began("1", counted=("main", "side"), pod=sidecar("1"))
+    born = real.app.uids()
+    real.roll("1", **sidecar("2"))
+    assert real.app.uids() == born
+    assert restarts(real) == {"main": 0, "side": 3}
+    assert real.never_fewer_than(2)
+    assert set(real.runs().values()) == {"1", "2"}
+
+
+def test_a_plain_init_container_takes_a_new_pod(real: Trial) -> None:
+    """The kubelet would take its new image and never run it."""
+
+    def first(tag: str) -> dict[str, Any]:
+        return {"initContainers": [container(tag, "first", env=environment(EXIT_AFTER=0))]}
+
+    real.began("1", pod=first("1"))
+    born = real.app.uids()
+    real.roll("1", **first("2"))
+    assert set(real.app.uids().values()).isdisjoint(born.values())
+    assert real.never_fewer_than(2)
+
+
+def test_labels_alone_restart_nothing(real: Trial) -> None:
+    real.began("1")
+    ids = {each.id for each in real.witness.now(real.app.namespace)}
+    labelled = real_template("1")
+    labelled["metadata"]["labels"]["tier"] = "front"
+    real.app.patch(template=labelled).settle()
+    assert {pod["metadata"]["labels"]["tier"] for pod in real.app.pods.values()} == {"front"}
+    assert {each.id for each in real.witness.now(real.app.namespace)} == ids
+    assert real.never_fewer_than(3)
+
+
+@pytest.mark.parametrize("other", [image("2-again"), "mirror.local/app:2"])
+def test_the_same_image_under_another_name(real: Trial, other: str) -> None:
+    """The kubelet restarts the container, and goes on to show the first name that it knows."""
+    real.began("2")
+    born = real.app.uids()
+    real.roll(other)
+    assert restarts(real) == {"main": 3}
+    assert real.app.uids() == born
+    assert real.never_fewer_than(2)
+    real.roll("3")
+    assert real.never_fewer_than(2)
+    assert real.tags() == "3 3 3"
+
+
+def test_an_ephemeral_container_stays_through_an_update(real: Trial) -> None:
+    """It is a person's: the service neither removes it nor counts it."""
+    real.began("1")
+    born = real.app.uids()
+    debug = container("1", "debug")
+    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-1", "ephemeralcontainers")
+    real.app.kube.patch(path, {"spec": {"ephemeralContainers": [debug]}})
+    real.app.until(lambda: "web-1/debug" in real.runs(), "the person is in", 30)
+    real.roll("2")
+    assert real.app.uids() == born
+    assert "web-1/debug" in real.runs()
+    assert real.never_fewer_than(2)
+    assert real.app.idle()
+
+
+def test_an_ephemeral_container_that_cannot_start_holds_nothing_up(real: Trial) -> None:
+    real.began("1")
+    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-0", "ephemeralcontainers")
+    debug = container("missing", "debug")
+    real.app.kube.patch(path, {"spec": {"ephemeralContainers": [debug]}})
+    real.wait(2).roll("2")
+    assert real.never_fewer_than(2)
+
+
+def test_a_person_resizes_an_instance(real: Trial) -> None:
+    """The pod's own resources stay as the person set them, until the template changes them."""
+    limits = {"limits": {"cpu": "200m", "memory": "64Mi"}}
+    real.began(container("1", resources=limits))
+    born = real.app.uids()
+    larger = {"cpu": "300m"}
+    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-1", "resize")
+    changed = [{"name": "main", "resources": {"limits": larger, "requests": larger}}]
+    current = real.app.pod(1)
+    wanted = copy.deepcopy(current)
+    for kind in ("limits", "requests"):
+        wanted["spec"]["containers"][0]["resources"][kind]["cpu"] = changed[0]["resources"][kind][
+            "cpu"
+        ]  # type: ignore[index]
+    real.app.kube.request("PUT", path, wanted)
+    real.app.until(
+        lambda: (real.container(1).get("resources") or {}).get("limits", {}).get("cpu") == "300m",
+        "the kubelet has resized it",
+        60,
+    )
+    real.app.quiet()
+    real.roll(container("2", resources=limits))
+    assert real.app.uids() == born
+    assert real.never_fewer_than(2)
+
+
+@pytest.fixture
+def volumes(real: Trial) -> Iterator[Volumes]:
+    """Volumes with contents for the test's claims."""
+    made = Volumes(real.app.kube, real.app.namespace, real.node.space.directory / "volumes")
+    yield made
+    made.remove()
+
+
+def test_data_outlives_updates_new_pods_and_kills(real: Trial, volumes: Volumes) -> None:
+    size = {"requests": {"storage": "1Gi"}}
+    claim: Json = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": size, "storageClassName": CLASS},
+    }
+
+    def storing(tag: str, **values: object) -> Json:
+        mounts = [{"name": "data", "mountPath": "/data"}]
+        return container(tag, volumeMounts=mounts, env=environment(DATA="/data", **values))
+
+    volumes.make(2)
+    real.began(storing("1"), replicas=2, volumeClaimTemplates=[claim])
+    claims = real.app.claims()
+    real.roll(storing("2"))
+    assert volumes.read("data-web-1", "starts") == ["1", "2"]
+    real.roll(storing("2", OTHER=1))
+    assert volumes.read("data-web-1", "starts") == ["1", "2", "2"]
+    assert real.never_fewer_than(1)
+    real.app.patch(statuses={"1": "Killed"}).settle()
+    real.app.until(lambda: "web-1/main" not in real.runs(), "1 has ended", 30)
+    real.app.patch(statuses={"1": None}).settle()
+    assert volumes.read("data-web-1", "starts") == ["1", "2", "2", "2"]
+    assert volumes.read("data-web-0", "starts") == ["1", "2", "2"]
+    assert real.app.claims() == claims

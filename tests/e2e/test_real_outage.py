@@ -1,0 +1,96 @@
+"""A node that is silent, and restarts of kubelet and containerd in the middle of a roll."""
+
+from __future__ import annotations
+
+import pytest
+
+from .realnode.images import app as image
+from .realnode.kubelet import is_ready
+from .realnode.trial import Trial
+from .realnode.workloads import container, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+
+def lost(real: Trial) -> None:
+    """Silences the node, and waits until the cluster has given it up."""
+    real.node.silence()
+    real.app.until(lambda: not is_ready(real.app.kube, real.node.name), "the node is lost", 60)
+    real.app.until(lambda: not any(map(real.ready, real.app.pods)), "no pod is Ready", 30)
+
+
+def test_a_silent_node_is_no_licence(real: Trial) -> None:
+    """Nobody serves as far as the cluster knows, and yet all run; once back, one goes at a time."""
+    real.began("1", replicas=4)
+    lost(real)
+    real.change("2").wait(4)
+    meanwhile = real.tags()
+    real.node.rest()
+    real.app.settle(120)
+    assert real.never_fewer_than(3)
+    assert meanwhile == "1 1 1 1"
+    assert real.tags() == "2 2 2 2"
+
+
+def test_the_node_goes_silent_in_the_middle_of_a_roll(real: Trial) -> None:
+    slow = {"env": environment(IGNORE_TERM=1)}
+    pod = {"terminationGracePeriodSeconds": 4}
+    real.began(container("1", **slow), replicas=4, pod=pod)
+    real.change(container("2", **slow), **pod)
+    real.app.until(lambda: real.tags().startswith("2 2"), "it has begun", 60)
+    lost(real)
+    real.change(container("3", **slow), **pod).wait(4)
+    real.node.rest()
+    real.app.settle(120)
+    assert real.never_fewer_than(3)
+    assert real.tags() == "3 3 3 3"
+
+
+def test_nothing_happens_to_a_node_that_comes_back(real: Trial) -> None:
+    real.began("1")
+    born = real.app.uids()
+    lost(real)
+    real.node.rest()
+    real.app.settle(60)
+    assert real.never_fewer_than(3)
+    assert (real.app.uids(), set(real.app.restarts().values())) == (born, {0})
+
+
+@pytest.mark.parametrize("part", ["kubelet", "containerd"])
+@pytest.mark.parametrize("kill", [False, True], ids=["orderly", "killed"])
+def test_a_restart_in_the_middle_of_a_roll(real: Trial, part: str, kill: bool) -> None:
+    slow = {"env": environment(TERM_SECONDS=1)}
+    pod = {"terminationGracePeriodSeconds": 4}
+    real.began(container("1", **slow), replicas=4, pod=pod)
+    born = real.app.uids()
+    real.change(container("2", **slow), **pod)
+    real.app.until(lambda: real.tags().startswith("2 2"), "it has begun", 60)
+    restarted = getattr(real.node, part)
+    restarted.stop(kill=kill)
+    real.wait(1)
+    restarted.start()
+    real.app.settle(150)
+    assert real.never_fewer_than(3)
+    assert real.app.uids() == born
+    assert real.tags() == "2 2 2 2"
+
+
+def test_the_kubelet_is_away_while_the_wanted_image_changes_twice(real: Trial) -> None:
+    """It never saw the image in between."""
+    real.began("1")
+    real.change("2").node.kubelet.stop()
+    real.change("3").wait(2)
+    real.node.kubelet.start()
+    real.app.settle(120)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "3 3 3"
+
+
+def test_a_pull_is_slow(real: Trial) -> None:
+    """The old container is gone while the new image is pulled: it counts against the budget."""
+    late = image("late-slow")
+    real.node.images.add(late, {"VERSION": "late"})
+    real.node.registry.published.add(late)
+    real.node.registry.delay = 3
+    real.began("1").roll(late)
+    assert real.never_fewer_than(2)

@@ -1,0 +1,106 @@
+"""Updates that overtake each other on a real kubelet, which turns to one spec at a time.
+
+It publishes the newest generation with the container of the spec before, running and ready, and
+only then kills that container, for its whole grace period.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .kube import Json
+from .realnode.trial import Trial
+from .realnode.workloads import PROBE, container, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+GRACE = 6
+DEAF = {"env": environment(IGNORE_TERM=1)}
+"""A container that does not hear SIGTERM, and lives for its whole grace period."""
+
+
+def deaf(tag: str, **fields: Any) -> Json:
+    """A container of this image that ignores SIGTERM."""
+    return container(tag, **DEAF, **fields)
+
+
+@pytest.mark.parametrize("probe", [{}, {"readinessProbe": PROBE}], ids=["no probe", "readiness"])
+def test_a_second_edit_while_the_first_kills(real: Trial, probe: Json) -> None:
+    """The image in between runs for a moment, and is no finished update."""
+    pod = {"terminationGracePeriodSeconds": GRACE}
+    real.began(deaf("1", **probe), pod=pod)
+    real.change(deaf("2", **probe), **pod).wait(2)
+    real.roll(deaf("3", **probe), **pod)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "3 3 3"
+
+
+def test_back_and_forth_while_the_first_image_is_killed(real: Trial) -> None:
+    """The wanted image runs all the time: in a container that is being killed."""
+    pod = {"terminationGracePeriodSeconds": GRACE}
+    real.began(deaf("1"), pod=pod)
+    real.change(deaf("2"), **pod).wait(2)
+    real.roll(deaf("1"), **pod)
+    assert real.never_fewer_than(2)
+    assert set(real.runs().values()) == {"1"}
+
+
+def test_many_edits_in_a_row(real: Trial) -> None:
+    pod = {"terminationGracePeriodSeconds": 3}
+    real.began(deaf("1"), replicas=4, pod=pod, updateStrategy={"maxUnavailable": 2})
+    for tag in ("2", "3", "1", "2", "1", "3"):
+        real.change(deaf(tag), **pod).wait(1.5)
+    real.app.settle(120)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "3 3 3 3"
+
+
+def test_an_edit_while_a_liveness_probe_restarts_the_old_image(real: Trial) -> None:
+    """The kubelet starts the old image once more, publishes it as new, and kills it."""
+    pod = {"terminationGracePeriodSeconds": GRACE}
+    alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
+    real.began(deaf("1", **alive), pod=pod)
+    real.spoil(0)
+    real.wait(2.5)  # the probe has failed, and the container is being killed
+    real.roll(deaf("2", **alive), **pod)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "2 2 2"
+
+
+def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> None:
+    """The kubelet turns to the new image when the hook of the old one has ended."""
+    pod = {"terminationGracePeriodSeconds": GRACE}
+    hook = {"lifecycle": {"postStart": {"exec": {"command": ["sleep", "4"]}}}}
+    real.began(deaf("1", **hook), pod=pod)
+    real.kill(0)
+    real.app.until(lambda: "web-0/main" not in real.runs(), "0 has ended", 30)
+    real.app.until(lambda: "web-0/main" in real.runs(), "0 is in its hook", 30)
+    real.witness.begin(real.app.namespace)
+    real.roll(deaf("2", **hook), **pod)
+    assert real.never_fewer_than(2)
+    assert real.tags() == "2 2 2"
+
+
+@pytest.mark.parametrize(
+    "tags", [("2-again", "3"), ("3", "2-again")], ids=["and on", "and back under another name"]
+)
+def test_another_name_of_the_same_image_is_overtaken(real: Trial, tags: tuple[str, str]) -> None:
+    """What the kubelet says of such a container names another image than the spec, for good."""
+    pod = {"terminationGracePeriodSeconds": 3}
+    real.began(deaf("2"), pod=pod)
+    real.change(deaf(tags[0]), **pod).wait(1.5)
+    real.roll(deaf(tags[1]), seconds=200, **pod)
+    assert real.never_fewer_than(2)
+    assert real.tags() == " ".join([tags[1]] * 3)
+    assert set(real.runs().values()) <= {tags[1], "2"}
+
+
+def test_two_deaf_containers_are_killed_one_after_the_other(real: Trial) -> None:
+    """Between the two kills nothing is published that looks finished."""
+    pod = {"terminationGracePeriodSeconds": 3}
+    real.began(deaf("1"), deaf("1", name="side"), pod=pod, counted=("main", "side"))
+    real.change(deaf("2"), deaf("1", name="side"), **pod).wait(1)
+    real.roll(deaf("2"), deaf("3", name="side"), **pod)
+    assert real.never_fewer_than(2)
+    assert set(real.runs().values()) == {"2", "3"}

@@ -1,0 +1,108 @@
+"""Pods that the kubelet refuses or cannot start: the pace of the attempts, and what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .kube import Json
+from .realnode.images import app as image
+from .realnode.trial import Trial
+from .realnode.workloads import container, real_spec
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+SYSCTL = {"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}
+
+
+def too_large(tag: str) -> Json:
+    """A container that asks for more than the node has."""
+    return container(tag, resources={"requests": {"cpu": "900"}})
+
+
+@pytest.mark.parametrize("refused", ["OutOfcpu", "SysctlForbidden"])
+def test_a_pod_that_the_kubelet_refuses_is_replaced_ever_more_slowly(
+    real: Trial, refused: str
+) -> None:
+    """It stays to be looked at, a condition says what is refused, and a new template heals it."""
+    # Named nodes are how a pod gets past the scheduler, as it does in a race for the last place.
+    pod: dict[str, Any] = {"nodeName": real.node.name}
+    real.began("1", pod=pod)
+    if refused == "OutOfcpu":
+        real.change(too_large("1"), **pod)
+    else:
+        real.change("1", **pod, **SYSCTL)
+    real.app.until(lambda: len(real.app.watcher.seen("web-0")) >= 2, "it was tried", 30)
+    real.wait(15)
+    assert len(real.app.watcher.seen("web-0")) <= 7
+    assert real.never_fewer_than(2)
+    degraded = real.app.condition("Degraded")
+    assert degraded.startswith("True ")
+    assert refused in degraded
+    assert real.app.pod(0)["status"]["reason"] == refused
+    # The patch is a merge: what the template before had must be taken out by name.
+    real.roll("2", seconds=60, **pod, securityContext=None)
+    assert real.never_fewer_than(2)
+
+
+def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: Trial) -> None:
+    """The node's place was taken by somebody else, who goes."""
+    other = container("1", resources={"requests": {"cpu": "1"}})
+    taken = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "other"}}
+    big = container("1", resources={"requests": {"cpu": "1200m"}})
+    pod = {"nodeName": real.node.name}
+    kube, namespace = real.app.kube, real.app.namespace
+    taken["metadata"]["namespace"] = namespace  # type: ignore[index]
+    kube.create(taken | {"spec": real_spec(other)})
+    real.began("1", replicas=1, pod=pod)
+    real.change(big, **pod)
+    real.app.until(lambda: "OutOfcpu" in real.app.condition("Degraded"), "it is refused", 30)
+    kube.delete("v1", "pods", namespace, "other")
+    real.app.settle(90)
+    assert real.ready(0)
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (container("missing"), "missing"),
+        (container("127.0.0.1:1/app:1"), "127.0.0.1:1/app:1"),
+        (container("e2e.local/App:1"), "InvalidImageName"),
+        (container("missing", imagePullPolicy="Never"), "ErrImageNeverPull"),
+    ],
+    ids=["no such tag", "no such registry", "InvalidImageName", "ErrImageNeverPull"],
+)
+def test_an_image_that_cannot_be_had_stops_the_roll_and_is_named(
+    real: Trial, broken: Json, reason: str
+) -> None:
+    policy = {"imagePullPolicy": broken["imagePullPolicy"]}
+    real.began(container("1", **policy))
+    real.change(broken).wait(12)
+    assert len([tag for tag in real.tags().split() if tag == "1"]) >= 2
+    degraded = real.app.condition("Degraded")
+    assert degraded.startswith("True ")
+    assert reason in degraded
+    assert "CrashLoopBackOff" not in degraded
+    real.roll(container("2", **policy))
+    assert real.never_fewer_than(2)
+
+
+def test_a_pull_that_recovers_goes_on_by_itself(real: Trial) -> None:
+    late = image("late-again")
+    real.node.images.add(late, {"VERSION": "late"})
+    real.began("1").change(late)
+    real.app.until(lambda: late in real.app.condition("Degraded"), "the pull has failed", 30)
+    real.node.registry.published.add(late)
+    real.app.settle(150)
+    assert real.never_fewer_than(2)
+
+
+def test_a_crash_loop_is_repaired_by_the_next_template(real: Trial) -> None:
+    """In place, and at once: the back-off belongs to the image that crashed."""
+    real.began("1", minReadySeconds=4)
+    born = real.app.uids()
+    real.change("crash")
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
+    real.roll("2")
+    assert real.app.uids() == born
+    assert real.never_fewer_than(2)

@@ -1,0 +1,123 @@
+"""When an instance counts as available after its containers have been replaced for real."""
+
+from __future__ import annotations
+
+import pytest
+
+from .kube import Json
+from .realnode.trial import Trial
+from .realnode.workloads import PROBE, container, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
+"""A probe whose first run comes seconds after the start."""
+
+
+@pytest.mark.parametrize(
+    "probes",
+    [
+        {"startupProbe": PATIENT},
+        {"readinessProbe": PATIENT},
+        {"startupProbe": PATIENT, "readinessProbe": PROBE},
+        {"readinessProbe": PROBE | {"initialDelaySeconds": 5}},
+    ],
+    ids=["startup", "readiness", "startup and readiness", "readiness with a delay"],
+)
+def test_an_instance_is_not_trusted_before_its_probe_has_run(real: Trial, probes: Json) -> None:
+    """The kubelet reports the restarted container as started and ready until then."""
+    real.began(container("1", **probes))
+    real.roll(container("slow", **probes))
+    assert real.never_fewer_than(2)
+    assert real.always_served(2)
+    assert real.tags() == "slow slow slow"
+
+
+def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) -> None:
+    """Ready never turns False without a probe: a crash would look like years of service."""
+    real.began("1", minReadySeconds=5)
+    real.change("crash")
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "0 has crashed twice more", 90)
+    assert real.tags() == "crash 1 1"
+    assert real.never_fewer_than(2)
+    real.roll("2")
+    assert real.never_fewer_than(2)
+    assert real.tags() == "2 2 2"
+
+
+@pytest.mark.parametrize("probes", [{}, {"readinessProbe": PROBE}], ids=["no probe", "readiness"])
+def test_the_pause_between_two_instances_is_never_too_short(real: Trial, probes: Json) -> None:
+    """By the witness's clock. Ready's time is cut to the second, here as for every workload."""
+    wanted, cut = 2, 1 if probes else 0
+    real.began(container("1", **probes), replicas=6, minReadySeconds=wanted)
+    real.roll(container("2", **probes))
+    begins, ends = real.begin_of("2"), real.end_of("1")
+    pauses = [ends[f"web-{n + 1}"] - begins[f"web-{n}"] for n in range(5)]
+    assert min(pauses) >= wanted - cut, pauses
+
+
+def test_an_image_that_crashes_late_is_caught_by_min_ready_seconds(real: Trial) -> None:
+    real.began("1", minReadySeconds=8)
+    real.change("crash-late").wait(20)
+    assert real.tags() == "crash-late 1 1"
+    assert real.never_fewer_than(2)
+
+
+def test_a_probe_that_a_crashing_image_has_passed_is_not_enough(real: Trial) -> None:
+    """The first probe runs at once, and the kubelet tells of the crash a second after it."""
+    real.began(container("1", readinessProbe=PROBE), minReadySeconds=4)
+    real.change(container("crash", readinessProbe=PROBE)).wait(15)
+    assert real.tags() == "crash 1 1"
+    assert real.never_fewer_than(2)
+
+
+def test_a_liveness_probe_restarts_and_the_roll_goes_on(real: Trial) -> None:
+    alive = {"livenessProbe": PROBE | {"failureThreshold": 1}}
+    real.began(container("1", **alive))
+    real.spoil(1)
+    real.app.until(lambda: real.container(1)["restartCount"] == 1, "1 was restarted", 30)
+    real.witness.begin(real.app.namespace)
+    real.roll(container("2", **alive))
+    assert real.never_fewer_than(2)
+
+
+def test_an_image_that_never_gets_ready_stops_the_roll(real: Trial) -> None:
+    real.began(container("1", readinessProbe=PROBE))
+    real.change(container("dead", readinessProbe=PROBE)).wait(12)
+    assert real.tags() == "dead 1 1"
+    real.roll(container("2", readinessProbe=PROBE))
+    assert real.always_served(2)
+
+
+def test_an_image_that_takes_too_much_memory_stops_the_roll(real: Trial) -> None:
+    small = {"resources": {"limits": {"memory": "24Mi"}}, "readinessProbe": PROBE}
+    real.began(container("1", **small))
+    real.change(container("oom", **small))
+    real.app.until(
+        lambda: "OOMKilled" in str(real.container(0).get("lastState")), "0 was killed", 60
+    )
+    real.app.until(
+        lambda: "OOMKilled" in real.app.condition("Degraded"), "the condition says why", 30
+    )
+    assert real.tags() == "oom 1 1"
+    real.roll(container("2", **small))
+    assert real.never_fewer_than(2)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"env": environment(TERM_SECONDS=3)},
+        {"env": environment(IGNORE_TERM=1)},
+        {"lifecycle": {"preStop": {"exec": {"command": ["sleep", "3"]}}}},
+    ],
+    ids=["slow", "ignored", "preStop"],
+)
+def test_containers_that_end_slowly(real: Trial, fields: Json) -> None:
+    """The next one waits until the new container runs, however long the old one takes to end."""
+    pod = {"terminationGracePeriodSeconds": 5}
+    real.began(container("1", **fields), pod=pod)
+    real.roll(container("2", **fields), **pod)
+    assert real.never_fewer_than(2)
+    assert {number: real.container(number)["restartCount"] for number in range(3)} == {
+        0: 1, 1: 1, 2: 1
+    }  # fmt: skip

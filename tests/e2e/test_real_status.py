@@ -1,0 +1,85 @@
+"""What status and conditions say of containers that a real kubelet runs."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from .realnode.images import app as image
+from .realnode.trial import Trial
+from .realnode.workloads import PROBE, container
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+
+
+def test_updating_ends_with_the_update(real: Trial) -> None:
+    """An instance that is not Ready later on is not Updating any more."""
+    probed = {"readinessProbe": PROBE}
+    real.began(container("1", **probed)).roll(container("2", **probed))
+    real.spoil(1)
+    real.app.until(lambda: not real.ready(1), "1 is not Ready", 30)
+    real.app.quiet()
+    assert "Updating" not in real.app.statuses
+    assert real.app.statuses.split()[0] == "Running"
+
+
+def test_a_crash_loop_is_degraded_throughout(real: Trial) -> None:
+    """Also while the kubelet shows the back-off as terminated; with exit code, count and time.
+
+    The first restart follows at once, and only the second one makes a loop of it.
+    """
+    real.began("1", minReadySeconds=4)
+    real.change("crash")
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
+    real.app.until(lambda: real.app.condition("Degraded").startswith("True "), "Degraded", 10)
+    said = set()
+    end = time.monotonic() + 25
+    while time.monotonic() < end:
+        said.add(real.app.condition("Degraded"))
+        time.sleep(0.2)
+    assert [each for each in said if not each.startswith("True ")] == []
+    assert [each for each in said if "code 3" not in each] == []
+
+
+def test_a_failed_pull_names_the_image_and_the_answer(real: Trial) -> None:
+    """The kubelet's reason alternates with CrashLoopBackOff; the container never crashed."""
+    real.began("1").change("missing")
+    real.app.until(lambda: image("missing") in real.app.condition("Degraded"), "it is named", 30)
+    said = set()
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        said.add(real.app.condition("Degraded"))
+        time.sleep(0.2)
+    assert [each for each in said if image("missing") not in each] == []
+    assert [each for each in said if "CrashLoopBackOff" in each] == []
+    assert any("not found" in each for each in said)
+
+
+@pytest.mark.parametrize("kind", ["sidecar", "second container"])
+def test_a_stuck_container_beside_the_main_one_is_named(real: Trial, kind: str) -> None:
+    """The kubelet shows a sidecar that it has ended and cannot pull as terminated, Completed."""
+
+    def pod(tag: str) -> dict[str, object]:
+        side = container(tag, "side")
+        if kind == "sidecar":
+            return {"initContainers": [side | {"restartPolicy": "Always"}]}
+        return {"containers": [container("1"), side]}
+
+    real.began("1", pod=pod("1"))
+    real.change("1", **pod("missing"))
+    real.app.until(lambda: "side" in real.app.condition("Degraded"), "it is named", 75)
+    real.wait(10)
+    assert real.app.condition("Degraded").startswith("True ")
+    assert image("missing") in real.app.condition("Degraded")
+    assert real.never_fewer_than(2)
+
+
+def test_a_stuck_init_container_is_named(real: Trial) -> None:
+    """Of a new pod: a plain init container is nothing that can be changed in place."""
+    real.began("1", pod={"initContainers": [container("ends", "first")]})
+    real.change("1", initContainers=[container("missing", "first")])
+    real.app.until(lambda: "first" in real.app.condition("Degraded"), "it is named", 30)
+    assert real.never_fewer_than(2)
+    real.roll("2", initContainers=[container("ends", "first")])
+    assert real.never_fewer_than(2)

@@ -1,0 +1,74 @@
+"""What really runs: the processes of the simulated nodes, whatever the pods' statuses say."""
+
+from __future__ import annotations
+
+from math import floor
+from typing import Any
+
+from simulator.container import Container
+from simulator.pod_worker import PodWorker
+from simulator.world import World
+from tests.reading import images, phase
+
+Document = dict[str, Any]
+
+
+class Truth:
+    """The processes of one TApp's pods; `pods` are its pods in the store, by name."""
+
+    def __init__(self, world: World, pods: dict[str, Document]) -> None:
+        self._world = world
+        self._pods = pods
+
+    def serves(self, name: str, spec: Document) -> bool:
+        """Whether every process runs the newest spec, and has served for minReadySeconds."""
+        pod, worker = self._pods.get(name), self._worker(name)
+        if pod is None or worker is None or pod["metadata"].get("deletionTimestamp"):
+            return False
+        now, wanted = self._world.clock.now, images(pod)
+        if phase(pod) in ("Succeeded", "Failed") or not worker.local.serves(now):
+            return False
+        runs = [(one.name, one.runs[0]) for one in _needed(worker)]
+        if any(run.image != wanted[name] for name, run in runs):
+            return False
+        since = max(max(run.started, self._from(worker, run.id)) for _, run in runs)
+        # Statuses tell time in whole seconds.
+        return now - floor(since) + 0.001 >= int(spec.get("minReadySeconds") or 0)
+
+    def _from(self, worker: PodWorker, id: str) -> float:
+        """When a probed container began to serve; 0 for one that is not probed."""
+        for one in _needed(worker):
+            if one.runs and one.runs[0].id == id and one.probers:
+                return one.runs[0].serves_from
+        return 0.0
+
+    def ended_by_update(self, name: str) -> bool:
+        """Whether a pod is over, and a main container of it ran another image than the wanted."""
+        pod, worker = self._pods.get(name), self._worker(name)
+        if pod is None or worker is None or phase(pod) not in ("Succeeded", "Failed"):
+            return False
+        wanted = images(pod)
+        return any(one.runs and one.runs[0].image != wanted[one.name] for one in worker.local.mains)
+
+    def account(self, name: str) -> str:
+        """Every container in a few words, for a person who looks into a violation."""
+        worker = self._worker(name)
+        if worker is None:
+            return "nothing"
+        words = []
+        for one in worker.local.all:
+            for run in one.runs[:1]:
+                state = "stopping" if run.stopping else "alive"
+                state = state if run.alive else f"ended {run.exit_code}"
+                serves = f"serves from {run.serves_from:.2f}" if one.probers else ""
+                words.append(f"{run.image} {state} since {run.started:.2f} {serves}".strip())
+        return ", ".join(words) or "no process"
+
+    def _worker(self, name: str) -> PodWorker | None:
+        pod = self._pods.get(name)
+        return None if pod is None else self._world.kubelet.worker(pod)
+
+
+def _needed(worker: PodWorker) -> list[Container]:
+    sidecars = [one for one in worker.local.inits if one.sidecar]
+    return [*worker.local.mains, *sidecars]

@@ -1,0 +1,49 @@
+"""Pods without managers' history: what takes its place where only time proves an update."""
+
+import pytest
+
+from simulator.admission import lean_pods
+from tests.scenarios.apps import tapp, template
+from tests.scenarios.life import Life, each
+
+
+def overtaken(*, lean: bool) -> Life:
+    """One image is overtaken by another tag of it, while the kubelet stops for the first."""
+    life = Life(policies=[lean_pods] if lean else [])
+    life.world.kubelet.behaviour.digests |= {"web:2": "2" * 64, "web:3": "2" * 64}
+    life.world.kubelet.behaviour.stop_seconds = 4.0
+    life.apply(tapp(replicas=1, template=template(terminationGracePeriodSeconds=5)))
+    life.writes()
+    for tag in "23":
+        life.begin_patch(template=template(f"web:{tag}", terminationGracePeriodSeconds=5))
+        life.world.run(1.0)
+    assert life.writes() == each("update Pod", *["web-0"] * 2)
+    return life
+
+
+@pytest.mark.parametrize("lean", [False, True], ids=["plain", "lean"])
+def test_an_update_that_no_name_can_prove_takes_its_time(lean: bool) -> None:
+    """Twice the grace period and the margin, from the kubelet's last report or the first sight."""
+    life = overtaken(lean=lean)
+    begun = life.world.clock.now
+    life.world.run(30.0)
+    assert life.statuses == "Updating"
+    assert bool(life.pods[0]["metadata"]["managedFields"]) is not lean
+    assert ("settling" in life.status) is lean
+    life.until(lambda: life.complete)
+    assert 45.0 < life.world.clock.now - begun < 55.0
+    assert life.restarts() == {0: 2}
+    assert life.writes() == []
+    life.idle()
+    assert life.news() == []
+
+
+def test_an_update_to_another_image_is_proved_by_its_name_alone() -> None:
+    life = Life(policies=[lean_pods]).apply(tapp(replicas=1))
+    life.writes()
+    life.begin_patch(template=template("web:2"))
+    begun = life.world.clock.now
+    life.until(lambda: life.complete)
+    assert life.world.clock.now - begun < 5.0
+    assert "settling" not in life.status
+    assert life.writes() == ["update Pod web-0"]

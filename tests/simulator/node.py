@@ -1,0 +1,118 @@
+"""One pod on one node, without a cluster: its worker, a clock that is turned by hand, a diary."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+from simulator.clock import EPOCH
+from simulator.levers import Levers
+from simulator.local_pod import Node
+from simulator.objects import Object
+from simulator.pod_worker import PodWorker
+
+STEP = 0.05
+
+
+class OnePod:
+    """A pod that runs on a node; time passes only in `run`."""
+
+    def __init__(self, seed: int = 1, image: str = "app:1", **spec: Any) -> None:
+        """`spec` is merged into the pod's; `container` into that of its only container."""
+        container = {"name": "app", "image": image, **spec.pop("container", {})}
+        self.pod: Object = {
+            "metadata": {"name": "p", "namespace": "default", "uid": "u", "generation": 1},
+            "spec": {"containers": [container], **spec},
+            "status": {"phase": "Pending"},
+        }
+        self.now = 0.0
+        self.levers = Levers(stop_seconds=2.0, jitter=0.0)
+        self.node = Node(self.levers, random.Random(seed), stamp)
+        self.worker = PodWorker(self.pod, self.node, 0.0)
+        self.diary: list[tuple[float, Object]] = []
+        """Every status that was published, and when."""
+
+    def run(self, seconds: float) -> OnePod:
+        """Let time pass; the API server takes every status at once."""
+        end = self.now + seconds
+        while self.now < end - 1e-9:
+            self.now = min(self.now + STEP, end)
+            self.worker.advance(self.now)
+            self.write()
+        return self
+
+    def write(self) -> None:
+        """Put the published status into the API object."""
+        status = self.worker.local.merged(self.pod)
+        if status != self.pod["status"]:
+            self.pod = {**self.pod, "status": status}
+            self.diary.append((self.now, status))
+            self.worker.notice(self.pod, self.now)
+
+    def edit(self, image: str, container: int = 0, kind: str = "containers") -> OnePod:
+        """Change an image."""
+        spec = self.pod["spec"]
+        changed = list(spec[kind])
+        changed[container] = {**changed[container], "image": image}
+        generation = self.pod["metadata"]["generation"] + 1
+        meta = {**self.pod["metadata"], "generation": generation}
+        self.pod = {**self.pod, "metadata": meta, "spec": {**spec, kind: changed}}
+        self.worker.notice(self.pod, self.now)
+        return self
+
+    def up(self) -> OnePod:
+        """Let it start, and begin a new diary."""
+        self.run(5.0)
+        self.diary.clear()
+        return self
+
+    def told(self) -> list[str]:
+        """Return the diary in short words, without repetitions."""
+        lines: list[str] = []
+        for _, status in self.diary:
+            line = brief(status)
+            if line not in lines[-1:]:
+                lines.append(line)
+        return lines
+
+    @property
+    def status(self) -> Object:
+        """The status of the only container."""
+        status: Object = self.pod["status"]["containerStatuses"][0]
+        return status
+
+    @property
+    def phase(self) -> str:
+        """The pod's phase."""
+        return str(self.pod["status"]["phase"])
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is published as Ready."""
+        return self.condition("Ready")["status"] == "True"
+
+    def condition(self, kind: str) -> Object:
+        """One of its conditions."""
+        conditions: list[Object] = self.pod["status"]["conditions"]
+        return next(one for one in conditions if one["type"] == kind)
+
+    @property
+    def serves(self) -> bool:
+        """Whether it really serves."""
+        return self.worker.local.serves(self.now)
+
+
+def stamp(seconds: float) -> str:
+    moment = datetime.fromtimestamp(EPOCH.timestamp() + seconds, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def brief(status: Object) -> str:
+    """A status in short: generation, image, state, and whether the pod is Ready."""
+    one = status["containerStatuses"][0]
+    state, detail = next(iter(one["state"].items()))
+    image = one["image"].rpartition("/")[2]
+    ready = next(c["status"] for c in status["conditions"] if c["type"] == "Ready") == "True"
+    words = [f"{status.get('observedGeneration')}", image, detail.get("reason", state)]
+    return " ".join([*words, *(["Ready"] if ready else [])])

@@ -1,0 +1,312 @@
+"""A pod worker does what the real kubelet was seen to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.levers import NEVER
+from tests.simulator.node import OnePod
+
+PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 10}
+
+
+def bad(**spec: Any) -> OnePod:
+    """A pod that runs, and whose next image cannot be pulled."""
+    pod = OnePod(**spec)
+    pod.levers.bad_images.add("app:typo")
+    return pod.up()
+
+
+def test_an_edit_is_seen_before_the_old_container_is_killed_and_ready_never_changes() -> None:
+    pod = OnePod().up()
+    since = pod.condition("Ready")["lastTransitionTime"]
+    pod.edit("app:2").run(10)
+    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert pod.condition("Ready")["lastTransitionTime"] == since
+
+
+def test_of_two_edits_in_a_row_the_image_in_between_really_runs_and_is_then_killed() -> None:
+    """The table that was seen on a real node, TERM ignored for 12 s."""
+    pod = OnePod(terminationGracePeriodSeconds=12)
+    pod.levers.stop_seconds = 30.0
+    pod.up().edit("app:2").run(4)
+    pod.edit("app:3").run(40)
+    assert pod.told() == [
+        "2 app:1 running Ready",
+        "3 app:2 running Ready",
+        "3 app:3 running Ready",
+    ]
+    assert pod.status["restartCount"] == 2
+    pod.diary.clear()
+    pod.edit("app:2").run(3)
+    pod.edit("app:3").run(50)
+    assert pod.told() == [
+        "4 app:3 running Ready",
+        "5 app:2 running Ready",
+        "5 app:3 running Ready",
+    ]
+
+
+def test_the_grace_period_is_the_longest_that_a_container_takes_to_stop() -> None:
+    pod = OnePod(terminationGracePeriodSeconds=4)
+    pod.levers.stop_seconds = 30.0
+    pod.up().edit("app:2").run(3.5)
+    assert not pod.serves
+    pod.run(5)
+    assert pod.serves
+    assert pod.status["lastState"]["terminated"]["exitCode"] == 137
+
+
+def test_changed_containers_are_killed_one_after_the_other() -> None:
+    side = {"name": "side", "image": "side:1"}
+    pod = OnePod(containers=[{"name": "app", "image": "app:1"}, side]).up()
+    pod.edit("app:2").edit("side:2", 1).run(3)
+    alive = [one.runs[0].stopping for one in pod.worker.local.mains]
+    assert alive == [True, True]
+    ended = [one.runs[0].alive for one in pod.worker.local.mains]
+    assert ended == [False, True]
+    pod.run(10)
+    assert [one["image"] for one in pod.pod["status"]["containerStatuses"]] == [
+        "docker.io/library/app:2",
+        "docker.io/library/side:2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shown"),
+    [
+        ("app", "app:other", "docker.io/library/app:latest"),
+        ("r.test:5000/x/app:1", "app:1", "r.test:5000/x/app:1"),
+        ("app:1", "app@sha256:aa", "docker.io/library/app:1"),
+    ],
+)
+def test_a_node_reports_the_first_name_that_it_knew_for_an_image(
+    first: str, second: str, shown: str
+) -> None:
+    pod = OnePod(image=first)
+    pod.levers.digests |= {first: "aa", second: "aa"}
+    pod.up()
+    before = pod.status
+    pod.edit(second).run(10)
+    assert (before["image"], pod.status["image"]) == (shown, shown)
+    assert before["containerID"] != pod.status["containerID"]
+    assert before["imageID"].rpartition("@")[2] == pod.status["imageID"].rpartition("@")[2]
+
+
+def test_a_startup_probe_leaves_ready_stale_until_it_has_run() -> None:
+    pod = OnePod(container={"startupProbe": PROBE})
+    pod.levers.passes["app:2"] = 13.0
+    pod.run(21)
+    pod.diary.clear()
+    assert pod.ready
+    pod.edit("app:2").run(6)
+    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running Ready"]
+    assert (pod.status["started"], pod.serves) == (True, False)
+    pod.run(10)
+    assert (pod.status["started"], pod.ready) == (False, False)
+    pod.run(25)
+    assert pod.told()[2:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert (pod.status["started"], pod.ready, pod.serves) == (True, True, True)
+
+
+def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> None:
+    pod = OnePod(container={"readinessProbe": {**PROBE, "periodSeconds": 2}})
+    pod.levers.passes["app:2"] = 5.0
+    pod.up().edit("app:2").run(6)
+    assert (pod.ready, pod.status["started"]) == (False, True)
+    pod.run(8)
+    assert (pod.ready, pod.serves) == (True, True)
+    assert pod.told() == ["2 app:1 running Ready", "2 app:2 running", "2 app:2 running Ready"]
+
+
+def test_initial_delay_comes_before_the_first_probe() -> None:
+    pod = OnePod(container={"readinessProbe": {"periodSeconds": 1, "initialDelaySeconds": 8}})
+    pod.run(7)
+    assert not pod.ready
+    pod.run(6)
+    assert pod.ready
+
+
+def test_a_startup_probe_that_fails_too_often_restarts_the_container() -> None:
+    pod = OnePod(container={"startupProbe": {"periodSeconds": 2, "failureThreshold": 2}})
+    pod.levers.passes["app:1"] = NEVER
+    pod.run(30)
+    assert pod.status["restartCount"] >= 1
+    assert not pod.ready
+
+
+def test_in_its_back_off_a_crashed_container_is_terminated_and_seldom_waiting() -> None:
+    pod = OnePod()
+    pod.levers.crashing["app:1"] = 3
+    pod.run(600)
+    shown: dict[str, float] = {}
+    for (begin, status), (end, _) in zip(pod.diary, pod.diary[1:], strict=False):
+        one = status["containerStatuses"][0]["state"]
+        state, detail = next(iter(one.items()))
+        key = str(detail.get("reason", state))
+        shown[key] = shown.get(key, 0.0) + end - begin
+    assert shown["Error"] > 2 * shown["CrashLoopBackOff"] > 0
+    assert not any(status["phase"] not in ("Pending", "Running") for _, status in pod.diary)
+
+
+def starts(pod: OnePod) -> list[float]:
+    """When each container started that was published."""
+    times: dict[int, float] = {}
+    for time, status in pod.diary:
+        times.setdefault(status["containerStatuses"][0]["restartCount"], time)
+    return list(times.values())
+
+
+def test_the_back_off_doubles_and_is_kept_for_each_image() -> None:
+    pod = OnePod()
+    pod.levers.crashing |= {"app:1": 1, "app:2": 1}
+    pod.run(170)
+    gaps = [after - before for before, after in zip(starts(pod), starts(pod)[1:], strict=False)]
+    assert 10 < gaps[1] < 20 < gaps[2] < 36 < gaps[3]
+    pod.edit("app:2").run(3)
+    assert pod.worker.local.mains[0].runs[0].image == "app:2"
+    pod.edit("app:1").run(20)
+    assert pod.worker.local.mains[0].runs[0].image == "app:2"  # its old back-off counts on
+    assert pod.status["state"].keys() <= {"waiting", "terminated"}
+
+
+def test_a_pull_that_fails_after_the_kill_is_told_with_three_reasons() -> None:
+    pod = bad()
+    old = pod.status
+    pod.edit("app:typo").run(300)
+    reasons = {line.split()[2] for line in pod.told()[1:]}
+    assert reasons == {"ErrImagePull", "ImagePullBackOff", "CrashLoopBackOff"}
+    assert (pod.status["containerID"], pod.status["image"]) == (old["containerID"], old["image"])
+    assert pod.status["lastState"]["terminated"]["containerID"] == old["containerID"]
+    assert pod.phase == "Running"
+    assert not pod.ready
+
+
+def test_the_registry_s_answer_is_in_the_message() -> None:
+    pod = bad().edit("app:typo").run(5)
+    assert "docker.io/library/app:typo: not found" in pod.status["state"]["waiting"]["message"]
+
+
+def test_before_its_first_start_a_container_only_waits_for_its_image() -> None:
+    pod = OnePod(image="app:typo")
+    pod.levers.bad_images.add("app:typo")
+    pod.run(300)
+    assert {line.split()[2] for line in pod.told()} == {
+        "ContainerCreating",
+        "ErrImagePull",
+        "ImagePullBackOff",
+    }
+    assert (pod.phase, pod.status["imageID"]) == ("Pending", "")
+    assert "containerID" not in pod.status
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "reason"),
+    [("app:Typo:1", "Always", "InvalidImageName"), ("app:typo", "Never", "ErrImageNeverPull")],
+)
+def test_other_reasons_why_an_image_cannot_be_had(image: str, policy: str, reason: str) -> None:
+    pod = bad(container={"imagePullPolicy": policy}).edit(image).run(8)
+    assert pod.status["state"]["waiting"]["reason"] == reason
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "phase"),
+    [
+        ("Never", 0, "Succeeded"),
+        ("Never", 137, "Failed"),
+        ("OnFailure", 0, "Succeeded"),
+        ("OnFailure", 143, "Running"),
+        ("Always", 0, "Running"),
+    ],
+)
+def test_an_update_may_end_a_batch_pod(policy: str, code: int, phase: str) -> None:
+    pod = bad(restartPolicy=policy)
+    pod.levers.stop_code = code
+    pod.edit("app:typo").run(20)
+    assert pod.phase == phase
+    assert pod.status["image"] == "docker.io/library/app:1"
+    assert ("terminated" in pod.status["state"]) == (phase != "Running")
+
+
+def test_a_kubelet_that_restarts_between_kill_and_start_ends_a_batch_pod() -> None:
+    pod = OnePod(restartPolicy="Never")
+    pod.levers.pulls["app:2"] = 5.0
+    pod.up().edit("app:2").run(4)
+    pod.worker.restart(pod.now)
+    pod.run(5)
+    assert pod.phase == "Failed"
+    assert pod.status["image"] == "docker.io/library/app:1"
+
+
+def test_a_kubelet_that_restarts_while_it_kills_kills_again_what_ignores_it() -> None:
+    pod = OnePod(terminationGracePeriodSeconds=6)
+    pod.levers.stop_seconds = 60.0
+    pod.up().edit("app:2").run(3)
+    pod.worker.restart(pod.now)
+    pod.run(5)
+    assert (pod.status["image"], pod.ready) == ("docker.io/library/app:1", True)
+    pod.run(5)
+    assert pod.status["image"] == "docker.io/library/app:2"
+
+
+def test_a_sidecar_with_a_bad_tag_that_stopped_well_is_told_as_completed() -> None:
+    side = {"name": "side", "image": "side:1", "restartPolicy": "Always"}
+    pod = OnePod(initContainers=[side])
+    pod.levers.bad_images.add("side:typo")
+    pod.levers.stop_code = 0
+    pod.run(8).edit("side:typo", kind="initContainers").run(30)
+    one = pod.pod["status"]["initContainerStatuses"][0]
+    assert one["state"]["terminated"]["reason"] == "Completed"
+    assert (pod.phase, pod.ready, pod.status["restartCount"]) == ("Running", False, 0)
+
+
+def test_a_post_start_hook_keeps_the_worker_busy() -> None:
+    pod = OnePod(container={"lifecycle": {"postStart": {}}})
+    pod.levers.hooks["app:1"] = 20.0
+    pod.run(4).edit("app:2").run(10)
+    assert pod.pod["status"]["observedGeneration"] == 1
+    assert pod.worker.local.mains[0].runs[0].image == "app:1"
+    pod.run(20)
+    assert pod.status["image"] == "docker.io/library/app:2"
+
+
+def test_a_liveness_restart_keeps_the_worker_busy() -> None:
+    pod = OnePod()
+    pod.levers.stop_seconds = 8.0
+    pod.up().worker.fail_liveness("app", pod.now)
+    pod.run(2).edit("app:2").run(4)
+    assert pod.pod["status"]["observedGeneration"] == 1
+    pod.run(6)
+    assert pod.told()[-1] == "2 app:1 running Ready"  # restarted, seen, and about to be killed
+    pod.run(12)
+    assert (pod.status["image"], pod.status["restartCount"]) == ("docker.io/library/app:2", 2)
+
+
+def test_before_1_34_no_generation_is_reported() -> None:
+    pod = OnePod()
+    pod.levers.reports_generation = False
+    pod.up().edit("app:2").run(10)
+    assert "observedGeneration" not in str(pod.pod["status"])
+    assert pod.status["image"] == "docker.io/library/app:2"
+
+
+def test_a_phase_that_others_have_ended_is_kept_and_the_containers_are_killed() -> None:
+    """A person, or the pod garbage collector, marks a pod of a lost node as Failed."""
+    pod = OnePod().up()
+    pod.pod = {**pod.pod, "status": {**pod.pod["status"], "phase": "Failed"}}
+    pod.worker.notice(pod.pod, pod.now)
+    pod.run(6)
+    assert (pod.phase, pod.serves) == ("Failed", False)
+
+
+def test_a_gate_that_opens_makes_the_pod_ready_at_once() -> None:
+    pod = OnePod(readinessGates=[{"conditionType": "x/y"}]).up()
+    assert (pod.ready, pod.condition("ContainersReady")["status"]) == (False, "True")
+    gate = {"type": "x/y", "status": "True"}
+    status = pod.pod["status"]
+    pod.pod = {**pod.pod, "status": {**status, "conditions": [*status["conditions"], gate]}}
+    pod.worker.notice(pod.pod, pod.now)
+    pod.run(1)
+    assert pod.ready
