@@ -77,6 +77,18 @@ def _update_strategy() -> Schema:
                     )
                 },
             ),
+            "inPlaceUpdateStrategy": _object(
+                "How instances are updated in place. Unset: gracePeriodSeconds 0.",
+                {
+                    "gracePeriodSeconds": _count(
+                        "How long an instance is out of its Services before its containers are "
+                        "updated in place. Needs the readiness gate "
+                        "apps.tkestack.io/InPlaceUpdateReady in the template, and the component "
+                        "pod-status. With 0 they are updated at once. Unset: 0.",
+                        maximum=2**31 - 1,
+                    )
+                },
+            ),
             "paused": _flag(
                 "Stops updates. Instances are still created, deleted, killed and started. "
                 "Unset: false."
@@ -141,8 +153,10 @@ def _spec() -> Schema:
             ),
             "updateStrategy": _update_strategy(),
             "forceDeletePod": _flag(
-                "Accepted, but not supported yet: a condition says so. Taint a lost node "
-                "node.kubernetes.io/out-of-service to free the pods that hang on it. Unset: false."
+                "Start instances elsewhere when their node has not been heard of for "
+                "TAPP_LOST_NODE_SECONDS (300; for one TApp the annotation "
+                "apps.tkestack.io/lost-node-seconds). Such an instance may run twice until the old "
+                "node is back. Needs the component pod-status. Unset: false."
             ),
             "autoDeleteUnusedTemplate": _flag(
                 "Remove entries of templatePool that nothing refers to. Needs the admission "
@@ -261,6 +275,11 @@ def _status() -> Schema:
             "settling": _map(
                 "Instance/generation of its pod -> since when only time can prove that its update "
                 "in place has finished.",
+                {"type": "string"},
+            ),
+            "draining": _map(
+                "Instance number -> since when its readiness gate should be closed for an update "
+                "in place, and is not.",
                 {"type": "string"},
             ),
             "notCreated": _map(

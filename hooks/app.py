@@ -24,6 +24,7 @@ from hooks.finalize import finalize
 from hooks.logs import LOGGER, configure
 from hooks.memo import Memo
 from hooks.openapi import document
+from hooks.pod_status import answer_pod_status
 from hooks.settings import Settings
 from hooks.sync import sync
 from hooks.version import VERSION
@@ -86,7 +87,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
 
     def on_finalize(body: bytes) -> bytes:
         asked = Request(body, Parent, memo)
-        answer, decided = finalize(asked)
+        answer, decided = finalize(asked, options, clock())
         meta = asked.parent.metadata
         fields = {
             "hook": "finalize",
@@ -119,10 +120,17 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
 
         app.add_url_rule(f"/{name}", name, view, methods=["POST"])
 
-    hook("sync", on_sync)
-    hook("finalize", on_finalize)
-    hook("customize", on_customize)
-    hook("plan", on_plan)
+    def on_pod_status(body: bytes) -> bytes:
+        return encode(answer_pod_status(body, clock()))
+
+    for name, answer in {
+        "sync": on_sync,
+        "finalize": on_finalize,
+        "customize": on_customize,
+        "plan": on_plan,
+        "pod-status": on_pod_status,
+    }.items():
+        hook(name, answer)
 
     _add_probes(app)
 

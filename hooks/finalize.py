@@ -3,31 +3,49 @@
 from typing import Any
 
 from hooks.wire import Request
-from tapp.model import Parent
+from tapp.children import Child, marked
+from tapp.model import ClaimPolicy, LostPolicy, Parent
+from tapp.pod import Pod
 from tapp.render import kept_claim
 from tapp.teardown import RECHECK, Teardown, tear_down
+from tapp.world import Options
 
 
-def finalize(request: Request[Parent]) -> tuple[dict[str, Any], Teardown]:
+def finalize(
+    request: Request[Parent], options: Options, now: float
+) -> tuple[dict[str, Any], Teardown]:
     """Answers a finalize call; the spec need not be valid.
+
+    Args:
+        request: what Metacontroller observed.
+        options: the operator's choices.
+        now: seconds since the epoch.
 
     Returns:
         The answer (`status` as it was, `children` that stay, `finalized`) and the decision.
     """
     decided = tear_down(
         request.parent,
-        request.claim_policy,
+        request.part_of_spec(ClaimPolicy),
+        request.part_of_spec(LostPolicy),
         [request.seen[name].pod for name in sorted(request.seen)],
         [request.claims[name] for name in sorted(request.claims)],
+        options=options,
+        now=now,
     )
     answer: dict[str, Any] = {
         "status": request.status,
         "children": [
             *(kept_claim(claim) for claim in decided.claims),
-            *(request.kept(pod, None) for pod in decided.pods),
+            *(_child(request, decided, pod) for pod in decided.pods),
         ],
         "finalized": decided.finalized,
     }
     if not decided.finalized:
         answer["resyncAfterSeconds"] = RECHECK
     return answer, decided
+
+
+def _child(request: Request[Parent], decided: Teardown, pod: Pod) -> Child:
+    mark = decided.marks.get(pod.name)
+    return request.kept(pod, None) if mark is None else marked(mark, request)

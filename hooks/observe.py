@@ -91,6 +91,22 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Seen:
         raise WireError(path, f"is not readable JSON: {error}") from None
 
 
+def observe_alone(text: bytes | Raw, path: str) -> Pod:
+    """Reads a pod that comes without its TApp, with all of its conditions.
+
+    Raises:
+        WireError: it is no JSON, or has no name.
+    """
+    pod, odd = _split(text, path)
+    check_identity(path, pod.metadata.name, None, "")
+    try:
+        found = read(pod, Manifest(pod), odd)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not readable JSON: {error}") from None
+    conditions = b"" if pod.status is None else bytes(pod.status.conditions)
+    return msgspec.structs.replace(found, conditions_text=conditions)
+
+
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
     """The parts of a pod, and what keeps them from being read as they should be."""
     try:

@@ -32,6 +32,7 @@ def document() -> Schema:
         "/finalize": _hook("finalize", "FinalizeRequest", "FinalizeAnswer", "What may stay"),
         "/customize": _hook("customize", "CustomizeRequest", "CustomizeAnswer", "What to show"),
         "/plan": _hook("plan", "SyncRequest", "Explanation", "What a sync would do, and why"),
+        "/pod-status": _hook("pod-status", "PodRequest", "PodAnswer", "What a pod's status says"),
         "/healthz": _probe("healthz", "Health", "The process answers"),
         "/readyz": _probe("readyz", "Health", "The process is ready for hooks"),
         "/version": _probe("version", "Version", "Versions of the service and its libraries"),
@@ -186,6 +187,7 @@ def _requests() -> Schema:
             {"parent": _ref("Parent"), **world}, {**related, **rest}, more=True
         ),
         "CustomizeRequest": _object({"parent": _ref("Parent")}, rest, more=True),
+        "PodRequest": _object({"object": child}, rest, more=True),
     }
 
 
@@ -216,6 +218,7 @@ def _answers() -> Schema:
             {"status": {"type": "object"}, "children": children, "finalized": _BOOLEAN}, again
         ),
         "CustomizeAnswer": _object({"relatedResources": _list(selector)}),
+        "PodAnswer": _object({"status": {"description": "As observed, or with changes."}}, again),
         "Status": _status(),
     }
 
@@ -248,6 +251,7 @@ def _status() -> Schema:
             "replacing": _STRINGS,
             "failures": {"type": "object", "additionalProperties": _COUNT},
             "settling": _STRINGS,
+            "draining": _STRINGS,
             "notCreated": _STRINGS,
         },
     )

@@ -23,6 +23,12 @@ class Settings(BaseSettings):
         ge=0,
         description="The API server's --default-not-ready-toleration-seconds, if it is not 300.",
     )
+    lost_node_seconds: int = Field(
+        default=300,
+        ge=0,
+        description="After how many seconds of silence a node is lost to the instances of TApps "
+        "with forceDeletePod; a TApp may have an annotation of its own.",
+    )
     memo_bytes: int = Field(
         default=64 * 1024 * 1024,
         ge=0,
@@ -54,4 +60,5 @@ class Settings(BaseSettings):
         return Options(
             delete_pod_after_app_finish=self.delete_pod_after_app_finish,
             toleration_seconds=self.toleration_seconds,
+            lost_node_seconds=self.lost_node_seconds,
         )

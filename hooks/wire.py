@@ -26,7 +26,7 @@ from hooks.observe import Seen, manifest_of, observe
 from hooks.split import Pieces, split
 from tapp.children import Child
 from tapp.manifest import Manifest
-from tapp.model import ClaimPolicy, Parent, TApp
+from tapp.model import Parent, TApp
 from tapp.objects import ClaimObject
 from tapp.pod import Pod
 from tapp.templates import Template, Templates
@@ -104,13 +104,12 @@ class Request(Generic[P]):
         kept = status if isinstance(status, dict) else {}
         return {key: value for key, value in kept.items() if key != "observedGeneration"}
 
-    @property
-    def claim_policy(self) -> ClaimPolicy:
-        """The claims' retention, whatever else the spec holds; `Retain` where it cannot be read."""
+    def part_of_spec(self, part: type[M]) -> M:
+        """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
         try:
-            return ClaimPolicy.model_validate(_field(self._pieces, "spec") or {})
+            return part.model_validate(_field(self._pieces, "spec") or {})
         except ValidationError:
-            return ClaimPolicy()
+            return part()
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
         """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""

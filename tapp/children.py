@@ -7,12 +7,12 @@ from msgspec import Raw
 
 from tapp.inplace import record_of
 from tapp.instances import Instance
-from tapp.judge import Action, Adopt, Create, Update
+from tapp.judge import Action, Adopt, Create, Mark, Update
 from tapp.manifest import Manifest
 from tapp.model import TApp
 from tapp.plan import Plan
 from tapp.pod import Pod
-from tapp.render import kept_claim, new_claim, new_pod, overlaid_pod
+from tapp.render import kept_claim, marked_pod, new_claim, new_pod, overlaid_pod
 from tapp.templates import Template
 from tapp.world import Options
 
@@ -66,7 +66,7 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
 
 def _changed(
     instance: Instance,
-    change: Create | Adopt | Update,
+    change: Create | Adopt | Mark | Update,
     new: "NewPods",
     observed: Observed,
     now: float,
@@ -77,11 +77,24 @@ def _changed(
             return new.create(instance.id, template)
         case Adopt(pod, template):
             return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
+        case Mark():
+            return marked(change, observed)
         case Update(pod, template, images):
             record = None
             if images:
                 record = record_of(pod, template.revision, images, instance.update, now)
             return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
+
+
+def marked(mark: Mark, observed: Observed) -> Child:
+    """A pod that stays, with what it is to carry."""
+    return marked_pod(
+        observed.manifest(mark.pod),
+        mark.drain,
+        mark.lost,
+        watched=mark.watched,
+        tolerate=mark.tolerate,
+    )
 
 
 class NewPods:

@@ -29,7 +29,9 @@ class Type(StrEnum):
     UNUSED_INSTANCES = "UnusedInstances"
     ROLLING_TEMPLATE_UNUSED = "RollingTemplateUnused"
     UNUSED_TEMPLATES = "UnusedTemplates"
-    FORCE_DELETE_UNSUPPORTED = "ForceDeleteUnsupported"
+    POD_STATUS_NOT_WRITTEN = "PodStatusNotWritten"
+    MOST_NODES_SILENT = "MostNodesSilent"
+    INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
 
 
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
@@ -41,7 +43,6 @@ HARMLESS: Final = frozenset(
         Type.UNUSED_INSTANCES,
         Type.ROLLING_TEMPLATE_UNUSED,
         Type.UNUSED_TEMPLATES,
-        Type.FORCE_DELETE_UNSUPPORTED,
     }
 )
 """Those that leave every instance as it should be."""
@@ -80,7 +81,9 @@ class Reason(StrEnum):
     NOT_BELOW_REPLICAS = "NotBelowReplicas"
     NOT_FOUND = "NotFound"
     UNUSED = "Unused"
-    NOT_SUPPORTED = "NotSupported"
+    NOT_SERVED = "NotServed"
+    GUARDED = "Guarded"
+    NOT_SECONDS = "NotSeconds"
 
 
 @dataclass(frozen=True)

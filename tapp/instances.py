@@ -66,7 +66,7 @@ class Instance(msgspec.Struct, gc=False):
 
 def gives_way(pod: Pod, update: Progress) -> bool:
     """Whether a completed pod gives way to a new one (docs/design.md, "Completed and finished")."""
-    if pod.refused_by_kubelet or ended_by_update(pod, update):
+    if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
     policy = pod.told.restart_policy
     return policy == "Always" or (policy == "OnFailure" and pod.phase == "Failed")
@@ -89,7 +89,7 @@ def instance_status(
             return InstanceStatus(remembered)
         return InstanceStatus.KILLING
     if phase == "Running":
-        if update.open:
+        if update.open or pod.told.drains:
             return InstanceStatus.UPDATING
         return InstanceStatus.PENDING if pod.ready is False else _RUNNING
     if phase == "Unknown":
@@ -97,7 +97,8 @@ def instance_status(
     if not pod.completed:
         return InstanceStatus.PENDING
     # What an update has ended is broken, not finished, also where it must not be replaced.
-    replaced = ended_by_update(pod, update) or (gives_way(pod, update) and not never_migrate)
+    broken = pod.made_failed or ended_by_update(pod, update)
+    replaced = broken or (gives_way(pod, update) and not never_migrate)
     if phase == "Failed":
         return InstanceStatus.POD_FAILED if replaced else InstanceStatus.FAILED
     return InstanceStatus.POD_SUCC if replaced else InstanceStatus.SUCC
@@ -210,7 +211,7 @@ def set_pace(instances: list[Instance], world: World, now: float) -> list[float]
         pod = instance.pod
         if pod is None or pod.phase not in COMPLETED or pod.terminating or not instance.should_run:
             continue
-        if not instance.updated or not gives_way(pod, instance.update):
+        if not instance.updated or pod.made_failed or not gives_way(pod, instance.update):
             continue
         instance.pace = pace(pod, instance.id, noted, now)
         if instance.pace is not None:

@@ -25,6 +25,8 @@ class Action(StrEnum):
     KEEP = "Keep"
     ADOPT = "Adopt"
     """Write our labels on a pod that the template already describes; nothing restarts."""
+    MARK = "Mark"
+    """Write a label, an annotation or a toleration that asks for something; nothing restarts."""
     UPDATE = "UpdateInPlace"
     RECREATE = "Recreate"
     DELETE = "Delete"
@@ -56,6 +58,24 @@ class Update(msgspec.Struct, frozen=True, gc=False):
     images: Mapping[str, str]
 
 
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """A pod that stays, with what it is to carry (`marks.py`).
+
+    Attributes:
+        pod: the pod.
+        drain: the annotation that asks to take it out of its Services; "" takes that back.
+        lost: the annotation that says since when its node is lost; "" takes that back.
+        watched: whether its status is to be written.
+        tolerate: whether it is to tolerate a node that is not heard of without limit.
+    """
+
+    pod: Pod
+    drain: str
+    lost: str
+    watched: bool
+    tolerate: bool
+
+
 class Verdict(msgspec.Struct, frozen=True, gc=False):
     """An action, a CamelCase reason and a sentence for a person.
 
@@ -66,7 +86,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     action: Action
     reason: str
     message: str
-    change: Create | Adopt | Update | None = None
+    change: Create | Adopt | Mark | Update | None = None
 
 
 UP_TO_DATE = Verdict(Action.KEEP, "UpToDate", "runs its template")
@@ -136,6 +156,8 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
         return Verdict(Action.KEEP, "Blocked", template.obstacle)
     broken = ended_by_update(pod, instance.update)
     why = "was ended by its update" if broken else f"has {pod.phase.lower()}"
+    if pod.made_failed:
+        why = "was on a node that is lost"
     if instance.never_migrate:
         message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
         return Verdict(Action.KEEP, "NeverMigrate", message)
@@ -145,7 +167,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
             f"the next one follows at {written(instance.pace.due + 1)}"
         )
         return Verdict(Action.KEEP, "BackOff", message)
-    reason = "EndedByUpdate" if broken else "Completed"
+    reason = "EndedByUpdate" if broken else "NodeLost" if pod.made_failed else "Completed"
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
 
 

@@ -46,12 +46,19 @@ class ForceUpdate(Value):
         return "max_unavailable" in self.model_fields_set
 
 
+class InPlaceUpdateStrategy(Value):
+    """`spec.updateStrategy.inPlaceUpdateStrategy`."""
+
+    grace_period_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
+
+
 class UpdateStrategy(Value):
     """`spec.updateStrategy`."""
 
     template: str = ""
     max_unavailable: int | str = 1
     force_update: ForceUpdate = ForceUpdate()
+    in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
     paused: bool = False
 
 
@@ -142,6 +149,7 @@ class ObservedStatus(Value):
     replacing: dict[str, str] = Field(default_factory=dict)
     failures: dict[str, int] = Field(default_factory=dict)
     settling: dict[str, str] = Field(default_factory=dict)
+    draining: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
@@ -159,6 +167,7 @@ class ParentMeta(Value):
     namespace: str = Field(min_length=1)
     uid: str = Field(min_length=1)
     generation: int = 0
+    annotations: dict[str, Any] = Field(default_factory=dict)
     creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     finalizers: list[str] = Field(default_factory=list)
@@ -184,3 +193,10 @@ class ClaimPolicy(Value):
     """The part of a spec that finalize reads; it stands although the rest may be invalid."""
 
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+
+
+class LostPolicy(Value):
+    """Another part that finalize reads."""
+
+    force_delete_pod: bool = False
+    never_migrate: bool = False

@@ -19,6 +19,8 @@ class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
+    last_probe_time: str | None = None
+    observed_generation: int | None = None
 
 
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):

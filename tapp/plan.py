@@ -19,6 +19,7 @@ from tapp.instances import (
     set_pace,
 )
 from tapp.judge import UP_TO_DATE, Action, Verdict, judge
+from tapp.marks import Marks, mark
 from tapp.model import TApp, TAppSpec
 from tapp.ranges import numbers
 from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
@@ -27,7 +28,7 @@ from tapp.trouble import PATIENCE, Trouble, trouble
 from tapp.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
 
-_STAYING = (Action.KEEP, Action.ADOPT, Action.UPDATE)
+_STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 _SOON_SEEN = 5.0
 """Seconds after which a pod that was created should have been seen."""
 
@@ -45,6 +46,7 @@ class Plan:
         available: numbers of the available instances, before any update of this sync.
         going_unseen: instances that look available, but may already be on their way out.
         troubles: instance -> what is wrong with its pod.
+        marks: pods that are drained or lost, and who should act on them and does not.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
@@ -60,6 +62,7 @@ class Plan:
     available: set[int]
     going_unseen: set[int]
     troubles: dict[int, Trouble]
+    marks: Marks
     not_created: dict[str, list[int]]
     app_status: AppStatus
     recheck: float | None
@@ -135,6 +138,14 @@ def plan(world: World, options: Options, now: float) -> Plan:
             rechecks.append(RECHECK)
 
     creating = [instance.id for instance, verdict in open_cases if verdict.action is Action.CREATE]
+    marks = mark(world.tapp, instances, verdicts, options, now)
+    if marks.verdicts:
+        verdicts = [
+            marks.verdicts.get(instance.id, verdict)
+            for instance, verdict in zip(instances, verdicts, strict=True)
+        ]
+        open_cases = _open(instances, verdicts)
+    rechecks += marks.waits
     not_created = _not_created(world, creating, now)
     if creating:
         since = [seconds(time) for time in not_created] or [now + _SOON_SEEN - PATIENCE]
@@ -152,6 +163,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         available=available,
         going_unseen=going_unseen,
         troubles=troubles,
+        marks=marks,
         not_created=not_created,
         app_status=app,
         recheck=min(rechecks, default=None),
@@ -215,7 +227,7 @@ def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[in
             and pod.phase == "Pending"
             and not pod.terminating
             and verdict.action in _STAYING
-            and not pod.on_node
+            and not pod.node
         )
     ]
 
@@ -231,7 +243,7 @@ def _available(
     available, untrusted, waits = set(), set(), []
     for instance in instances:
         pod = instance.pod
-        if pod is None or pod.ready is not True or not instance.should_run:
+        if pod is None or pod.ready is not True or not instance.should_run or pod.told.drains:
             continue
         if instance.update.open:
             if instance.update.unproved:

@@ -14,7 +14,8 @@ from tapp import objects
 from tapp.manifest import Manifest
 from tapp.objects import Condition, ContainerStatus, InPlaceRecord
 from tapp.revision import is_ours
-from tapp.times import UNKNOWN
+from tapp.times import UNKNOWN, seconds
+from tapp.vocabulary import GATES, NODE_LOST
 
 COMPLETED = ("Succeeded", "Failed")
 GRACE = 30.0
@@ -38,6 +39,10 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         probe_seconds: container -> seconds after its start by which its probes have run once; only
             those with a startup or a readiness probe.
         gates: condition types of `spec.readinessGates`.
+        drain: the annotation that asks to take it out of its Services.
+        lost: the annotation that says since when its node is lost.
+        is_watched: whether it has the label of pods whose status this service writes.
+        evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
         unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
     """
 
@@ -53,6 +58,20 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     probe_seconds: Mapping[str, float] = {}
     gates: tuple[str, ...] = ()
     unmergeable: str = ""
+    drain: str = ""
+    lost: str = ""
+    is_watched: bool = False
+    evicted_in_time: bool = False
+
+    @property
+    def served_gates(self) -> tuple[str, ...]:
+        """Its readiness gates that this service opens and closes."""
+        return tuple(gate for gate in self.gates if gate in GATES)
+
+    @property
+    def drains(self) -> bool:
+        """Whether it is asked to leave its Services: for another revision than its own."""
+        return is_ours(self.drain) and self.drain != self.template_hash
 
     @property
     def is_ours(self) -> bool:
@@ -78,7 +97,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         odd: what could not be read, "" if all could; such a pod is left alone.
         manifest: labels, annotations and spec of a pod that carries no revision of ours: it is
             compared with its template field by field.
-        on_node: whether it is bound to a node.
+        node: the node that it is bound to, "" where there is none yet.
         terminating: whether it is on its way out.
         phase: `status.phase`; a pod without one has not been looked at by a kubelet yet.
         ready: its condition `Ready`, None where it has none.
@@ -87,7 +106,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
             which they say nothing more.
         containers: statuses of all containers, init containers first.
         restarts: whether one of them has been started more than once.
-        said: `status.reason` and `status.message`, as far as there are any: why it failed.
+        reason: `status.reason`.
+        said: that and `status.message`, as far as there are any: why it failed.
         uid: `metadata.uid`.
         created: `metadata.creationTimestamp`.
         generation: `metadata.generation`: one more with each change of the spec.
@@ -113,7 +133,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     told: Told
     odd: str = ""
     manifest: Manifest | None = None
-    on_node: bool = False
+    node: str = ""
     terminating: bool = False
     phase: str = "Pending"
     ready: bool | None = None
@@ -121,6 +141,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     conditions_text: bytes = b""
     containers: tuple[ContainerStatus, ...] = ()
     restarts: bool = False
+    reason: str = ""
     said: str = ""
     uid: str = ""
     created: str = ""
@@ -145,16 +166,34 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def silent(self) -> bool:
-        """Whether its node is not heard of: it may well serve.
+        """Whether its node is not heard of: it may well serve."""
+        return self.silent_since is not None
 
-        The node lifecycle controller then turns `Ready` False and leaves the rest as it was, which
-        no kubelet ever writes: every container ready, every readiness gate open, the pod not.
+    @property
+    def silent_since(self) -> float | None:
+        """Since when its node is not heard of, in seconds since the epoch; None if it is.
+
+        The node lifecycle controller turns `Ready` False and leaves the rest as it was, which no
+        kubelet ever writes for longer than a second: every container ready, every readiness gate
+        open, the pod not. It counts from the newest of them, because a gate that was just opened
+        looks the same until the kubelet has looked; `UNKNOWN` where one of them has no time.
         """
         if self.ready is not False or not self.running:
-            return False
+            return None
         known = self.conditions
-        names = ("ContainersReady", *self.told.gates)
-        return all(name in known and known[name].status == "True" for name in names)
+        found = [known.get(name) for name in ("ContainersReady", *self.told.gates)]
+        times = [self.ready_since]
+        for condition in found:
+            if condition is None or condition.status != "True":
+                return None
+            times.append(condition.last_transition_time or "")
+        since = [seconds(time) for time in times]
+        return UNKNOWN if UNKNOWN in since else max(since)
+
+    @property
+    def made_failed(self) -> bool:
+        """Whether this service made it Failed because its node is lost: it did not fail."""
+        return self.phase == "Failed" and bool(self.told.lost) and self.reason == NODE_LOST
 
     @property
     def completed(self) -> bool:
@@ -171,7 +210,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         """Bound to a node, ended, and no container was ever started there."""
         return (
             self.completed
-            and self.on_node
+            and bool(self.node)
             and not any(
                 status.container_id or status.now.running or status.now.terminated
                 for status in self.containers

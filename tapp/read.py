@@ -14,9 +14,13 @@ from tapp.manifest import Manifest, read_annotation
 from tapp.objects import Condition, ContainerStatus, InPlaceRecord, PodObject, PodStatus, RanImage
 from tapp.pod import GRACE, Pod, Told
 from tapp.project import duplicate_merge_key
+from tapp.tolerations import in_time
 from tapp.vocabulary import (
+    DRAIN,
     FAILURES,
     IN_PLACE_UPDATE,
+    LOST_NODE,
+    POD_STATUS,
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
@@ -48,6 +52,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
             "containers": containers,
             "runs_wanted": () if record is None else _runs_wanted(containers, told.images),
             "restarts": any((item.restart_count or 0) > 0 for item in containers),
+            "reason": status.reason or "",
             "said": ": ".join(text for text in (status.reason, status.message) if text),
             "seen_generation": status.observed_generation or 0,
         }
@@ -57,7 +62,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         told=told,
         odd=odd,
         manifest=None if odd or told.is_ours else manifest,
-        on_node=bool(manifest.spec.get("nodeName")),
+        node=_word(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
         uid=meta.uid or "",
         created=meta.creation_timestamp or "",
@@ -118,14 +123,21 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
             if any(isinstance(item.get(kind), dict) for kind in _PROBES)
         },
         gates=_gates(spec.get("readinessGates")),
+        drain=_word(annotations.get(DRAIN)),
+        lost=_word(annotations.get(LOST_NODE)),
+        is_watched=labels.get(POD_STATUS) == "true",
+        evicted_in_time=any(map(in_time, _dicts(spec.get("tolerations")))),
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
     return told, odd
 
 
 def _gates(gates: Any) -> tuple[str, ...]:
-    items = gates if isinstance(gates, list) else []
-    return tuple(str(item.get("conditionType")) for item in items if isinstance(item, dict))
+    return tuple(str(item.get("conditionType")) for item in _dicts(gates))
+
+
+def _dicts(items: Any) -> list[dict[str, Any]]:
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _first_run(probe: Any) -> float:

@@ -198,14 +198,33 @@ def _unused_templates(plan: Plan) -> Finding | None:
     return _refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)
 
 
-def _force_delete(plan: Plan) -> Finding | None:
-    if not plan.world.tapp.spec.force_delete_pod:
+def _pod_status_not_written(plan: Plan) -> Finding | None:
+    unserved = plan.marks.unserved
+    if not unserved:
         return None
     message = (
-        "spec.forceDeletePod is not supported yet: pods stuck Terminating on a lost node stay "
-        "until it returns or is tainted node.kubernetes.io/out-of-service"
+        f"instances {some(unserved)}: nobody writes the status of their pods, which their "
+        "readiness gate or their lost node waits for; install metacontroller/components/pod-status"
     )
-    return _refused(Type.FORCE_DELETE_UNSUPPORTED, Reason.NOT_SUPPORTED, message)
+    return _refused(Type.POD_STATUS_NOT_WRITTEN, Reason.NOT_SERVED, message)
+
+
+def _most_nodes_silent(plan: Plan) -> Finding | None:
+    nodes = plan.marks.nodes
+    if not nodes.guarded or plan.world.tapp.spec.never_migrate:
+        return None
+    message = (
+        f"{nodes.silent} of {nodes.all} nodes are not heard of: it is more likely that the control "
+        "plane is cut off than that all of them are lost, so no instance is started elsewhere"
+    )
+    return _refused(Type.MOST_NODES_SILENT, Reason.GUARDED, message)
+
+
+def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
+    problem = plan.marks.lost_seconds_problem
+    if not problem:
+        return None
+    return _refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
@@ -221,5 +240,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _unused_instances,
     _rolling_template_unused,
     _unused_templates,
-    _force_delete,
+    _pod_status_not_written,
+    _most_nodes_silent,
+    _invalid_lost_node_seconds,
 )

@@ -17,22 +17,23 @@ from tapp.manifest import Manifest
 from tapp.model import TApp
 from tapp.objects import ClaimObject
 from tapp.revision import own_annotations, own_labels
-from tapp.templates import Template
+from tapp.templates import Template, has_served_gate
+from tapp.tolerations import with_defaults, without_limit
 from tapp.vocabulary import (
     CONTROLLER_UID,
+    DRAIN,
     FAILURES,
     IN_PLACE_UPDATE,
     INSTANCE,
+    LOST_NODE,
     POD_INDEX,
+    POD_STATUS,
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
 )
 
 Document = dict[str, Any]
-
-_NOT_READY = "node.kubernetes.io/not-ready"
-_UNREACHABLE = "node.kubernetes.io/unreachable"
 
 
 def new_pod(
@@ -72,8 +73,11 @@ def new_pod(
     ]
     if volumes:
         spec["volumes"] = [*spec.get("volumes", []), *volumes]
-    if spec.get("tolerations"):
-        spec["tolerations"] = _with_defaults(spec["tolerations"], toleration_seconds)
+    tolerations = spec.get("tolerations") or []
+    if tapp.spec.force_delete_pod:
+        spec["tolerations"] = with_defaults(without_limit(tolerations), None)
+    elif tolerations:
+        spec["tolerations"] = with_defaults(tolerations, toleration_seconds)
     for section in ("containers", "initContainers"):
         if section in spec:
             spec[section] = [without_repeats(item) for item in spec[section]]
@@ -87,6 +91,7 @@ def _labels(template: Template, instance: int) -> dict[str, str]:
         POD_INDEX: str(instance),
         TEMPLATE_HASH: template.revision,
         UNIQ_HASH: template.uniq,
+        **({POD_STATUS: "true"} if template.watched else {}),
     }
 
 
@@ -96,19 +101,6 @@ def _annotations(template: Template) -> dict[str, str]:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
-
-
-def _with_defaults(tolerations: list[Document], seconds: int) -> list[Document]:
-    """The tolerations, and those that the DefaultTolerationSeconds admission would add."""
-    added = [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}
-        for key in (_NOT_READY, _UNREACHABLE)
-        if not any(
-            item.get("key") in (key, None, "") and item.get("effect") in ("NoExecute", None, "")
-            for item in tolerations
-        )
-    ]
-    return [*tolerations, *added]
 
 
 def kept_pod(manifest: Manifest, template: Template | None) -> Document:
@@ -124,8 +116,8 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
         return projected
     # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
-    owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, TEMPLATE_HASH, UNIQ_HASH}
-    noted = {FAILURES, IN_PLACE_UPDATE, TEMPLATE_IMAGES}
+    owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
+    noted = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES}
     if template is not None:
         owned |= template.labels.keys()
         noted |= template.annotations.keys()
@@ -165,13 +157,46 @@ def overlaid_pod(
     if record is None:
         record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
     metadata["labels"] = {**_labels(template, instance), **uid}
+    if (images or POD_STATUS in manifest.labels) and has_served_gate(manifest.spec):
+        metadata["labels"][POD_STATUS] = "true"  # without it nobody would open the gate again
     metadata["annotations"] = _annotations(template)
     if record is not None:
         metadata["annotations"][IN_PLACE_UPDATE] = record
+    _mark(metadata["annotations"], manifest, DRAIN, "")
+    _mark(metadata["annotations"], manifest, LOST_NODE, "")
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
     return document
+
+
+def marked_pod(
+    manifest: Manifest, drain: str, lost: str, *, watched: bool, tolerate: bool
+) -> Document:
+    """An observed pod that stays, with or without marks: see `judge.Mark`."""
+    kept = kept_pod(manifest, None)
+    metadata = dict(kept["metadata"])
+    labels = {key: value for key, value in _map(metadata, "labels").items() if key != POD_STATUS}
+    metadata["labels"] = labels | ({POD_STATUS: "true"} if watched else {})
+    metadata["annotations"] = dict(_map(metadata, "annotations"))
+    _mark(metadata["annotations"], manifest, DRAIN, drain)
+    _mark(metadata["annotations"], manifest, LOST_NODE, lost)
+    document = {**kept, "metadata": metadata}
+    if tolerate:
+        tolerations = without_limit(manifest.spec.get("tolerations") or [])
+        document["spec"] = {**(kept.get("spec") or {}), "tolerations": tolerations}
+    return document
+
+
+def _mark(annotations: Document, manifest: Manifest, key: str, value: str) -> None:
+    """Sets an annotation, or takes it back: emptied where leaving it out would not remove it."""
+    applied = _map((manifest.projected or {}).get("metadata") or {}, "annotations")
+    if value:
+        annotations[key] = value
+    elif key not in applied and manifest.annotations.get(key):
+        annotations[key] = ""
+    else:
+        annotations.pop(key, None)
 
 
 def _map(metadata: Document, key: str) -> Document:

@@ -19,6 +19,7 @@ from tapp.vocabulary import CONTROLLER_UID, InstanceStatus
 
 Document = dict[str, Any]
 
+_CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT, Action.MARK)
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 _SHOWN = 5
 """How many broken instances a message describes before it says how many more there are."""
@@ -61,6 +62,7 @@ def summarize(plan: Plan) -> Document:
         **({"replacing": replacing} if replacing else {}),
         **({"failures": failures} if failures else {}),
         **({"settling": settling} if settling else {}),
+        **({"draining": plan.marks.draining} if plan.marks.draining else {}),
         **({"notCreated": not_created} if not_created else {}),
         "conditions": _conditions(plan, wanted),
     }
@@ -120,10 +122,12 @@ def _progress(plan: Plan) -> Finding:
     updating, deleting = [], []
     for instance, verdict in plan.open_cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
-        if verdict.action in (Action.UPDATE, Action.RECREATE, Action.ADOPT):
+        if verdict.action in _CHANGING and verdict.reason != "NodeLost":
             updating.append(instance.id)
-        elif verdict.action is Action.DELETE or (
-            instance.pod is not None and instance.pod.terminating
+        elif (
+            verdict.action is Action.DELETE
+            or verdict.reason == "NodeLost"
+            or (instance.pod is not None and instance.pod.terminating)
         ):
             deleting.append(instance.id)
     stuck = [

@@ -5,11 +5,15 @@ Never needs a valid spec: a TApp that makes no sense must still be deletable (do
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tapp.model import ClaimPolicy, Parent
+from tapp.judge import Mark
+from tapp.lost import limit_of, lost_in, nodes_of
+from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.objects import ClaimObject
 from tapp.pod import Pod
+from tapp.times import written
+from tapp.world import Options
 
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
 RECHECK = 5.0
@@ -24,21 +28,62 @@ class Teardown:
         pods: pods that stay for now.
         claims: claims that stay.
         finalized: whether the TApp may go.
+        marks: name of a pod that stays for now -> what it is to carry.
     """
 
     pods: Sequence[Pod]
     claims: Sequence[ClaimObject]
     finalized: bool
+    marks: dict[str, Mark] = field(default_factory=dict)
 
 
-def tear_down(
-    parent: Parent, policy: ClaimPolicy, pods: Sequence[Pod], claims: Sequence[ClaimObject]
+def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
+    parent: Parent,
+    policy: ClaimPolicy,
+    lost_policy: LostPolicy,
+    pods: Sequence[Pod],
+    claims: Sequence[ClaimObject],
+    *,
+    options: Options,
+    now: float,
 ) -> Teardown:
-    """Decides from what is observed, never from what was asked for earlier."""
+    """Decides from what is observed, never from what was asked for earlier.
+
+    Args:
+        parent: the TApp, without a look at its spec.
+        policy: what becomes of its claims.
+        lost_policy: whether pods may be taken off a lost node.
+        pods: its pods.
+        claims: its claims.
+        options: the operator's choices.
+        now: seconds since the epoch.
+    """
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
         # The garbage collector owns this deletion; Metacontroller leaves the children alone only
         # if its finalizer goes now.
         return Teardown(pods, claims, finalized=True)
     delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
     staying = claims if pods or not delete_claims else []
-    return Teardown([], staying, finalized=not pods and (not delete_claims or not claims))
+    waiting, marks = list[Pod](), dict[str, Mark]()
+    if lost_policy.force_delete_pod and not lost_policy.never_migrate:
+        waiting, marks = _on_silent_nodes(parent, pods, options, now)
+    done = not pods and (not delete_claims or not claims)
+    return Teardown(waiting, staying, finalized=done, marks=marks)
+
+
+def _on_silent_nodes(
+    parent: Parent, pods: Sequence[Pod], options: Options, now: float
+) -> tuple[list[Pod], dict[str, Mark]]:
+    """Pods whose deletion would never end; once their node is lost they are marked, and go."""
+    limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)
+    waiting, marks = [], {}
+    if nodes_of(pods).guarded:
+        return [], {}
+    for pod in pods:
+        since, left = pod.silent_since, lost_in(pod, limit, now)
+        if since is None or left is None or pod.odd:
+            continue
+        waiting.append(pod)
+        if left == 0 and pod.told.lost != written(since):
+            marks[pod.name] = Mark(pod, "", written(since), watched=True, tolerate=False)
+    return waiting, marks

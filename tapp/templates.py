@@ -7,6 +7,7 @@ from tapp import revision
 from tapp.canonical import canonical
 from tapp.env import RepeatedEnvError, without_repeats
 from tapp.model import TAppSpec
+from tapp.vocabulary import GATES
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Template:
         revision: hash of everything above.
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
+        watched: whether it has a readiness gate that this service opens and closes.
         obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
     """
 
@@ -34,6 +36,7 @@ class Template:
     revision: str
     uniq: str
     images: dict[str, str]
+    watched: bool
     obstacle: str
 
 
@@ -92,6 +95,7 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         revision=full,
         uniq=uniq,
         images={item["name"]: item["image"] for item in running(spec) if "image" in item},
+        watched=has_served_gate(spec),
         obstacle=_obstacle(name, spec),
     )
 
@@ -104,6 +108,13 @@ def _obstacle(name: str, spec: dict[str, Any]) -> str:
     except RepeatedEnvError as error:
         return f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
     return ""
+
+
+def has_served_gate(spec: dict[str, Any]) -> bool:
+    """Whether a pod spec has a readiness gate that this service opens and closes."""
+    gates = spec.get("readinessGates")
+    items = gates if isinstance(gates, list) else []
+    return any(isinstance(gate, dict) and gate.get("conditionType") in GATES for gate in items)
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
@@ -127,6 +138,9 @@ def _or(name: str) -> str:
     return " nor set as spec.template" if name == "default" else " nor 'default'"
 
 
+_UNNAMED = ("tolerations", "readinessGates")
+
+
 def _problem(body: dict[str, Any]) -> str:
     """Why no pod can be made of a template, or "": the shapes that the rest relies on."""
     metadata = body.get("metadata") or {}
@@ -144,7 +158,7 @@ def _problem(body: dict[str, Any]) -> str:
         return "spec is missing" if spec is None else "spec is not an object"
     if not spec.get("containers"):
         return "spec.containers is empty"
-    for section in ("containers", "initContainers", "volumes", "tolerations"):
+    for section in ("containers", "initContainers", "volumes", *_UNNAMED):
         items = spec.get(section)
         problem = _list_problem(section, [] if items is None else items)
         if problem:
@@ -160,7 +174,7 @@ def _list_problem(section: str, items: Any) -> str:
         where = f"spec.{section}[{index}]"
         if not isinstance(item, dict):
             return f"{where} is not an object"
-        if section == "tolerations":
+        if section in _UNNAMED:
             continue
         name = item.get("name")
         if not isinstance(name, str) or not name:

@@ -21,6 +21,8 @@ POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 """The instance's number under the name that StatefulSet uses."""
 CONTROLLER_UID: Final = "controller-uid"
 """Set by Metacontroller (`generateSelector: true`) on every child: the TApp's uid."""
+POD_STATUS: Final = "apps.tkestack.io/pod-status"
+"""`"true"` on pods whose status this service writes: the DecoratorController selects them by it."""
 
 # --- annotations on pods ------------------------------------------------------------------------
 IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
@@ -29,8 +31,22 @@ TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
 """JSON: container name -> image as the template had it, before admission may have rewritten it."""
 FAILURES: Final = "apps.tkestack.io/failures"
 """How many pods of the instance had failed before this one, in a row, each soon after its start."""
+DRAIN: Final = "apps.tkestack.io/drain"
+"""The revision that the pod is to be brought to as soon as it is out of its Services."""
+LOST_NODE: Final = "apps.tkestack.io/lost-node"
+"""Since when the pod's node is not heard of, RFC 3339: its instance is to start elsewhere."""
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
+
+# --- annotation on TApps ------------------------------------------------------------------------
+LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
+"""After how many seconds of silence a node is lost to this TApp's instances."""
+
+# --- status of pods -----------------------------------------------------------------------------
+GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")
+"""Readiness gates that are served: ours, and the old controller's on the pods that it left."""
+NODE_LOST: Final = "NodeLost"
+"""`status.reason` of a pod that was made Failed because its node is lost."""
 
 
 class InstanceStatus(StrEnum):

@@ -16,10 +16,12 @@ class Options:
     Attributes:
         delete_pod_after_app_finish: keep finished pods until the whole app has finished.
         toleration_seconds: the cluster's default for the not-ready and unreachable tolerations.
+        lost_node_seconds: after how many seconds of silence a node is lost (`forceDeletePod`).
     """
 
     delete_pod_after_app_finish: bool = True
     toleration_seconds: int = 300
+    lost_node_seconds: int = 300
 
 
 @dataclass

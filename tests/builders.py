@@ -196,7 +196,7 @@ def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> D
         "hostIP": "10.0.0.1",
         "podIP": "10.1.0.7",
         "startTime": CREATED,
-        "conditions": _conditions(ready, since),
+        "conditions": _conditions(pod, ready, since),
         "containerStatuses": [
             _running(pod, item, before.get(item["name"])) for item in spec["containers"]
         ],
@@ -211,9 +211,18 @@ def running(pod: Document, *, ready: bool = True, since: str = READY_SINCE) -> D
     return {**pod, "spec": spec, "status": status}
 
 
-def _conditions(ready: bool, since: str) -> list[Document]:
-    truths = {"PodScheduled": True, "Initialized": True, "ContainersReady": ready, "Ready": ready}
-    return [
+def _conditions(pod: Document, ready: bool, since: str) -> list[Document]:
+    """The kubelet's, and those of others, which it keeps; a readiness gate has to be open."""
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
+    others = [item for item in pod["status"].get("conditions") or [] if item["type"] in gates]
+    opened = {item["type"] for item in others if item["status"] == "True"}
+    truths = {
+        "PodScheduled": True,
+        "Initialized": True,
+        "ContainersReady": ready,
+        "Ready": ready and opened >= set(gates),
+    }
+    return others + [
         {
             "type": kind,
             "status": "True" if truth else "False",

@@ -17,12 +17,14 @@ from tests.reading import (
     bare,
     desired,
     doubled,
+    drains,
     images,
     leaves,
     number,
     observed,
     resolved,
     rolling_name,
+    serves_behind_a_gate,
     should_run,
     template,
     template_name,
@@ -31,7 +33,7 @@ from tests.reading import (
 Document = dict[str, Any]
 
 GONE = {"Delete", "Recreate"}
-TOUCHED = {"UpdateInPlace", "Adopt"}
+TOUCHED = {"UpdateInPlace", "Adopt", "Mark"}
 SYSTEM = {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 
 
@@ -130,7 +132,10 @@ def p2_budget_is_respected(request: Document, answer: Document, now: float | Non
         id = number(request, name)
         if id is None or id not in serving:
             continue
-        if name not in want or images(applied(request, pod, want[name])) != images(pod):
+        after = applied(request, pod, want[name]) if name in want else None
+        updated = after is not None and images(after) != images(pod)
+        _hold(not updated or not serves_behind_a_gate(request, pod), f"{name} is not drained")
+        if after is None or updated or drains(after):
             taken[template_name(spec, id) == rolling_name(spec)].add(id)
     strategy = spec.get("updateStrategy") or {}
     limits = {

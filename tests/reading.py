@@ -12,6 +12,8 @@ from simulator.apply import LAST_APPLIED, MERGE_KEYS, apply_update
 Document = dict[str, Any]
 
 RECORD = "apps.tkestack.io/in-place-update"
+DRAIN = "apps.tkestack.io/drain"
+GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}
 
 
 def observed(request: Document, kind: str) -> dict[str, Document]:
@@ -115,7 +117,8 @@ def available(request: Document, now: float | None = None) -> set[int]:
         id = number(request, name)
         if id is None or id not in running or pod["metadata"].get("deletionTimestamp"):
             continue
-        serves = phase(pod) == "Running" and ready(pod) and not updating(pod)
+        going = updating(pod) or drains(pod)
+        serves = phase(pod) == "Running" and ready(pod) and not going
         if serves and (not least or (now or 0.0) - ready_since(pod) >= least):
             result.add(id)
     return result
@@ -134,6 +137,22 @@ def phase(pod: Document) -> str:
 def ready(pod: Document) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def drains(pod: Document) -> bool:
+    """Whether the pod is asked to leave its Services, for another revision than its own."""
+    meta = pod["metadata"]
+    asked = (meta.get("annotations") or {}).get(DRAIN) or ""
+    own = (meta.get("labels") or {}).get("tapp_template_hash_key")
+    return str(asked).startswith("v1-") and asked != own
+
+
+def serves_behind_a_gate(request: Document, pod: Document) -> bool:
+    """Whether the pod has to be drained before it is updated in place."""
+    strategy = request["parent"]["spec"].get("updateStrategy") or {}
+    in_place = strategy.get("inPlaceUpdateStrategy") or {}
+    gates = {gate.get("conditionType") for gate in pod["spec"].get("readinessGates") or []}
+    return bool(in_place.get("gracePeriodSeconds") and gates & GATES and ready(pod))
 
 
 def updating(pod: Document) -> bool:

@@ -460,6 +460,10 @@ MODELS: list[tuple[type[BaseModel], Node]] = [
     (model.TAppSpec, SPEC),
     (model.UpdateStrategy, SPEC["properties"]["updateStrategy"]),
     (model.ForceUpdate, SPEC["properties"]["updateStrategy"]["properties"]["forceUpdate"]),
+    (
+        model.InPlaceUpdateStrategy,
+        SPEC["properties"]["updateStrategy"]["properties"]["inPlaceUpdateStrategy"],
+    ),
     (model.RetentionPolicy, SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]),
 ]
 
@@ -511,6 +515,8 @@ OWN_WORDS = {
     "updateStrategy": f"{unset('maxUnavailable')} {model.UpdateStrategy().max_unavailable}, and "
     f"forceUpdate.maxUnavailable {model.ForceUpdate().max_unavailable}.",
     "forceUpdate": f"{unset('maxUnavailable')} {model.ForceUpdate().max_unavailable}.",
+    "inPlaceUpdateStrategy": f"{unset('gracePeriodSeconds')} "
+    f"{model.InPlaceUpdateStrategy().grace_period_seconds}.",
     "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
 }
 """Where no value is to be shown: an empty name, or several values."""
@@ -578,6 +584,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "failures",
         "outdated",
         "settling",
+        "draining",
         "notCreated",
         "conditions",
     }

@@ -202,10 +202,6 @@ def test_unused_templates_are_nobodys_business_unless_asked() -> None:
     assert condition(World(tapp(templatePool=POOL)).sync(), "UnusedTemplates") is None
 
 
-def test_force_delete_is_accepted_and_its_absence_is_said() -> None:
-    assert condition(World(tapp(forceDeletePod=True)).sync(), "ForceDeleteUnsupported") is not None
-
-
 def test_nulls_in_a_spec_are_absent_fields() -> None:
     nulls = ("templatePool", "templates", "statuses", "updateStrategy", "serviceName", "selector")
     parent = tapp()

@@ -1,0 +1,97 @@
+"""The readiness gates of in-place updates: when they are open, and who waits for that.
+
+docs/design.md, "Pod status". A pod with one of `vocabulary.GATES` is Ready only while no update in
+place is under way. The composite asks for a closed gate by the annotation `drain`, and the update
+itself keeps it closed; `pod_status.py` writes it.
+"""
+
+import msgspec
+
+from tapp.availability import NEVER, probed_at
+from tapp.inplace import Progress, progress
+from tapp.objects import Condition
+from tapp.pod import Pod
+from tapp.times import UNKNOWN, past, seconds
+
+SECOND = 1.0
+"""Times in a status are cut to the second: what they tell of may be almost one younger."""
+
+
+def has_closed_gate(pod: Pod) -> bool:
+    """Whether a gate that is served is not open; all are in a pod that is Ready."""
+    if pod.ready is True:
+        return False
+    known = pod.conditions
+    gates = [known.get(gate) for gate in pod.told.served_gates]
+    return any(gate is None or gate.status != "True" for gate in gates)
+
+
+def closed_since(pod: Pod, now: float) -> float | None:
+    """Since when a gate of the pod is closed, in seconds since the epoch; None if none is.
+
+    A pod that is Ready still serves, whatever its gate says: its kubelet has not looked yet.
+    """
+    if pod.ready is True:
+        return None
+    known = pod.conditions
+    times = [
+        past(condition.last_transition_time, now)
+        for gate in pod.told.served_gates
+        if (condition := known.get(gate)) is not None and condition.status == "False"
+    ]
+    since = min(times, default=None)
+    return now if since == UNKNOWN else since
+
+
+def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
+    """Seconds until a pod has been out of its Services for long enough; None: not out of them."""
+    since = closed_since(pod, now)
+    return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
+
+
+def noted_since(pod: Pod, gate: Condition | None) -> float:
+    """Since when only time can prove the pod's update, as its closed gate has it noted.
+
+    `status.settling` of the TApp holds the same for the composite, which a decorator does not see.
+    """
+    if gate is None or gate.status != "False" or gate.observed_generation != pod.generation:
+        return UNKNOWN
+    return seconds(gate.last_probe_time)
+
+
+def update_of(pod: Pod, now: float) -> Progress:
+    """How far the pod's update has come, from the pod alone."""
+    known = pod.conditions
+    noted = [noted_since(pod, known.get(gate)) for gate in pod.told.served_gates]
+    return progress(pod, now, max(noted, default=UNKNOWN))
+
+
+def opens_in(pod: Pod, update: Progress, now: float) -> float:
+    """Seconds until a closed gate may open: 0 if it may, `NEVER` if time alone does not help."""
+    if pod.told.drains or update.open:
+        return NEVER if update.wait is None or pod.told.drains else update.wait
+    ready = pod.conditions.get("ContainersReady")
+    if not pod.running or ready is None or ready.status != "True":
+        return NEVER
+    # Ready is False because of the gate: what has been probed since is for the containers to tell.
+    since = ready.last_transition_time or ""
+    return max(0.0, probed_at(msgspec.structs.replace(pod, ready_since=since)) - now)
+
+
+def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
+    """Seconds until it is plain that nobody serves the pod's gates; None if they are served.
+
+    Everything is there for an open gate, and it is not open.
+    """
+    known = pod.conditions
+    shut = [
+        condition
+        for gate in pod.told.served_gates
+        if (condition := known.get(gate)) is None or condition.status != "True"
+    ]
+    if not shut or not pod.running or opens_in(pod, update, now) > 0:
+        return None
+    times = [seconds(item.last_transition_time) for item in shut if item is not None]
+    ready = known["ContainersReady"]
+    since = max([seconds(ready.last_transition_time), seconds(pod.created), *times])
+    return max(0.0, since + patience - now)

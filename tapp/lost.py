@@ -1,0 +1,73 @@
+"""Which nodes are lost, and when it is rather this cluster's control plane that is cut off.
+
+docs/design.md, "Lost nodes". A node is judged by what the TApp's own pods on it tell: a hook cannot
+see the Node.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tapp.pod import Pod
+from tapp.times import UNKNOWN
+from tapp.vocabulary import LOST_NODE_SECONDS
+
+LEAST_NODES = 3
+"""With fewer nodes nothing tells a lost node from a lost network."""
+_DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes that a TApp's pods are on.
+
+    Attributes:
+        all: how many there are.
+        silent: how many of them are not heard of.
+    """
+
+    all: int = 0
+    silent: int = 0
+
+    @property
+    def guarded(self) -> bool:
+        """Whether more than half of at least three are silent: nothing is moved then."""
+        return self.all >= LEAST_NODES and 2 * self.silent > self.all
+
+
+def nodes_of(pods: Iterable[Pod]) -> Nodes:
+    """Counts the nodes; one with a pod that is Ready is heard of."""
+    all_nodes, silent, heard = set[str](), set[str](), set[str]()
+    for pod in pods:
+        if pod.node and pod.running:
+            all_nodes.add(pod.node)
+            if pod.ready is True:
+                heard.add(pod.node)
+            elif pod.silent:
+                silent.add(pod.node)
+    return Nodes(len(all_nodes), len(silent - heard))
+
+
+def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]:
+    """Seconds of silence after which a node is lost to a TApp, and what is wrong with its own.
+
+    Args:
+        annotations: the TApp's.
+        default: the operator's choice.
+    """
+    text = annotations.get(LOST_NODE_SECONDS)
+    if text is None:
+        return default, ""
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _DIGITS:
+        return int(text), ""
+    return default, (
+        f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {text!r}, which is no number of seconds; "
+        f"{default} holds"
+    )
+
+
+def lost_in(pod: Pod, limit: int, now: float) -> float | None:
+    """Seconds until the pod's node is lost, 0 if it is; None where it is heard of, or may be."""
+    since = pod.silent_since
+    if since is None or since == UNKNOWN or since > now:
+        return None
+    return max(0.0, since + limit - now)
