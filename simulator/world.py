@@ -6,6 +6,7 @@
     assert [pod["metadata"]["name"] for pod in world.list("Pod")] == ["web-0", "web-1"]
 
 `writes` holds every API write of Metacontroller, `hook_calls` its calls of the hook.
+DecoratorControllers run beside it: `World(..., decorators=[manifest])`.
 """
 
 from __future__ import annotations
