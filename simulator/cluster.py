@@ -27,6 +27,7 @@ from simulator.objects import (
     meta,
     name_of,
     namespace_of,
+    owners_of,
     same,
     uid_of,
     version_of,
@@ -163,7 +164,7 @@ class Cluster:
         return self._replace(kind, old, new)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replace only the status, guarded by the resourceVersion."""
+        """Replace only the status, guarded by the resourceVersion; of a pod the metadata too."""
         old = self._guarded(kind, obj)
         if not kind.has_status:
             message = "the server could not find the requested resource (status)"
@@ -171,6 +172,10 @@ class Cluster:
         new = {key: value for key, value in old.items() if key != "status"}
         if obj.get("status") is not None:
             new["status"] = obj["status"]
+        if kind is POD:
+            owners = owners_of(old)
+            new["metadata"] = self._server_fields(with_meta(obj, ownerReferences=owners), old)
+            check_metadata_update(new, old)
         return self._replace(kind, old, new)
 
     def edit(self, kind: Kind, obj: Object, change: Callable[[Object], Object]) -> Object:

@@ -72,7 +72,8 @@ def seconds(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
-def _hook(hooks: Object, name: str) -> Hook | None:
+def hook_of(hooks: Object, name: str) -> Hook | None:
+    """Read one of a controller's hooks."""
     hook = hooks.get(name)
     if not hook or not hook.get("webhook"):
         return None
@@ -86,6 +87,12 @@ def _hook(hooks: Object, name: str) -> Hook | None:
     mode = webhook.get("responseUnMarshallMode", "strict" if version == "v2" else "loose")
     timeout = seconds(webhook["timeout"]) if webhook.get("timeout") else 0.0
     return Hook(url, version, timeout or 10.0, strict=mode == "strict")
+
+
+def resync_of(spec: Object) -> float:
+    """Return how often every parent is synced without a reason: never more than once a second."""
+    asked = spec.get("resyncPeriodSeconds")
+    return _INFORMER_RESYNC if asked is None else max(float(asked), 1.0)
 
 
 def read(manifest: Object) -> Composite:
@@ -105,11 +112,11 @@ def read(manifest: Object) -> Composite:
         parent_api_version=parent["apiVersion"],
         parent_plural=parent["resource"],
         children=tuple(children),
-        sync=_hook(hooks, "sync"),
-        finalize=_hook(hooks, "finalize"),
-        customize=_hook(hooks, "customize"),
+        sync=hook_of(hooks, "sync"),
+        finalize=hook_of(hooks, "finalize"),
+        customize=hook_of(hooks, "customize"),
         generate_selector=bool(spec.get("generateSelector")),
         ignore_status_changes=bool(parent.get("ignoreStatusChanges")),
-        resync_seconds=float(spec.get("resyncPeriodSeconds") or _INFORMER_RESYNC),
+        resync_seconds=resync_of(spec),
         parent_selector=parent.get("labelSelector"),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from simulator.claiming import ClaimError, parent_selector
 from simulator.composite import Composite, Hook, read
+from simulator.decorator import read_decorator
 from simulator.kinds import Kinds
 from simulator.objects import (
     Object,
@@ -29,12 +30,15 @@ from simulator.protocol import child_key
 
 SYNC_KEYS = {"controller", "parent", "children", "related", "finalizing"}
 CUSTOMIZE_KEYS = {"controller", "parent"}
+DECORATE_KEYS = {"controller", "object", "attachments", "related", "finalizing"}
 _SERVER_FIELDS = ("name", "uid", "resourceVersion", "creationTimestamp")
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 
 
 def problems(request: Object, kinds: Kinds | None = None) -> list[str]:
-    """Return what is impossible about a request to sync, finalize or customize."""
+    """Return what is impossible about a request to sync, finalize, customize or decorate."""
+    if set(request) == DECORATE_KEYS:
+        return list(_decorate(request))
     if set(request) not in (SYNC_KEYS, CUSTOMIZE_KEYS):
         return [f"top-level keys are {sorted(request)}"]
     composite = read(request["controller"])
@@ -43,6 +47,21 @@ def problems(request: Object, kinds: Kinds | None = None) -> list[str]:
     if set(request) == SYNC_KEYS:
         found += _sync(request, composite, kinds or Kinds())
     return found
+
+
+def _decorate(request: Object) -> Iterator[str]:
+    decorator, obj = read_decorator(request["controller"]), request["object"]
+    yield from (f"object: {text}" for text in _object(obj))
+    candidates = [each for each in decorator.resources if each.api_version == obj["apiVersion"]]
+    if not any(each.matches(obj) for each in candidates):
+        yield "object: no selector matches it"
+    for group in ("attachments", "related"):
+        if request[group] != {}:
+            yield f"{group}: the controller has none"
+    if request["finalizing"] is not False:
+        yield "finalizing should be False"
+    if obj.get("kind") == "Pod":
+        yield from (f"object: {text}" for text in _pod(obj))
 
 
 def _object(obj: Object) -> Iterator[str]:

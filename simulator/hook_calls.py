@@ -1,4 +1,4 @@
-"""Calling the hooks of one CompositeController, and keeping a record of it.
+"""Calling hooks and keeping a record of it; which hook of a CompositeController is called when.
 
 Source: metacontroller.md 1.1 (which hook is called when), 1.3 (what counts as an answer).
 """
@@ -24,6 +24,7 @@ class HookCall:
 
     time: float
     hook: str
+    """`sync`, `finalize` or `customize`; `decorate` is the sync of a DecoratorController."""
     parent: Key
     parts: list[bytes]
     answer: Answer | None = None
@@ -42,20 +43,35 @@ class HookCall:
         return decoded
 
 
-class HookCalls:
-    """Asks sync, finalize and customize."""
+class Caller:
+    """Sends requests to hooks, and tells a listener of each."""
 
     def __init__(
-        self,
-        composite: Composite,
-        clock: Clock,
-        client: HookClient,
-        on_call: Callable[[HookCall], None],
+        self, clock: Clock, client: HookClient, on_call: Callable[[HookCall], None]
     ) -> None:
-        self._composite = composite
         self._clock = clock
         self._client = client
         self._on_call = on_call
+
+    def call(self, hook: Hook, name: str, parent: Key, parts: list[bytes]) -> bytes:
+        """Return the body of the answer; raise HookError if there is none."""
+        call = HookCall(self._clock.now, name, parent, parts)
+        self._on_call(call)
+        try:
+            call.answer = self._client.post(hook.url, b"".join(parts), hook.seconds)
+            protocol.check_status(call.answer)
+        except HookError as error:
+            call.error = str(error)
+            raise
+        return call.answer.body
+
+
+class HookCalls:
+    """Asks sync, finalize and customize."""
+
+    def __init__(self, composite: Composite, caller: Caller) -> None:
+        self._composite = composite
+        self._caller = caller
         self._controller = msgspec.json.encode(composite.manifest)
 
     def ask_sync(
@@ -71,7 +87,7 @@ class HookCalls:
             raise HookError(message)
         groups = children, related
         parts = protocol.sync_request(hook, self._controller, parent, groups, finalizing=finalizing)
-        body = self._call(hook, "finalize" if finalizing else "sync", key_of(obj), parts)
+        body = self._caller.call(hook, "finalize" if finalizing else "sync", key_of(obj), parts)
         return protocol.decode_sync(body, hook, namespace_of(obj))
 
     def ask_customize(self, parent: Entry) -> list[Object]:
@@ -80,16 +96,5 @@ class HookCalls:
         if hook is None:
             return []
         parts = protocol.customize_request(self._controller, parent)
-        body = self._call(hook, "customize", key_of(parent.obj), parts)
+        body = self._caller.call(hook, "customize", key_of(parent.obj), parts)
         return protocol.decode_customize(body, hook)
-
-    def _call(self, hook: Hook, name: str, parent: Key, parts: list[bytes]) -> bytes:
-        call = HookCall(self._clock.now, name, parent, parts)
-        self._on_call(call)
-        try:
-            call.answer = self._client.post(hook.url, b"".join(parts), hook.seconds)
-            protocol.check_status(call.answer)
-        except HookError as error:
-            call.error = str(error)
-            raise
-        return call.answer.body

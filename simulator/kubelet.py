@@ -79,12 +79,16 @@ class Kubelet:
                 self._work(uid)
 
     def resume(self, node: str) -> None:
-        """Let a node that was lost hear of what it missed, and be heard."""
+        """Let a node that was lost hear of what it missed, and be heard.
+
+        Containers of pods that are gone live on until now, and get their grace period.
+        """
         self.lost_nodes.discard(node)
         for uid, worker in list(self._workers.items()):
-            found = self._cluster.by_uid(uid)
-            if found is not None and found[1]["spec"].get("nodeName") == node:
-                worker.notice(found[1], self._clock.now)
+            if worker.local.pod["spec"].get("nodeName") == node:
+                found = self._cluster.by_uid(uid)
+                pod = _removed(worker.local.pod) if found is None else found[1]
+                worker.notice(pod, self._clock.now)
                 self._work(uid)
 
     def _on_event(self, event: Event) -> None:
@@ -93,9 +97,8 @@ class Kubelet:
         pod, uid = event.object, uid_of(event.object)
         worker, name = self._workers.get(uid), pod["spec"].get("nodeName")
         if event.new is None:
-            if worker is not None:
-                self._clock.cancel(self._timers.pop(uid, None))
-                del self._workers[uid]
+            if worker is not None and name not in self.lost_nodes:
+                self._drop(uid)
         elif worker is None:
             if name:
                 node = self._nodes.setdefault(
@@ -106,6 +109,10 @@ class Kubelet:
         elif name not in self.lost_nodes:
             worker.notice(pod, self._clock.now)
             self._wake(uid)
+
+    def _drop(self, uid: str) -> None:
+        self._clock.cancel(self._timers.pop(uid, None))
+        del self._workers[uid]
 
     def _wake(self, uid: str) -> None:
         worker = self._workers[uid]
@@ -126,7 +133,9 @@ class Kubelet:
             return
         worker.advance(self._clock.now)
         found = self._cluster.by_uid(uid)
-        if found is not None and found[1]["spec"]["nodeName"] not in self.lost_nodes:
+        if found is None and worker.local.gone:
+            self._drop(uid)
+        elif found is not None and found[1]["spec"]["nodeName"] not in self.lost_nodes:
             self._write(worker, found[1])
         if uid in self._workers:
             self._wake(uid)
@@ -156,3 +165,10 @@ class Kubelet:
             one for one in pod["metadata"].get("managedFields") or [] if one["manager"] != "kubelet"
         ]
         return with_meta(pod, managedFields=[*others, entry])
+
+
+def _removed(pod: Object) -> Object:
+    """Return what a kubelet makes of a pod that it runs and that is gone from the API."""
+    grace = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    gone = with_meta(pod, deletionGracePeriodSeconds=grace)
+    return gone if is_terminating(gone) else with_meta(gone, deletionTimestamp="now")

@@ -26,6 +26,8 @@ class Levers:
     schedule_seconds: float = 0.2
     react_seconds: float = 0.2
     """Until the kubelet hears of a change of the pod."""
+    gate_seconds: float = 0.5
+    """Until the kubelet has heard of a change of a readiness gate, and reckons Ready anew."""
     jitter: float = 0.5
     """By up to this share the times above, and a start, are longer."""
     relist_seconds: float = 1.0

@@ -1,14 +1,14 @@
 """Nodes: a scheduler that spreads pods evenly, and what happens when a node is lost.
 
-Sources: kube-scheduler's binding, the node lifecycle controller (Ready becomes Unknown, pods lose
-Ready at once and are deleted after their toleration ends; nobody answers on the node, so they stay
-Terminating), controlplane.md section 4.
+Sources: kube-scheduler's binding, the node lifecycle controller (Ready becomes Unknown, the node is
+tainted, pods lose Ready at once and nothing else of their status changes), controlplane.md section
+4. What the taint does is `simulator.taints`; nobody answers on the node, so what is deleted stays
+Terminating, unless it was marked Failed before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from simulator.clock import Clock
 from simulator.cluster import Cluster
@@ -19,13 +19,13 @@ from simulator.objects import (
     Object,
     generation_of,
     is_terminating,
-    key_of,
     name_of,
     namespace_of,
     uid_of,
 )
 from simulator.pod_status import conditions
-from simulator.store import DeleteOptions, Event, NotFoundError
+from simulator.store import Event, NotFoundError
+from simulator.taints import NO_EXECUTE, TaintManager
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 
@@ -38,6 +38,7 @@ class Nodes:
         self._clock = clock
         self._kubelet = kubelet
         self._next = 0
+        self.taints = TaintManager(cluster, clock)
         for number in range(count):
             self.add(f"node-{number}")
         cluster.subscribe(self._on_event)
@@ -54,14 +55,12 @@ class Nodes:
         """Cut a node off: its pods are not ready, and are evicted when they stop tolerating it."""
         self._kubelet.lost_nodes.add(name)
         node = self._cluster.get(NODE, "", name)
-        taint = {"key": UNREACHABLE, "effect": "NoExecute"}
-        self._cluster.edit(
-            NODE, node, lambda old: {**self._ready("Unknown")(old), "spec": {"taints": [taint]}}
-        )
+        taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
+        self._cluster.edit(NODE, node, self._ready("Unknown"))
         for pod in self._cluster.list(POD):
             if pod["spec"].get("nodeName") == name:
                 self._cluster.edit(POD, pod, self._unready)
-                self._evict_later(pod)
+        self._cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
 
     def recover(self, name: str) -> None:
         """Bring a lost node back; its kubelet does what it missed."""
@@ -88,22 +87,6 @@ class Nodes:
         truths = {"Ready": (False, "NodeNotReady", "")}
         status["conditions"] = conditions(before, truths, self._clock.timestamp(), observed)
         return {**pod, "status": status}
-
-    def _evict_later(self, pod: Object) -> None:
-        for toleration in pod["spec"].get("tolerations") or []:
-            if toleration.get("key", UNREACHABLE) == UNREACHABLE:
-                seconds = toleration.get("tolerationSeconds")
-                if seconds is not None:
-                    self._clock.after(seconds, partial(self._evict, uid_of(pod)))
-                return
-        self._evict(uid_of(pod))
-
-    def _evict(self, uid: str) -> None:
-        found = self._cluster.by_uid(uid)
-        if found is None or is_terminating(found[1]):
-            return
-        if found[1]["spec"]["nodeName"] in self._kubelet.lost_nodes:
-            self._cluster.delete(POD, *key_of(found[1]), DeleteOptions(uid))
 
     def _on_event(self, event: Event) -> None:
         if event.kind is POD and event.new is not None:

@@ -76,22 +76,31 @@ def truths_of(
     pod: Object, phase: str, unready_names: list[str], *, initialized: bool
 ) -> dict[str, Truth]:
     """Return the kubelet's conditions."""
-    spec = pod["spec"]
-    gates = [gate["conditionType"] for gate in spec.get("readinessGates") or []]
-    known = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
-    closed = [gate for gate in gates if known.get(gate) != "True"]
+    closed = [_closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"]
     reason = "ContainersNotReady"
     message = f"containers with unready status: [{' '.join(unready_names)}]"
     if phase in FINISHED:
         reason, message = ("PodCompleted" if phase == "Succeeded" else "PodFailed"), ""
     containers = _truth(not unready_names and phase not in FINISHED, reason, message)
-    gate = " ".join(f'the status of pod readiness gate "{one}" is not "True"' for one in closed)
-    gated = _truth(not closed, "ReadinessGatesNotReady", gate)
+    gated = _truth(not closed, "ReadinessGatesNotReady", ", ".join(closed))
     return {
         "Initialized": _truth(initialized or phase == "Succeeded", "ContainersNotInitialized"),
         "ContainersReady": containers,
         "Ready": gated if containers[0] else containers,
     }
+
+
+def gates_of(pod: Object) -> dict[str, str | None]:
+    """Return the status of each readiness gate's condition, None for one that is missing."""
+    known = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
+    return {gate: known.get(gate) for gate in gates}
+
+
+def _closed(gate: str, status: str | None) -> str:
+    if status is None:
+        return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    return f'the status of pod readiness gate "{gate}" is not "True", but {status}'
 
 
 def _truth(truth: bool, reason: str, message: str = "") -> Truth:

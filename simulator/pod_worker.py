@@ -19,7 +19,7 @@ from simulator.levers import KILLED
 from simulator.local_pod import LocalPod, Node
 from simulator.objects import Json, Object, generation_of, is_terminating
 from simulator.pod_plan import specs_of
-from simulator.pod_status import FINISHED
+from simulator.pod_status import FINISHED, gates_of
 from simulator.pod_sync import Busy, Sync
 
 RESYNC = 60.0
@@ -43,8 +43,11 @@ class PodWorker:
     def notice(self, pod: Object, now: float) -> None:
         """Hear of a change of the API object."""
         old, self.local.pod = self.local.pod, pod
+        levers = self._node.levers
         if _matters(pod) != _matters(old):
-            self.ask(now + self._node.spread(self._node.levers.react_seconds))
+            self.ask(now + self._node.spread(levers.react_seconds))
+        elif gates_of(pod) != gates_of(old):
+            self.ask(now + self._node.spread(levers.gate_seconds))
 
     def finish(self, exit_code: int, container: str | None, now: float) -> None:
         """Let the main containers, or the one that is named, exit by themselves."""
@@ -206,14 +209,7 @@ def _due(time: float | None, now: float) -> bool:
 
 
 def _matters(pod: Object) -> Json:
-    """What of an API object makes its kubelet sync it."""
-    status = pod.get("status") or {}
-    gates = {gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []}
-    opened = [
-        one["type"]
-        for one in status.get("conditions") or []
-        if one["type"] in gates and one["status"] == "True"
-    ]
+    """What of an API object makes its kubelet sync it, beside readiness gates."""
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
-    finished = status.get("phase") in FINISHED
-    return generation_of(pod), is_terminating(pod), grace, sorted(opened), finished
+    finished = (pod.get("status") or {}).get("phase") in FINISHED
+    return generation_of(pod), is_terminating(pod), grace, finished

@@ -20,6 +20,16 @@ from simulator.kinds import Kind
 from simulator.objects import Json, Object, key_of, namespace_of
 
 SYNC_FIELDS = ("status", "children", "resyncAfterSeconds", "finalized")
+DECORATE_FIELDS = (
+    "labels",
+    "annotations",
+    "status",
+    "attachments",
+    "resyncAfterSeconds",
+    "finalized",
+)
+
+_STRINGS = dict[str, str | None] | None
 
 Group = Mapping[Kind, Iterable[Entry]]
 
@@ -78,6 +88,19 @@ class SyncAnswer:
     finalized: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Decoration:
+    """A decoded answer of a DecoratorController's sync hook.
+
+    A label or annotation that is None is to be removed; a status that is None stays as it is.
+    """
+
+    labels: dict[str, str | None]
+    annotations: dict[str, str | None]
+    status: Object | None
+    resync_after: float
+
+
 def child_key(obj: Object) -> str:
     """Return `namespace/name`, or the name of a cluster-scoped object."""
     namespace, name = key_of(obj)
@@ -123,6 +146,15 @@ def customize_request(controller: bytes, parent: Entry) -> list[bytes]:
     return [b'{"controller":' + controller + b',"parent":', parent.json, b"}"]
 
 
+def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
+    """Build the body for a decorator that has no attachments, customize or finalize hook."""
+    return [
+        b'{"controller":' + controller + b',"object":',
+        decorated.json,
+        b',"attachments":{},"related":{},"finalizing":false}',
+    ]
+
+
 def check_status(answer: Answer) -> None:
     """Raise unless the hook answered 200."""
     if answer.status == TOO_MANY:
@@ -143,20 +175,22 @@ def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[
             message = f'strict validation failed: unknown field "{unknown[0]}"'
             raise HookError(message)
         if strict:
-            _refuse_duplicates(body, fields)
+            _refuse_duplicates(body, fields, known)
     except (msgspec.DecodeError, ValueError) as error:
         message = f"can't unmarshal webhookResponse: {error}"
         raise HookError(message) from error
     return fields
 
 
-def _refuse_duplicates(body: bytes, fields: Mapping[str, msgspec.Raw]) -> None:
+def _refuse_duplicates(
+    body: bytes, fields: Mapping[str, msgspec.Raw], known: tuple[str, ...]
+) -> None:
     rebuilt = b",".join(b'"%s":%s' % (key.encode(), bytes(raw)) for key, raw in fields.items())
     if body.strip() != b"{%s}" % rebuilt:
-        json.loads(body, object_pairs_hook=_unique_at_the_top())
-    status = fields.get("status")
-    if status is not None:
-        json.loads(bytes(status), object_pairs_hook=_unique)
+        json.loads(body, object_pairs_hook=_unique_at_the_top(known))
+    for name in ("status", "labels", "annotations"):
+        if name in fields:
+            json.loads(bytes(fields[name]), object_pairs_hook=_unique)
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> Object:
@@ -169,9 +203,9 @@ def _unique(pairs: list[tuple[str, Json]]) -> Object:
     return found
 
 
-def _unique_at_the_top() -> Json:
+def _unique_at_the_top(known: tuple[str, ...]) -> Json:
     def pairs_hook(pairs: list[tuple[str, Json]]) -> Object:
-        if {key for key, _ in pairs} <= set(SYNC_FIELDS) and pairs:
+        if {key for key, _ in pairs} <= set(known) and pairs:
             return _unique(pairs)
         return dict(pairs)
 
@@ -207,6 +241,25 @@ def _child(raw: bytes, home: str) -> Desired:
     namespace = metadata.namespace or home
     labels = metadata.labels or {}
     return Desired(head.apiVersion, head.kind, metadata.name, namespace, labels, raw)
+
+
+def decode_decorate(body: bytes, hook: Hook) -> Decoration:
+    """Decode an answer of a decorator's sync hook; attachments are not modelled."""
+    fields = decode_object(body, DECORATE_FIELDS, strict=hook.strict)
+    try:
+        labels: dict[str, str | None] | None = _field(fields, "labels", _STRINGS)
+        annotations: dict[str, str | None] | None = _field(fields, "annotations", _STRINGS)
+        status: Object | None = _field(fields, "status", dict[str, Json] | None)
+        attachments: list[Json] | None = _field(fields, "attachments", list[Json] | None)
+        resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
+        _field(fields, "finalized", bool | None)  # means nothing without a finalize hook
+    except msgspec.DecodeError as error:
+        message = f"can't unmarshal webhookResponse: {error}"
+        raise HookError(message) from error
+    if attachments:
+        message = "attachments are not modelled"
+        raise HookError(message)
+    return Decoration(labels or {}, annotations or {}, status, resync or 0.0)
 
 
 def decode_customize(body: bytes, hook: Hook) -> list[Object]:

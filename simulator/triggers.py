@@ -31,6 +31,16 @@ from simulator.objects import (
 from simulator.related import Related
 
 
+def only_status(old: Object, new: Object) -> bool:
+    """Tell whether an update is none for those who ignore status changes."""
+    return (
+        not is_terminating(new)
+        and generation_of(old) == generation_of(new)
+        and same(labels_of(old), labels_of(new))
+        and same(annotations_of(old), annotations_of(new))
+    )
+
+
 class Triggers:
     """Listens to the caches and enqueues parents."""
 
@@ -73,18 +83,10 @@ class Triggers:
         current = new or old
         if current is None or not self._composite.cares_for(current.obj):
             return
-        if old is not None and new is not None and self._is_ignored(old.obj, new.obj):
+        ignoring = self._composite.ignore_status_changes
+        if ignoring and old is not None and new is not None and only_status(old.obj, new.obj):
             return
         self._enqueue(key_of(current.obj))
-
-    def _is_ignored(self, old: Object, new: Object) -> bool:
-        return (
-            self._composite.ignore_status_changes
-            and not is_terminating(new)
-            and generation_of(old) == generation_of(new)
-            and same(labels_of(old), labels_of(new))
-            and same(annotations_of(old), annotations_of(new))
-        )
 
     def _on_child(self, old: Entry | None, new: Entry | None) -> None:
         current = new or old

@@ -194,13 +194,21 @@ def _check_tolerations(new: Object, old: Object) -> None:
     def bare(toleration: Object) -> Object:
         return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
-    kept = [bare(toleration) for toleration in new["spec"].get("tolerations") or []]
+    tolerations = new["spec"].get("tolerations") or []
+    kept = [bare(toleration) for toleration in tolerations]
     for index, toleration in enumerate(old["spec"].get("tolerations") or []):
         if bare(toleration) not in kept:
             reason = (
                 "Forbidden: existing toleration can not be modified except its tolerationSeconds"
             )
             raise _refuse(new, f"spec.tolerations[{index}]", reason)
+    for index, toleration in enumerate(tolerations):
+        path = f"spec.tolerations[{index}]"
+        if toleration.get("tolerationSeconds") is not None and (
+            toleration.get("effect") != "NoExecute"
+        ):
+            reason = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            raise _refuse(new, f"{path}.effect", f"Invalid value: {reason}")
 
 
 def _check_gates(new: Object, old: Object) -> None:

@@ -7,10 +7,10 @@ failures back off from 5 ms, doubling, to 1,000 s, and a success forgets them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from simulator.clock import Clock, Timer
-from simulator.objects import Key
 
 FIRST_RETRY, LONGEST_RETRY = 0.005, 1000.0
 # More doublings than lead to the longest retry; without a bound the power overflows.
@@ -18,21 +18,23 @@ DOUBLINGS = 32
 # A sync takes some time, so that a hot loop is a loop through time.
 SHORTEST = 0.001
 
+K = TypeVar("K", bound=Hashable)
 
-class WorkQueue:
+
+class WorkQueue(Generic[K]):
     """Calls `process` for one parent at a time and never twice at once for the same."""
 
-    def __init__(self, clock: Clock, process: Callable[[Key], None], delay: float) -> None:
+    def __init__(self, clock: Clock, process: Callable[[K], None], delay: float) -> None:
         self.delay = delay
         self._clock = clock
         self._process = process
-        self._soon: dict[Key, Timer] = {}
-        self._later: dict[Key, Timer] = {}
-        self._active: set[Key] = set()
-        self._again: set[Key] = set()
-        self._failures: dict[Key, int] = {}
+        self._soon: dict[K, Timer] = {}
+        self._later: dict[K, Timer] = {}
+        self._active: set[K] = set()
+        self._again: set[K] = set()
+        self._failures: dict[K, int] = {}
 
-    def add(self, key: Key) -> None:
+    def add(self, key: K) -> None:
         """Ask for a sync; repeated requests become one."""
         if key in self._active:
             self._again.add(key)
@@ -41,7 +43,7 @@ class WorkQueue:
                 max(self.delay, SHORTEST), lambda: self._take(key, self._soon)
             )
 
-    def add_after(self, key: Key, seconds: float) -> None:
+    def add_after(self, key: K, seconds: float) -> None:
         """Ask for a sync some time from now."""
         timer = self._later.get(key)
         if timer is not None:
@@ -52,7 +54,7 @@ class WorkQueue:
             max(seconds, SHORTEST), lambda: self._take(key, self._later)
         )
 
-    def done(self, key: Key, *, failed: bool = False) -> None:
+    def done(self, key: K, *, failed: bool = False) -> None:
         """Report the end of a sync; a failed one is tried again after its back-off."""
         self._active.discard(key)
         if failed:
@@ -75,7 +77,7 @@ class WorkQueue:
         self._again.clear()
         self._failures.clear()
 
-    def _take(self, key: Key, queue: dict[Key, Timer]) -> None:
+    def _take(self, key: K, queue: dict[K, Timer]) -> None:
         del queue[key]
         if key in self._active:
             self._again.add(key)

@@ -6,6 +6,7 @@
     assert [pod["metadata"]["name"] for pod in world.list("Pod")] == ["web-0", "web-1"]
 
 `writes` holds every API write of Metacontroller, `hook_calls` its calls of the hook.
+DecoratorControllers run beside it: `World(..., decorators=[manifest])`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from simulator.clock import Clock
 from simulator.cluster import Cluster
 from simulator.composite import read
 from simulator.controllers import ClaimController, GarbageCollector, NamespaceController
+from simulator.decorator import Decorator, read_decorator
 from simulator.environment import Environment
 from simulator.hook_calls import HookCall
 from simulator.hook_client import FaultyHook, HookClient
@@ -67,6 +69,7 @@ class World:
         crds: Iterable[Object] = (),
         kinds: Iterable[Kind] = (),
         keep_calls: int = 500,
+        decorators: Iterable[Object] = (),
     ) -> None:
         self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
@@ -89,12 +92,17 @@ class World:
         self._call_listeners: list[Callable[[HookCall], None]] = []
         self._last_change = 0.0
         controller = with_meta(composite_controller, uid="00000000-0000-4000-8000-c0", generation=1)
+        environment = Environment(self.recorder, self.cache, self.kinds, self.clock)
         self.metacontroller = Metacontroller(
-            read(controller),
-            Environment(self.recorder, self.cache, self.kinds, self.clock),
-            self.hook,
-            self._record_call,
+            read(controller), environment, self.hook, self._record_call
         )
+        self.decorators = [
+            Decorator(read_decorator(manifest), environment, self.hook, self._record_call)
+            for manifest in (
+                with_meta(each, uid=f"00000000-0000-4000-8000-d{number}", generation=1)
+                for number, each in enumerate(decorators)
+            )
+        ]
         self.namespace("default")
         for number in range(nodes):
             self.nodes.add(f"node-{number}")
@@ -103,6 +111,22 @@ class World:
     def writes(self) -> list[Write]:
         """Return the writes of Metacontroller so far; clear it to start a new count."""
         return self.recorder.writes
+
+    @property
+    def outcomes(self) -> dict[tuple[str, ...], str]:
+        """Return the errors of the last syncs, of all controllers; "" after a success."""
+        found: dict[tuple[str, ...], str] = {
+            (*key,): text for key, text in self.metacontroller.outcomes.items()
+        }
+        for each in self.decorators:
+            found |= {(each.decorator.name, *key): text for key, text in each.outcomes.items()}
+        return found
+
+    def restart(self) -> None:
+        """Start Metacontroller anew, with all its controllers."""
+        self.metacontroller.restart()
+        for each in self.decorators:
+            each.restart()
 
     # What a user does.
 
@@ -202,7 +226,7 @@ class World:
             if not self.clock.step(end):
                 message = f"still changing after {max_seconds:g} s\n{self.dump()}"
                 raise UnsettledError(message)
-        failed = {key: text for key, text in self.metacontroller.outcomes.items() if text}
+        failed = {key: text for key, text in self.outcomes.items() if text}
         if failed and not allow_errors:
             message = f"syncs fail: {failed}\n{self.dump()}"
             raise UnsettledError(message)
@@ -218,7 +242,7 @@ class World:
             marks = [phase, "terminating" if is_terminating(obj) else "", *finalizers_of(obj)]
             name = f"{kind.name} {namespace_of(obj)}/{name_of(obj)}"
             lines.append(f"  {name} rv={version_of(obj)} {' '.join(filter(None, marks))}")
-        lines += [f"  outcome {key}: {text}" for key, text in self.metacontroller.outcomes.items()]
+        lines += [f"  outcome {key}: {text}" for key, text in self.outcomes.items()]
         lines += [f"  {write.time:8.2f} {write}" for write in self.writes[-20:]]
         return "\n".join(lines)
 

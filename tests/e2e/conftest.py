@@ -21,13 +21,13 @@ import pytest
 from . import policies
 from .app import App
 from .binaries import build
-from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
+from .cluster import Cluster, Workspace, all_logs, choose, wait_namespace_ready
 from .definitions import definition_files
 from .hook import HookService
 from .kube import Kube, KubeError, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
-from .metacontroller import Controller, choose_controller, install_account
+from .metacontroller import SHIPPED, Controller, choose_controller, install_account
 from .pods import Pods
 from .process import ProcessError
 from .proxy import HookProxy
@@ -212,7 +212,7 @@ def install(
 def controller(
     cluster: Cluster, kube: Kube, workspace: Path, note: list[str], everywhere: None
 ) -> Iterator[Controller]:
-    """Metacontroller, the real one if possible; runs CompositeControllers that are registered."""
+    """Metacontroller, the real one if possible; runs the controllers that are registered."""
     assert everywhere is None  # the policies come before its first pod
     made = [] if cluster.hook_in_cluster else install_account(kube, os.environ)
     chosen = choose_controller(cluster, kube, workspace, os.environ)
@@ -248,12 +248,12 @@ def hook_proxy(hook: HookService) -> Iterator[HookProxy]:
 
 @pytest.fixture(scope="session")
 def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]:
-    """TApp at work: the shipped CompositeController, registered, its hooks behind the proxy."""
-    shipped = REPOSITORY / "metacontroller" / "base" / "composite-controller.yaml"
-    (manifest,) = documents(shipped)
-    controller.register(manifest, hook_proxy.url)
+    """TApp at work: the shipped controllers, registered, their hooks behind the proxy."""
+    for each in (shipped := [each for file in SHIPPED for each in documents(file)]):
+        controller.register(each, hook_proxy.url)
     yield controller
-    controller.unregister(manifest["metadata"]["name"])
+    for each in shipped:
+        controller.unregister(each["metadata"]["name"])
 
 
 @pytest.fixture(scope="session")

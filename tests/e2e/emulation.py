@@ -16,6 +16,7 @@ from collections.abc import Callable
 from simulator.cache import Cache, Entry
 from simulator.clock import Clock
 from simulator.composite import read
+from simulator.decorator import Decorator, read_decorator
 from simulator.environment import Environment
 from simulator.hook_calls import HookCall
 from simulator.hook_client import HttpHook
@@ -51,7 +52,7 @@ class LiveCache(Cache):
 
 
 class Emulation:
-    """One CompositeController, kept in sync by the simulator's Metacontroller."""
+    """One Composite- or DecoratorController, run by the simulator's Metacontroller."""
 
     def __init__(self, kube: Kube, manifest: Json) -> None:
         self.calls: deque[HookCall] = deque(maxlen=2000)
@@ -68,15 +69,28 @@ class Emulation:
 
     def start(self) -> None:
         """Fills the caches, children before parents, and begins to sync."""
-        composite, kinds = read(self._manifest), ApiKinds(self._kube)
+        kinds = ApiKinds(self._kube)
         environment = Environment(ApiStore(self._kube), self._cache, kinds, self._clock)
-        self.metacontroller = Metacontroller(composite, environment, HttpHook(), self.calls.append)
-        self.metacontroller.queue.delay = SYNC_DELAY
-        self._watch(NAMESPACE)
-        for child in composite.children:
-            self._watch(kinds.by_plural(child.api_version, child.plural))
-        self._watch(kinds.by_plural(composite.parent_api_version, composite.parent_plural))
+        decorating = self._manifest["kind"] == "DecoratorController"
+        for resource in (self._decorator if decorating else self._composite)(environment):
+            self._watch(kinds.by_plural(*resource))
         self._thread.start()
+
+    def _composite(self, environment: Environment) -> list[tuple[str, str]]:
+        """Makes the controller; returns what it watches, in the order in which that begins."""
+        composite = read(self._manifest)
+        made = Metacontroller(composite, environment, HttpHook(), self.calls.append)
+        made.queue.delay = SYNC_DELAY
+        children = [(child.api_version, child.plural) for child in composite.children]
+        parent = composite.parent_api_version, composite.parent_plural
+        return [(NAMESPACE.api_version, NAMESPACE.plural), *children, parent]
+
+    def _decorator(self, environment: Environment) -> list[tuple[str, str]]:
+        """The same for a decorator."""
+        decorator = read_decorator(self._manifest)
+        made = Decorator(decorator, environment, HttpHook(), self.calls.append)
+        made.queue.delay = SYNC_DELAY
+        return [(each.api_version, each.plural) for each in decorator.resources]
 
     def stop(self) -> None:
         """Stops after the sync that is under way; raises if a bug showed in the meantime."""

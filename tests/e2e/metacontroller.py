@@ -12,10 +12,11 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import yaml
 
-from .cluster import Cluster
+from .cluster import REPOSITORY, Cluster
 from .definitions import metacontroller_manifests
 from .emulation import Emulation
 from .kube import Json, Kube, KubeError, documents
@@ -26,8 +27,19 @@ USER = f"system:serviceaccount:{ACCOUNT}:{ACCOUNT}"
 OUR_RBAC = Path(__file__).resolve().parent / "metacontroller-rbac.yaml"
 
 
+SHIPPED = (
+    REPOSITORY / "metacontroller" / "base" / "composite-controller.yaml",
+    REPOSITORY / "metacontroller" / "components" / "pod-status" / "decorator-controller.yaml",
+)
+API = "metacontroller.k8s.io/v1alpha1"
+PLURALS = {
+    "CompositeController": "compositecontrollers",
+    "DecoratorController": "decoratorcontrollers",
+}
+
+
 class Controller(Protocol):
-    """What runs the CompositeControllers."""
+    """What runs the Composite- and DecoratorControllers."""
 
     real: bool
     description: str
@@ -40,12 +52,17 @@ class Controller(Protocol):
 
 
 def with_hook(manifest: Json, hook: str) -> Json:
-    """The CompositeController with its webhooks at `hook`, everything else as shipped."""
+    """The controller with its webhooks at `hook`, everything else as shipped.
+
+    A webhook keeps the path of its URL; one that has no address yet is called by the hook's name.
+    """
     pointed = copy.deepcopy(manifest)
     for name, each in (pointed["spec"].get("hooks") or {}).items():
-        each["webhook"]["url"] = f"{hook}/{name}"
-        each["webhook"].pop("service", None)
-        each["webhook"].pop("path", None)
+        webhook = each["webhook"]
+        path = urlsplit(webhook.get("url", "")).path or webhook.get("path") or f"/{name}"
+        webhook["url"] = f"{hook}{path}"
+        webhook.pop("service", None)
+        webhook.pop("path", None)
     return pointed
 
 
@@ -95,6 +112,7 @@ class RealMetacontroller:
     def __init__(self, binary: Path, kubeconfig: Path, kube: Kube, directory: Path) -> None:
         self.description = f"the real Metacontroller ({version_of(binary)})"
         self._kube = kube
+        self._plurals: dict[str, str] = {}
         (self._port,) = free_ports(1)
         self.process = Process(
             "metacontroller",
@@ -128,16 +146,17 @@ class RealMetacontroller:
         self.start()
 
     def register(self, manifest: Json, hook: str) -> None:
-        """Applies a CompositeController, its hooks at `hook`."""
+        """Applies a Composite- or DecoratorController, its hooks at `hook`."""
+        self._plurals[manifest["metadata"]["name"]] = PLURALS[manifest["kind"]]
         self._kube.apply(with_hook(manifest, hook))
 
     def unregister(self, name: str) -> None:
-        """Removes a CompositeController."""
-        self._kube.delete("metacontroller.k8s.io/v1alpha1", "compositecontrollers", None, name)
+        """Removes what was registered under this name."""
+        self._kube.delete(API, self._plurals.pop(name), None, name)
 
 
 class EmulatedMetacontroller:
-    """The simulator's Metacontroller, one per CompositeController, on the real API server."""
+    """The simulator's Metacontroller on the real API server, an emulation for each controller."""
 
     real = False
     description = "the simulator's Metacontroller on the real API server"
@@ -165,14 +184,14 @@ class EmulatedMetacontroller:
         self.start()
 
     def register(self, manifest: Json, hook: str) -> None:
-        """Takes up a CompositeController, its hooks at `hook`."""
+        """Takes up a Composite- or DecoratorController, its hooks at `hook`."""
         name = manifest["metadata"]["name"]
         self._manifests[name] = with_hook(manifest, hook)
         self.running[name] = Emulation(self._kube, self._manifests[name])
         self.running[name].start()
 
     def unregister(self, name: str) -> None:
-        """Drops a CompositeController."""
+        """Drops what was registered under this name."""
         self._manifests.pop(name, None)
         running = self.running.pop(name, None)
         if running is not None:
@@ -200,11 +219,11 @@ class InClusterMetacontroller:
         self._kube.delete("v1", "pods", ACCOUNT, "metacontroller-0", **options)
 
     def register(self, manifest: Json, hook: str) -> None:  # noqa: ARG002 - a service, not a URL
-        """Applies a CompositeController as it is: its hooks are services of the cluster."""
+        """Applies a controller as it is: its hooks are services of the cluster."""
         self._kube.apply(manifest)
 
     def unregister(self, name: str) -> None:
-        """Leaves it: the shipped manifests hold it."""
+        """Leaves it: it is the cluster's, and goes with it."""
 
 
 def binary_from(environment: Mapping[str, str]) -> Path | None:

@@ -40,6 +40,23 @@ def controller(method: str = "InPlace", *, finalize: bool = True, **spec: Any) -
     }
 
 
+def decorator(**spec: Any) -> Object:
+    """A DecoratorController for pods that have the label `decorated`."""
+    webhook = {"url": "http://hook/decorate", "timeout": "10s"}
+    selector = {"matchLabels": {"decorated": "true"}}
+    return {
+        "apiVersion": "metacontroller.k8s.io/v1alpha1",
+        "kind": "DecoratorController",
+        "metadata": {"name": "marks"},
+        "spec": {
+            "resources": [{"apiVersion": "v1", "resource": "pods", "labelSelector": selector}],
+            "resyncPeriodSeconds": 300,
+            "hooks": {"sync": {"version": "v2", "webhook": webhook}},
+            **spec,
+        },
+    }
+
+
 def group(replicas: int = 2, image: str = "web:1", name: str = "g", **spec: Any) -> Object:
     """A parent."""
     return {
@@ -77,6 +94,7 @@ class FakeHook:
     def __init__(self) -> None:
         self.sync: Handler = desired
         self.finalize: Handler = torn_down
+        self.decorate: Handler = lambda _request: {}
         self.rules: list[Object] = []
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -87,6 +105,8 @@ class FakeHook:
                 answer = self.sync(request)
             case "/finalize":
                 answer = self.finalize(request)
+            case "/decorate":
+                answer = self.decorate(request)
             case _:
                 answer = {"relatedResources": self.rules}
         return [json.dumps(answer).encode()]

@@ -299,14 +299,3 @@ def test_a_phase_that_others_have_ended_is_kept_and_the_containers_are_killed() 
     pod.worker.notice(pod.pod, pod.now)
     pod.run(6)
     assert (pod.phase, pod.serves) == ("Failed", False)
-
-
-def test_a_gate_that_opens_makes_the_pod_ready_at_once() -> None:
-    pod = OnePod(readinessGates=[{"conditionType": "x/y"}]).up()
-    assert (pod.ready, pod.condition("ContainersReady")["status"]) == (False, "True")
-    gate = {"type": "x/y", "status": "True"}
-    status = pod.pod["status"]
-    pod.pod = {**pod.pod, "status": {**status, "conditions": [*status["conditions"], gate]}}
-    pod.worker.notice(pod.pod, pod.now)
-    pod.run(1)
-    assert pod.ready

@@ -29,6 +29,7 @@ LEGAL: dict[str, Change] = {
     "shorter-deadline": lambda p: p["spec"].update(activeDeadlineSeconds=50),
     "more-tolerations": lambda p: p["spec"]["tolerations"].append({"key": "x"}),
     "toleration-seconds": lambda p: p["spec"]["tolerations"][1].update(tolerationSeconds=5),
+    "toleration-without-end": lambda p: p["spec"]["tolerations"][1].pop("tolerationSeconds"),
     "default-tolerations-left-out": lambda p: p["spec"].update(
         tolerations=BASE["spec"]["tolerations"]
     ),
@@ -72,6 +73,14 @@ ILLEGAL: dict[str, tuple[Change, str]] = {
     "lost-toleration": (
         lambda p: p["spec"]["tolerations"].pop(0),
         "spec.tolerations[0]",
+    ),
+    "toleration-key": (
+        lambda p: p["spec"]["tolerations"][0].update(key="x"),
+        "spec.tolerations[0]",
+    ),
+    "toleration-seconds-of-any-effect": (
+        lambda p: p["spec"]["tolerations"][0].update(tolerationSeconds=5),
+        "spec.tolerations[0].effect",
     ),
     "new-gate": (
         lambda p: p["spec"].update(schedulingGates=[{"name": "x"}]),

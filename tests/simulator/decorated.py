@@ -1,0 +1,65 @@
+"""A world with a DecoratorController and a pod for it, for the tests of decorators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.hook_calls import HookCall
+from simulator.objects import Object, with_meta
+from simulator.pod_status import conditions
+from simulator.world import World
+from tests.simulator.fake_hook import FakeHook, decorator, make_world, pod
+
+GATE = "x/gate"
+STATUS = [("status", "p", ("status.conditions",), "ok"), ("update", "p", (), "no-op")]
+"""What a changed status costs: the PUT of the status, and one of the pod that changes nothing."""
+
+
+def marked(name: str = "p", **spec: Any) -> Object:
+    """A pod that is decorated."""
+    return with_meta(pod(name, **spec), labels={"decorated": "true"})
+
+
+def with_gate(request: Object, status: bool = True) -> Object:
+    """The observed status with the gate's condition set."""
+    observed = request["object"]["status"]
+    truths = {GATE: (status, "", "")}
+    set_now = conditions(observed.get("conditions") or [], truths, "2026-01-01T00:00:00Z", None)
+    return {"status": {**observed, "conditions": set_now}}
+
+
+def stage(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
+    """A world with a decorator, and its hook."""
+    hook = FakeHook()
+    answering(hook, answer or {})
+    return make_world(hook, **{"decorators": [decorator()], **options}), hook
+
+
+def running(answer: Any = None, **options: Any) -> tuple[World, FakeHook]:
+    """The same with one decorated pod that runs, and nothing recorded yet."""
+    world, hook = stage(answer, **options)
+    world.apply(marked())
+    world.settle()
+    world.writes.clear()
+    world.hook_calls.clear()
+    return world, hook
+
+
+def answering(hook: FakeHook, answer: Any) -> None:
+    """Let the hook give this answer (or what this function makes of a request) from now on."""
+    hook.decorate = answer if callable(answer) else lambda _request: answer
+
+
+def asked(world: World) -> list[HookCall]:
+    """The calls of the decorator's hook."""
+    return [call for call in world.hook_calls if call.hook == "decorate"]
+
+
+def written(world: World) -> list[tuple[str, str, tuple[str, ...], str]]:
+    """The writes: verb, name, what of the object, outcome."""
+    return [(one.verb, one.name, one.paths, one.outcome) for one in world.writes]
+
+
+def touch(world: World, name: str = "p", value: str = "1") -> None:
+    """Change a pod in a way that means nothing."""
+    world.patch("Pod", name, {"metadata": {"annotations": {"touched": value}}})

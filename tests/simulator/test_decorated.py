@@ -1,0 +1,231 @@
+"""What a DecoratorController makes of an answer: writes, refusals and second tries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from simulator.hook_client import WsgiHook
+from simulator.objects import annotations_of, labels_of, uid_of, with_meta
+from simulator.world import UnsettledError, World
+from tests.simulator.decorated import (
+    GATE,
+    STATUS,
+    answering,
+    asked,
+    marked,
+    running,
+    stage,
+    touch,
+    with_gate,
+    written,
+)
+from tests.simulator.fake_hook import controller, decorator, group
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({}, []),
+        (None, []),
+        ({"status": None, "labels": None, "annotations": None, "attachments": None}, []),
+        ({"attachments": [], "finalized": True, "resyncAfterSeconds": -1}, []),
+        (lambda request: {"status": request["object"]["status"]}, []),
+        ({"labels": {"decorated": "true"}, "annotations": {"absent": None}}, []),
+        (with_gate, STATUS),
+        (
+            {"labels": {"a": "b"}, "annotations": {"c": "d"}},
+            [("update", "p", ("metadata.annotations.c", "metadata.labels.a"), "ok")],
+        ),
+        (
+            {"annotations": {"touched": None}},
+            [("update", "p", ("metadata.annotations.touched",), "ok")],
+        ),
+        (
+            lambda request: {**with_gate(request), "labels": {"a": "b"}},
+            [("status", "p", ("metadata.labels.a", "status.conditions"), "ok"), STATUS[1]],
+        ),
+    ],
+)
+def test_what_is_written(answer: Any, expected: list[tuple[Any, ...]]) -> None:
+    """Nothing where the answer is as observed; else the status first and then the object."""
+    world, hook = running()
+    answering(hook, answer)
+    touch(world)
+    world.settle()
+    assert written(world) == expected
+
+
+def test_a_status_replaces_the_observed_one() -> None:
+    """What the answer leaves out is gone; 1 and 1.0 are not the same."""
+    world, hook = running()
+    world.kubelet.lost_nodes.add("node-0")  # or its kubelet would write it anew
+    answering(hook, {"status": {"phase": "Running", "x": 1}})
+    touch(world)
+    world.settle()
+    assert world.get("Pod", "p")["status"] == {"phase": "Running", "x": 1}
+    world.writes.clear()
+    answering(hook, {"status": {"phase": "Running", "x": 1.0}})
+    touch(world, value="2")
+    world.settle()
+    assert world.writes
+
+
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [
+        ("status", [("status", "Conflict")]),
+        ("update", [("status", "ok"), ("update", "Conflict")]),
+    ],
+)
+def test_conflicts_are_swallowed(verb: str, expected: list[tuple[str, str]]) -> None:
+    """A stale write is no error and is not repeated: the change that made it stale is an event."""
+    world, hook = running()
+    answering(hook, with_gate)
+    world.store.fail(1, verb=verb, kind="Pod", code=409)
+    touch(world)
+    world.run(30)
+    assert list(world.outcomes.values()) == [""]
+    assert [(one.verb, one.outcome) for one in world.writes] == expected
+
+
+def test_what_the_kubelet_wrote_meanwhile_is_not_lost() -> None:
+    """A write on an observation that is old by now is refused, and the next sync does it."""
+    world, hook = running(with_gate)
+    (decorating,) = world.decorators
+    decorating.hook_seconds = 2.0
+    answering(hook, lambda request: with_gate(request, status=False))
+    touch(world)
+    world.run(1)
+    world.kubelet.finish(world.get("Pod", "p"))
+    world.settle()
+    assert [one.outcome for one in world.writes].count("Conflict") >= 1
+    status = world.get("Pod", "p")["status"]
+    assert status["containerStatuses"][0]["restartCount"] == 1
+    assert {c["type"]: c["status"] for c in status["conditions"]}[GATE] == "False"
+
+
+def test_a_pod_that_is_gone_meanwhile_is_no_error() -> None:
+    """A 404 of the status is swallowed, and no PUT of the pod follows it."""
+    world, hook = running()
+    world.decorators[0].hook_seconds = 1.0
+    answering(hook, with_gate)
+    touch(world)
+    world.run(0.5)
+    world.delete("Pod", "p", grace_seconds=0)
+    world.run(30)
+    assert [(one.verb, one.outcome) for one in world.writes] == [("status", "NotFound")]
+    assert world.outcomes == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ({"status": {}, "extra": 1}, "unknown field"),
+        ({"children": []}, "unknown field"),
+        ({"status": 3}, "unmarshal"),
+        ({"labels": {"a": 1}}, "unmarshal"),
+        ({"resyncAfterSeconds": "1"}, "unmarshal"),
+        ({"attachments": [{"kind": "Pod"}]}, "not modelled"),
+        ([], "unmarshal"),
+    ],
+)
+def test_answers_that_are_refused(answer: Any, error: str) -> None:
+    """The sync fails, nothing is written, and it is tried again ever more slowly."""
+    world, hook = running()
+    answering(hook, answer)
+    touch(world)
+    with pytest.raises(UnsettledError, match=error):
+        world.settle()
+    assert world.writes == []
+    pauses = [b.time - a.time for a, b in pairwise(asked(world)[:8])]
+    assert all(later > 1.5 * sooner for sooner, later in pairwise(pauses))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"status":{"phase":"Running","phase":"Failed"}}',
+        b'{"labels":{"a":"b","a":"c"}}',
+        b'{"status":null,"status":null}',
+    ],
+)
+def test_duplicate_fields_are_refused(body: bytes) -> None:
+    """Strict decoding looks into the status and the maps too."""
+
+    def raw(_environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
+        start("200 OK", [])
+        return [body]
+
+    world = World(controller(), WsgiHook(raw), decorators=[decorator()])
+    world.apply(marked())
+    with pytest.raises(UnsettledError, match="duplicate field"):
+        world.settle()
+
+
+@pytest.mark.parametrize("status", [500, 0, 429])
+def test_hook_failures(status: int) -> None:
+    """While the hook fails nothing is written, afterwards everything is."""
+    world, hook = running()
+    answering(hook, with_gate)
+    world.hook.fail(3, status=status, path="/decorate")
+    touch(world)
+    world.run(0.101)
+    assert world.writes == []
+    world.settle()
+    assert written(world)[0] == STATUS[0]
+
+
+def test_refused_writes_are_retried() -> None:
+    """A 422 or 500 is an error of the sync."""
+    world, hook = running()
+    answering(hook, with_gate)
+    world.store.fail(2, verb="status", kind="Pod", code=422)
+    touch(world)
+    world.settle()
+    assert [one.outcome for one in world.writes] == ["Invalid", "Invalid", "ok", "no-op"]
+
+
+def test_resync_requests() -> None:
+    """A resyncAfterSeconds brings one more sync, that much later."""
+    world, hook = running()
+    answering(hook, {"resyncAfterSeconds": 30})
+    touch(world)
+    world.run(100)
+    times = [call.time for call in asked(world)]
+    assert [round(b - a) for a, b in pairwise(times)] == [30, 30, 30]
+
+
+def test_a_custom_resource() -> None:
+    """Any kind can be decorated; of a custom resource the status PUT takes the status alone."""
+    resources = [{"apiVersion": "test.example/v1", "resource": "groups"}]
+    world, _ = stage(
+        lambda _request: {"status": {"x": 1}, "labels": {"a": "b"}},
+        decorators=[decorator(resources=resources)],
+    )
+    world.metacontroller.queue.clear()
+    world.apply(group(0))
+    world.metacontroller.queue.clear()
+    world.run(5)
+    assert [(one.verb, one.outcome) for one in world.writes[:2]] == [
+        ("status", "ok"),
+        ("update", "ok"),
+    ]
+    assert labels_of(world.get("Group", "g")) == {"a": "b"}
+
+
+def test_a_status_write_of_a_pod_takes_labels_but_no_owners() -> None:
+    """As the API server's strategy for pods/status has it; the spec stays."""
+    world, _ = running()
+    old = world.get("Pod", "p")
+    changed = with_meta(old, labels={"a": "b"}, ownerReferences=[{"uid": uid_of(old)}])
+    changed = {**changed, "spec": {}, "status": {**old["status"], "message": "x"}}
+    new = world.cluster.update_status(world.kinds.find("Pod"), changed)
+    assert labels_of(new) == {"a": "b"}
+    assert annotations_of(new) == annotations_of(old)
+    assert new["spec"] == old["spec"]
+    assert new["status"]["message"] == "x"
+    assert "ownerReferences" not in new["metadata"]

@@ -1,0 +1,174 @@
+"""Nodes that are lost: what their pods' statuses say, who is evicted, and what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.kinds import POD
+from simulator.objects import Object, is_terminating, key_of
+from simulator.world import World
+from tests.simulator.fake_hook import is_ready, make_world, pod
+
+GATE = "x/gate"
+KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def tolerations(seconds: float | None) -> list[Object]:
+    """What a pod tolerates that may stay on a lost node for so long."""
+    limit = {} if seconds is None else {"tolerationSeconds": seconds}
+    return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in KEYS]
+
+
+def lost(**spec: Any) -> World:
+    """A running pod whose node has just been lost."""
+    world = make_world(nodes=1)
+    world.apply(pod("p", **spec))
+    world.settle()
+    world.nodes.lose("node-0")
+    return world
+
+
+def live(world: World) -> Object:
+    """The pod."""
+    return world.get("Pod", "p")
+
+
+def set_status(world: World, **fields: Any) -> None:
+    """Write fields of the pod's status."""
+    found = live(world)
+    world.cluster.update_status(POD, {**found, "status": {**found["status"], **fields}})
+
+
+def statuses(found: Object) -> dict[str, str]:
+    """The conditions, by type."""
+    return {one["type"]: one["status"] for one in found["status"]["conditions"]}
+
+
+def test_a_lost_node_costs_ready_and_nothing_else() -> None:
+    """So Ready False with all else True says that the node is not heard of."""
+    world = make_world(nodes=1)
+    world.apply(pod("p", readinessGates=[{"conditionType": GATE}]))
+    world.settle()
+    open_gate(world, "True")
+    world.run(5)
+    before = live(world)
+    assert is_ready(before)
+    world.nodes.lose("node-0")
+    after = live(world)
+    assert statuses(after) == {**statuses(before), "Ready": "False"}
+    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+    assert after["status"]["phase"] == "Running"
+
+
+def open_gate(world: World, status: str) -> None:
+    """Set the gate's condition."""
+    others = [one for one in live(world)["status"]["conditions"] if one["type"] != GATE]
+    gate = {"type": GATE, "status": status, "lastTransitionTime": world.clock.timestamp()}
+    set_status(world, conditions=[*others, gate])
+
+
+@pytest.mark.parametrize(
+    ("spec", "evicted"),
+    [
+        ({}, 300),
+        ({"tolerations": tolerations(10)}, 10),
+        ({"tolerations": tolerations(0)}, 0),
+        ({"tolerations": tolerations(-5)}, 0),
+        ({"tolerations": tolerations(None)}, None),
+        ({"tolerations": [{"operator": "Exists"}]}, None),
+        ({"tolerations": [*tolerations(10), {"operator": "Exists"}]}, 10),
+        ({"tolerations": [{"operator": "Exists"}, *tolerations(10)]}, None),
+    ],
+)
+def test_who_is_evicted(spec: Object, evicted: float | None) -> None:
+    """The first toleration that fits decides; without a limit the pod stays."""
+    world = lost(**spec)
+    if evicted is None:
+        world.run(5000)
+        assert not is_terminating(live(world))
+        return
+    world.run(evicted - 1 if evicted else 0)
+    assert is_terminating(live(world)) is (evicted == 0)
+    world.run(2)
+    assert is_terminating(live(world))
+
+
+def change(world: World, seconds: float | None) -> None:
+    """Let the pod tolerate it for so long from now on."""
+    world.patch("Pod", "p", {"spec": {"tolerations": tolerations(seconds)}})
+
+
+def test_a_pending_eviction_is_called_off() -> None:
+    """The taint manager looks again when a pod's tolerations change."""
+    world = lost()
+    world.run(299)
+    change(world, None)
+    world.run(5000)
+    assert not is_terminating(live(world))
+    change(world, 20)
+    world.run(21)
+    assert is_terminating(live(world))
+
+
+@pytest.mark.parametrize("seconds", [10, 3000])
+def test_another_limit_changes_nothing(seconds: float) -> None:
+    """An eviction that is pending is neither put off nor brought forward by another number."""
+    world = lost()
+    world.run(100)
+    change(world, seconds)
+    world.run(199)
+    assert not is_terminating(live(world))
+    world.run(2)
+    assert is_terminating(live(world))
+
+
+def test_a_node_that_was_away_before_starts_anew() -> None:
+    """The time before it came back does not count."""
+    world = lost()
+    world.run(200)
+    world.nodes.recover("node-0")
+    world.run(10)
+    world.nodes.lose("node-0")
+    world.run(299)
+    assert not is_terminating(live(world))
+    world.run(2)
+    assert is_terminating(live(world))
+
+
+def test_a_failed_pod_is_deleted_at_once_and_its_containers_later() -> None:
+    """Nobody is asked on the node; when it comes back it kills what is left, in its own time."""
+    world = lost(tolerations=tolerations(None), terminationGracePeriodSeconds=10)
+    world.kubelet.behaviour.stop_seconds = 4.0
+    world.kubelet.behaviour.jitter = 0.0
+    old = live(world)
+    worker = world.kubelet.worker(old)
+    assert worker is not None
+    set_status(world, phase="Failed", reason="NodeLost", message="m")
+    world.run(100)
+    assert live(world)["status"]["phase"] == "Failed"
+    world.cluster.delete(POD, *key_of(old))
+    assert world.list("Pod") == []
+    world.run(100)
+    assert world.kubelet.worker(old) is worker
+    assert worker.local.serves(world.clock.now)
+    world.nodes.recover("node-0")
+    world.run(3)
+    assert any(one.alive for one in worker.local.all)
+    world.run(3)
+    assert not any(one.alive for one in worker.local.all)
+    world.settle()
+    assert world.kubelet.worker(old) is None
+
+
+def test_a_failed_phase_stays() -> None:
+    """The kubelet that comes back kills the containers, and keeps phase, reason and message."""
+    world = lost(tolerations=tolerations(None))
+    set_status(world, phase="Failed", reason="NodeLost", message="m")
+    world.nodes.recover("node-0")
+    world.settle()
+    status = live(world)["status"]
+    assert (status["phase"], status["reason"], status["message"]) == ("Failed", "NodeLost", "m")
+    assert "terminated" in status["containerStatuses"][0]["state"]
+    assert not is_ready(live(world))
