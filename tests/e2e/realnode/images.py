@@ -25,7 +25,7 @@ HTTP_PATH = "/cgi-bin/version"
 APP = """#!/bin/sh
 # START_SECONDS until it serves; EXIT_AFTER seconds it ends with EXIT_CODE; EAT=1 takes memory
 # without end; IGNORE_TERM=1, or TERM_SECONDS to end in; DATA is a directory to leave a mark in.
-# PORT is where it serves HTTP, each request for REPLY_SECONDS; it ends when those that run are done.
+# PORT is where it serves HTTP, each request for REPLY_SECONDS; it ends when these are done.
 rm -f /run/serving
 finish() { kill "$server"; while pidof httpd > /dev/null; do sleep 0.05; done; }
 end() {
