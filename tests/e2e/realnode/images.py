@@ -21,22 +21,38 @@ HOST = "e2e.local"
 PAUSE = f"{HOST}/pause:1"
 SERVING = "run/serving"
 """The file that is there while the process inside serves."""
+HTTP_PATH = "/cgi-bin/version"
 APP = """#!/bin/sh
 # START_SECONDS until it serves; EXIT_AFTER seconds it ends with EXIT_CODE; EAT=1 takes memory
 # without end; IGNORE_TERM=1, or TERM_SECONDS to end in; DATA is a directory to leave a mark in.
+# PORT is where it serves HTTP, each request for REPLY_SECONDS; it ends when these are done.
 rm -f /run/serving
-end() { rm -f /run/serving; sleep "${TERM_SECONDS:-0}"; exit "${TERM_CODE:-0}"; }
+finish() { kill "$server"; while pidof httpd > /dev/null; do sleep 0.05; done; }
+end() {
+  rm -f /run/serving
+  [ -z "$server" ] || finish
+  sleep "${TERM_SECONDS:-0}"
+  exit "${TERM_CODE:-0}"
+}
 if [ -n "$IGNORE_TERM" ]; then trap "" TERM; else trap end TERM; fi
 nap() { sleep "$1" & wait $!; }
 echo "image $VERSION"
 [ -z "$DATA" ] || echo "$VERSION" >> "$DATA/starts"
 [ -z "$EAT" ] || exec tail /dev/zero
 nap "${START_SECONDS:-0}"
+[ -z "$PORT" ] || { httpd -f -p "$PORT" -h /www & server=$!; }
 touch /run/serving
 [ -z "$EXIT_AFTER" ] || { nap "$EXIT_AFTER"; rm -f /run/serving; exit "${EXIT_CODE:-0}"; }
 while :; do nap 3600; done
 """
-APPLETS = ("sh", "sleep", "touch", "rm", "cat", "test", "tail", "echo", "true", "false", "kill")
+VERSION = """#!/bin/sh
+sleep "${REPLY_SECONDS:-0.2}"
+printf 'Content-Type: text/plain\\r\\n\\r\\n%s\\n' "$VERSION"
+"""
+APPLETS = (
+    *("sh", "sleep", "touch", "rm", "cat", "test", "tail", "echo", "true", "false", "kill"),
+    *("httpd", "pidof"),
+)
 LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -83,9 +99,14 @@ def layer(busybox: Path) -> bytes:
     """The one file system: busybox, its commands, and the script."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
-        for name in ("bin", "run", "tmp", "etc", "data"):
+        for name in ("bin", "run", "tmp", "etc", "data", "www", "www/cgi-bin"):
             tar.addfile(entry(name, tarfile.DIRTYPE))
-        for name, data in (("bin/busybox", busybox.read_bytes()), ("bin/app", APP.encode())):
+        files = {
+            "bin/busybox": busybox.read_bytes(),
+            "bin/app": APP.encode(),
+            f"www{HTTP_PATH}": VERSION.encode(),
+        }
+        for name, data in files.items():
             made = entry(name)
             made.size = len(data)
             tar.addfile(made, io.BytesIO(data))

@@ -57,7 +57,8 @@ class Witness:
         self._thread = threading.Thread(target=self._watch, name="witness", daemon=True)
         self._namespace = ""
         self._containers: frozenset[str] = frozenset()
-        self._begun = time.monotonic()
+        self.begun = time.monotonic()
+        """What the timeline counts from."""
         self.samples = 0
         self.fewest = 0
         """The fewest pods whose containers ran at one time since `begin`."""
@@ -81,7 +82,7 @@ class Witness:
         with self._lock:
             self._namespace = namespace
             self._containers = frozenset(containers or ("main",))
-            self._begun, self.samples, self.timeline = time.monotonic(), 0, []
+            self.begun, self.samples, self.timeline = time.monotonic(), 0, []
             self.fewest = self.fewest_serving = 1 << 30
             self._sample()
 
@@ -112,7 +113,7 @@ class Witness:
         serving = frozenset(each for each in running if each.serving)
         self.fewest_serving = min(self.fewest_serving, self._count(serving))
         if not self.timeline or self.timeline[-1].running != running:
-            self.timeline.append(Moment(time.monotonic() - self._begun, running))
+            self.timeline.append(Moment(time.monotonic() - self.begun, running))
 
     def _count(self, running: frozenset[Running]) -> int:
         pods: dict[str, set[str]] = {}

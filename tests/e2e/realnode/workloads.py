@@ -87,7 +87,7 @@ class History:
     """Every version of the pods of a namespace, in order, from a watch of its own."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
-        self._begun = time.monotonic()
+        self.begun = time.monotonic()
         self._seen: list[Published] = []
         self._informer = Informer(kube, kube.path("v1", "pods", namespace), self._heard)
 
@@ -116,7 +116,7 @@ class History:
         )
 
     def _heard(self, change: str, pod: Json) -> None:
-        self._seen.append(Published(time.monotonic() - self._begun, change, pod))
+        self._seen.append(Published(time.monotonic() - self.begun, change, pod))
 
 
 class RealPods(Pods):

@@ -1,0 +1,154 @@
+"""A client as a Service has them: it follows the EndpointSlices, and asks who is ready in turn."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from tests.e2e.informer import Informer
+from tests.e2e.kube import Json, Kube
+
+from .images import HTTP_PATH
+
+PORT = 8080
+TIMEOUT = 5.0
+AT_ONCE = 32
+NOBODY = "nobody is ready"
+View = dict[str, str]
+"""Address -> pod, of the endpoints that are ready."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, and what became of it; times are of the monotonic clock."""
+
+    began: float
+    ended: float
+    pod: str
+    version: str
+    """What the application answered: the version of its image; "" where it failed."""
+    failure: str
+
+    def __str__(self) -> str:
+        return f"{self.began:.2f}-{self.ended:.2f} {self.pod}: {self.version or self.failure}"
+
+
+def service(name: str, labels: dict[str, str]) -> Json:
+    """A Service in front of the application's pods; nothing serves its cluster address."""
+    ports: list[dict[str, Any]] = [{"port": 80, "targetPort": PORT}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name},
+        "spec": {"selector": labels, "ports": ports},
+    }
+
+
+class Client:
+    """Sends `rate` requests a second, each on a connection of its own, while it is entered.
+
+    `lag` seconds pass until it acts on a change of the EndpointSlices: a proxy or a load balancer
+    is no faster.
+    """
+
+    def __init__(
+        self, kube: Kube, namespace: str, name: str, *, rate: float = 40, lag: float = 0.5
+    ) -> None:
+        self.requests: list[Request] = []
+        """All that have been answered, or failed."""
+        self.views: list[tuple[float, View]] = []
+        """Since when who was ready, without the lag."""
+        self._rate, self._lag = rate, lag
+        self._slices = Informer(
+            kube,
+            kube.path("discovery.k8s.io/v1", "endpointslices", namespace),
+            self._heard,
+            labelSelector=f"kubernetes.io/service-name={name}",
+        )
+        self._turn = itertools.count()
+        self._ending = threading.Event()
+        self._senders = ThreadPoolExecutor(AT_ONCE, "client")
+        self._thread = threading.Thread(target=self._send, name="client", daemon=True)
+
+    def __enter__(self) -> Client:
+        self._slices.start()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ending.set()
+        self._thread.join(10)
+        self._senders.shutdown()
+        self._slices.stop()
+
+    @property
+    def ready(self) -> set[str]:
+        """The pods that are ready now."""
+        return set(self.view(time.monotonic()).values())
+
+    @property
+    def failures(self) -> list[Request]:
+        """The requests that failed."""
+        return [each for each in list(self.requests) if each.failure]
+
+    def view(self, moment: float) -> View:
+        """Who was ready at a moment."""
+        seen = [view for since, view in list(self.views) if since <= moment]
+        return seen[-1] if seen else {}
+
+    def absent(self, pod: str, before: float) -> float:
+        """Since when a pod had been missing at a moment; the moment itself if it was there."""
+        since = before
+        for began, view in reversed([each for each in list(self.views) if each[0] <= before]):
+            if pod in view.values():
+                break
+            since = began
+        return since
+
+    def _heard(self, change: str, found: Json) -> None:  # noqa: ARG002 - all slices are read anew
+        view = {
+            address: endpoint["targetRef"]["name"]
+            for each in self._slices.objects().values()
+            for endpoint in each.get("endpoints") or []
+            for address in endpoint["addresses"]
+            if endpoint["conditions"].get("ready")
+        }
+        self.views.append((time.monotonic(), view))
+
+    def _send(self) -> None:
+        due = time.monotonic()
+        while not self._ending.wait(max(0.0, due - time.monotonic())):
+            due += 1 / self._rate
+            view = sorted(self.view(time.monotonic() - self._lag).items())
+            if view:
+                self._senders.submit(self._ask, *view[next(self._turn) % len(view)])
+            elif self.requests:  # before the first answer it has not begun
+                now = time.monotonic()
+                self.requests.append(Request(now, now, "", "", NOBODY))
+
+    def _ask(self, address: str, pod: str) -> None:
+        began, version, failure = time.monotonic(), "", ""
+        connection = http.client.HTTPConnection(address, PORT, timeout=TIMEOUT)
+        try:
+            connection.request("GET", HTTP_PATH)
+            answer = connection.getresponse()
+            body = answer.read()
+            version = body.decode().strip() if body.endswith(b"\n") else ""
+            if answer.status != 200 or not version:
+                failure = f"status {answer.status}, {len(body)} bytes"
+        except (OSError, http.client.HTTPException) as error:
+            failure = f"{type(error).__name__}: {error}"
+        finally:
+            connection.close()
+        self.requests.append(Request(began, time.monotonic(), pod, version, failure))

@@ -1,0 +1,268 @@
+"""Updates in place behind a Service: with the readiness gate no request is lost.
+
+Each pod has an address of its own and serves HTTP; told to end, it finishes what it has begun. A
+client asks those in turn that the Service's EndpointSlices call ready.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from .app import QUIET
+from .cluster import Cluster
+from .kube import Json
+from .metacontroller import USER
+from .pods import PATIENCE, is_ready
+from .realnode.client import PORT, Client, service
+from .realnode.network import PodNetwork
+from .realnode.node import RealNode
+from .realnode.trial import Trial
+from .realnode.workloads import container, environment, tag_of
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+GATE = "apps.tkestack.io/InPlaceUpdateReady"
+OLD_GATE = "tkestack.io/InPlaceUpdate"
+DRAIN = "apps.tkestack.io/drain"
+REVISION = "tapp_template_hash_key"
+INSTANCES = 4
+GRACE = 2
+LONG = 4
+"""Seconds of a drain that a test wants to be in the middle of."""
+
+
+def main(tag: str) -> Json:
+    """The container: it listens a second after its start, and its probe tells so."""
+    probe = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
+    return container(tag, env=environment(PORT=PORT, START_SECONDS=1), readinessProbe=probe)
+
+
+def gates(found: Json, gate: str = GATE) -> str:
+    """The status of the pod's gate, "" where nobody has written it yet."""
+    conditions = found["status"].get("conditions") or []
+    return next((str(each["status"]) for each in conditions if each["type"] == gate), "")
+
+
+class Served:
+    """A TApp behind a Service, with a client at work, on the real node."""
+
+    def __init__(self, real: Trial, note: list[str]) -> None:
+        self.real = real
+        self.app = real.app
+        self.client = Client(real.app.kube, real.app.namespace, "web")
+        self.pod: Json = {"hostNetwork": False, "terminationGracePeriodSeconds": 10}
+        self.began_at = 0.0
+        self._note = note
+
+    def began(self, gate: str = GATE, grace: int = GRACE) -> Served:
+        """Four instances of image 1, all of them asked."""
+        strategy: Json = {"maxUnavailable": 1}
+        if gate:
+            self.pod["readinessGates"] = [{"conditionType": gate}]
+            strategy["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": grace}
+        self.app.apply(service("web", {"app": "web"}))
+        self.real.began(main("1"), replicas=INSTANCES, pod=self.pod, updateStrategy=strategy)
+        self.app.until(lambda: len(self.client.ready) == INSTANCES, "all are ready")
+        self.real.wait(1)
+        self.began_at = time.monotonic()
+        return self
+
+    def change(self, tag: str) -> Served:
+        """Another image, without waiting."""
+        self.real.change(main(tag), **self.pod)
+        return self
+
+    def settle(self) -> Served:
+        """Waits until the TApp is complete, and the client asks all instances again."""
+        self.app.settle(150)
+        self.app.until(lambda: len(self.client.ready) == INSTANCES, "all are ready")
+        self.real.wait(2)
+        return self
+
+    def drained(self, number: int) -> bool:
+        """Whether the instance is out of the Service by its gate, and not updated yet."""
+        found = self.app.pod(number)
+        name = found["metadata"]["name"]
+        old = tag_of(found["spec"]["containers"][0]["image"]) == "1"
+        return old and gates(found) == "False" and name not in self.client.ready
+
+    def until_drained(self, number: int = 0) -> Served:
+        """Waits for the middle of an instance's drain."""
+        self.app.until(lambda: self.drained(number), f"{number} is drained", 60)
+        return self
+
+    def is_open(self, number: int) -> bool:
+        """Whether nothing keeps the instance out of the Service."""
+        found = self.app.pod(number)
+        meta = found["metadata"]
+        drain = (meta.get("annotations") or {}).get(DRAIN)
+        return (
+            gates(found) == "True" and is_ready(found) and drain in (None, meta["labels"][REVISION])
+        )
+
+    def all_open(self) -> bool:
+        """Whether no instance is left drained."""
+        left = [number for number in self.app.pods if not self.is_open(number)]
+        assert left == [], {number: self.app.pod(number)["status"] for number in left}
+        return True
+
+    def nothing_lost(self) -> bool:
+        """Whether every request was answered."""
+        lost = [str(each) for each in self.client.failures]
+        assert lost == [], f"{len(lost)} of {len(self.client.requests)}:\n" + "\n".join(lost)
+        return True
+
+    def report(self, name: str) -> None:
+        """A line of the report: how many requests there were, and how many failed."""
+        every, failed = self.client.requests, self.client.failures
+        longest = max(each.ended - each.began for each in every)
+        why = Counter(each.failure.partition(":")[0] for each in failed)
+        words = f" ({', '.join(f'{count} {word}' for word, count in why.items())})" if why else ""
+        self._note.append(
+            f"{name}: {len(failed)} of {len(every)} requests failed{words},"
+            f" the longest took {longest:.1f} s"
+        )
+
+    def pauses(self) -> dict[str, tuple[float, float]]:
+        """Pod -> seconds from its gate's closing, and out of the slices, to its container's end.
+
+        Negative or 0: it still was in them.
+        """
+        found = {}
+        for name, ended in self.real.end_of("1").items():
+            stopped = self.real.witness.begun + ended
+            closed = [
+                self.real.history.begun + each.seconds
+                for each in self.real.history.of(name)
+                if gates(each.pod) == "False"
+            ]
+            first = min((each for each in closed if each > self.began_at), default=stopped)
+            found[name] = (stopped - first, stopped - self.client.absent(name, stopped))
+        return found
+
+
+@pytest.fixture(scope="module")
+def network(running_node: RealNode) -> Iterator[None]:
+    """Addresses for pods; before they go, the pods do."""
+    with PodNetwork(running_node):
+        yield
+        deadline = time.monotonic() + PATIENCE
+        query = {"fieldSelector": f"spec.nodeName={running_node.name}"}
+        while running_node.kube.list_all("v1", "pods", **query):
+            assert time.monotonic() < deadline, "pods are left on the node"
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def served(network: None, real: Trial, note: list[str]) -> Iterator[Served]:  # noqa: ARG001
+    """See Served; the client asks from the fixture on."""
+    one = Served(real, note)
+    with one.client:
+        yield one
+
+
+def test_no_request_is_lost(served: Served) -> None:
+    served.began().change("2").settle()
+    served.report("with the gate")
+    assert served.nothing_lost()
+    assert served.real.tags() == "2 2 2 2"
+    assert set(served.app.restarts().values()) == {1}
+    assert {each.version for each in served.client.requests} == {"1", "2"}
+    pauses = served.pauses()
+    assert len(pauses) == INSTANCES
+    assert min(closed for closed, _ in pauses.values()) >= GRACE - 0.2, pauses
+    assert min(out for _, out in pauses.values()) > 0, pauses
+    assert served.real.always_served(INSTANCES - 1)
+    assert served.all_open()
+
+
+def test_without_the_gate_requests_may_be_lost(served: Served) -> None:
+    """A figure for the report; all that is asked of it is that the roll ends."""
+    served.began(gate="").change("2").settle()
+    served.report("without the gate")
+    assert served.real.tags() == "2 2 2 2"
+    assert set(served.app.restarts().values()) == {1}
+
+
+def test_an_edit_in_the_middle_of_a_drain(served: Served) -> None:
+    """The instance goes to the newest template; the one in between never runs there."""
+    served.began(grace=LONG).change("2").until_drained().change("3").settle()
+    served.report("an edit in the middle of a drain")
+    assert served.real.tags() == "3 3 3 3"
+    assert "2" not in {each.version for each in served.client.requests}
+    assert set(served.app.restarts().values()) == {1}
+    assert served.nothing_lost()
+    assert served.all_open()
+
+
+def test_a_rollback_in_the_middle_of_a_drain(served: Served) -> None:
+    """The gate opens again, and no container was stopped."""
+    served.began(grace=LONG).change("2").until_drained().change("1").settle()
+    served.report("a rollback in the middle of a drain")
+    assert served.real.tags() == "1 1 1 1"
+    assert set(served.app.restarts().values()) == {0}
+    assert served.real.never_fewer_than(INSTANCES)
+    assert served.nothing_lost()
+    assert served.all_open()
+
+
+def test_a_pause_in_the_middle_of_a_drain(served: Served) -> None:
+    """The instance serves on with its old image while the roll is paused."""
+    served.began(grace=LONG).change("2").until_drained()
+    served.app.patch(updateStrategy={"paused": True})
+    served.app.until(lambda: served.is_open(0), "0 is open again", 30)
+    served.real.wait(LONG + 3)
+    assert served.real.tags() == "1 1 1 1"
+    assert served.real.never_fewer_than(INSTANCES)
+    assert served.all_open()
+    served.app.patch(updateStrategy={"paused": None})
+    served.settle().report("a pause in the middle of a drain")
+    assert served.real.tags() == "2 2 2 2"
+    assert served.nothing_lost()
+    assert served.all_open()
+
+
+def test_a_kill_in_the_middle_of_a_drain(served: Served) -> None:
+    """It goes at once, the others are updated, and when started it begins with an open gate."""
+    served.began(grace=LONG).change("2").until_drained()
+    served.app.patch(statuses={"0": "Killed"})
+    served.app.until(lambda: 0 not in served.app.pods, "0 is gone", 30)
+    served.app.until(lambda: served.app.images().count(":2") == 3, "the others go on", 120)
+    served.app.patch(statuses=None)
+    served.settle().report("a kill in the middle of a drain")
+    assert served.real.tags() == "2 2 2 2"
+    assert served.nothing_lost()
+    assert served.all_open()
+
+
+def test_an_update_costs_two_writes_of_the_pod_and_two_of_its_status(
+    served: Served, cluster: Cluster
+) -> None:
+    """Drain and update; the gate closed and open. What changes nothing is not counted."""
+    served.began(gate=OLD_GATE)
+    log = cluster.audit
+    if log is None:
+        pytest.skip("no audit log")
+    mark = log.mark()
+    seen = {each["metadata"]["resourceVersion"] for each in served.app.pods.values()}
+    served.change("2").settle()
+    made: dict[str, Counter[str]] = {}
+    for write in log.writes(mark, namespace=served.app.namespace, resource="pods"):
+        version = write.resource_version
+        if write.accepted and version is not None:
+            if write.user == USER:
+                what = write.what if version not in seen else "idle"
+                made.setdefault(write.name, Counter())[what] += 1
+            seen.add(version)
+    served.report("writes counted")
+    assert sorted(made) == [f"web-{number}" for number in range(INSTANCES)]
+    served.app.until(lambda: all(map(is_ready, served.app.pods.values())), "all are Ready")
+    for name, counts in made.items():
+        expected = {"update pods": 2, "update pods/status": 2}
+        assert {key: counts[key] for key in counts if key != "idle"} == expected, (name, made)
+    mark = log.mark()
+    time.sleep(5 * QUIET)
+    assert log.writes(mark, namespace=served.app.namespace, user=USER) == []

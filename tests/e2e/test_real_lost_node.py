@@ -1,0 +1,226 @@
+"""Nodes that are lost: instances start elsewhere, unless most nodes seem to be lost.
+
+Two instances are on the real node, two on fake ones. The real kubelet is stopped, its containers
+run on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .app import App, tapp, template
+from .cluster import Cluster
+from .kube import Json
+from .kubelet import FakeKubelet
+from .metacontroller import USER
+from .nodes import LABEL as FAKE
+from .pods import is_ready
+from .realnode.kubelet import LABEL as REAL
+from .realnode.trial import Trial
+from .realnode.workloads import Published, container, real_template
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+LOST = "apps.tkestack.io/lost-node"
+LIMIT = 5
+"""Seconds of silence after which a node is lost to the TApps here."""
+SOON = 10.0
+NODES = ("lost-0", "lost-1", "lost-2", "lost-3")
+ON_REAL = (2, 3)
+"""The instances on the real node, the last ones: those that go when the TApp gets smaller."""
+
+
+def mobile(made: Json) -> Json:
+    """The TApp, its instances leaving nodes that are lost."""
+    made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": str(LIMIT)}
+    made["spec"]["forceDeletePod"] = True
+    return made
+
+
+def apart() -> Json:
+    """Anti-affinity: a node each, while there are enough."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+
+
+def expression(key: str, *values: str) -> Json:
+    """A node selector's term: one of these values, or any."""
+    wanted = {"operator": "In", "values": list(values)} if values else {"operator": "Exists"}
+    return {"matchExpressions": [{"key": key, **wanted}]}
+
+
+def spread() -> Json:
+    """A TApp of four: 0 and 1 on a fake node each, 2 and 3 on the real one while it is there."""
+    prefers = [{"weight": 100, "preference": expression(REAL)}]
+    there = real_template(
+        container(),
+        nodeSelector={},
+        tolerations=[{"key": REAL, "operator": "Exists"}],
+        affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": prefers}},
+    )
+    elsewhere = real_template(
+        container(),
+        nodeSelector={FAKE: "true"},
+        tolerations=[],
+        affinity={"podAntiAffinity": apart()},
+    )
+    names = {str(number): "there" for number in ON_REAL}
+    made = tapp(replicas=4, template=elsewhere, templatePool={"there": there}, templates=names)
+    return mobile(made)
+
+
+def nodes(app: App) -> dict[int, str]:
+    """Number -> the node of its pod, "" before it has one."""
+    return {number: pod["spec"].get("nodeName", "") for number, pod in app.pods.items()}
+
+
+def is_going(pod: Json) -> bool:
+    """Whether the pod is Terminating."""
+    return "deletionTimestamp" in pod["metadata"]
+
+
+@pytest.fixture
+def moving(real: Trial) -> Trial:
+    """The TApp of `spread`, complete and where it should be."""
+    app = real.app.apply(spread()).settle()
+    placed = nodes(app)
+    assert {placed[number] for number in ON_REAL} == {real.node.name}, placed
+    assert len(set(placed.values())) == 3, placed
+    real.witness.begin(app.namespace)
+    return real
+
+
+def silence(real: Trial) -> float:
+    """Stops the kubelet, waits until none of its pods is Ready, and returns when it was stopped."""
+    real.node.silence()
+    stopped = time.monotonic()
+    real.app.until(lambda: not any(map(real.ready, ON_REAL)), "none of its pods is Ready", 60)
+    return stopped
+
+
+def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
+    """What became of an instance whose node was lost, in seconds since the kubelet was stopped."""
+    published = real.history.of(f"web-{number}")
+    old = published[0].pod["metadata"]["uid"]
+    mine = [each for each in published if each.pod["metadata"]["uid"] == old]
+    later = [each for each in published if each.pod["metadata"]["uid"] != old]
+    after = stopped - real.history.begun
+    steps: dict[str, list[Published]] = {
+        "silent": [each for each in mine if each.seconds > after and not is_ready(each.pod)],
+        "marked": [
+            each for each in mine if LOST in (each.pod["metadata"].get("annotations") or {})
+        ],
+        "Failed": [each for each in mine if each.pod["status"]["phase"] == "Failed"],
+        "gone": [each for each in mine if each.change == "DELETED"],
+        "created": later,
+        "Ready": [each for each in later if is_ready(each.pod)],
+    }
+    assert all(steps.values()), (steps.keys(), str(real.history))
+    first = {step: versions[0].seconds - after for step, versions in steps.items()}
+    early = [
+        each for each in mine if is_going(each.pod) and each.pod["status"]["phase"] != "Failed"
+    ]
+    assert early == [], "it was deleted before it was marked Failed"
+    return first
+
+
+def test_instances_leave_a_lost_node(moving: Trial, cluster: Cluster, note: list[str]) -> None:
+    """Within seconds of the limit; and when the node is back, it ends what it still ran."""
+    app = moving.app
+    born = app.uids()
+    stopped = silence(moving)
+    app.until(lambda: moving.node.name not in nodes(app).values(), "all have left", LIMIT + 30)
+    app.settle()
+    for number in ON_REAL:
+        when = story(moving, number, stopped)
+        note.append(
+            f"web-{number} on a lost node: "
+            + ", ".join(f"{step} {seconds:.1f} s" for step, seconds in when.items())
+        )
+        assert when["marked"] - when["silent"] >= LIMIT - 1, when
+        assert when["created"] - when["silent"] <= LIMIT + SOON, when
+        assert list(when.values()) == sorted(when.values()), when
+    now = app.uids()
+    assert [number for number in now if now[number] != born[number]] == list(ON_REAL)
+    left = {each.pod for each in moving.witness.now(app.namespace)}
+    assert left == {f"web-{number}" for number in ON_REAL}, "nobody could stop them"
+    mark = cluster.audit.mark() if cluster.audit else 0
+    moving.node.rest()
+    app.until(lambda: not moving.witness.now(app.namespace), "the old containers end", 60)
+    moving.wait(5)
+    assert app.uids() == now
+    assert set(app.restarts().values()) == {0}
+    if cluster.audit:
+        assert cluster.audit.writes(mark, namespace=app.namespace, user=USER) == []
+
+
+@pytest.mark.parametrize("how", ["kill", "scale down", "delete"])
+def test_what_ends_on_a_lost_node_does_not_get_stuck(moving: Trial, how: str) -> None:
+    """Nobody there answers a deletion, so the pod is made Failed first."""
+    app = moving.app
+    silence(moving)
+    if how == "kill":
+        app.patch(statuses={"3": "Killed"})
+        app.until(lambda: app.statuses.endswith(" Killed"), "3 is killed", LIMIT + 30)
+    elif how == "scale down":
+        app.patch(replicas=2)
+    else:
+        app.delete()
+    app.until(lambda: moving.node.name not in nodes(app).values(), "all have left", LIMIT + 30)
+    if how != "delete":
+        app.settle()
+    assert sorted(app.pods) == {"kill": [0, 1, 2], "scale down": [0, 1], "delete": []}[how]
+    assert not any(map(is_going, app.pods.values()))
+    moving.node.rest()
+    app.until(lambda: not moving.witness.now(app.namespace), "the old containers end", 60)
+
+
+@pytest.fixture
+def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
+    """Four more fake nodes, for one TApp; they go after it."""
+    with FakeKubelet(cluster.kubeconfig, NODES, context=cluster.context, tainted=True) as made:
+        yield made
+        for node in sorted(made.nodes.lost):
+            made.recover(node)
+        app.delete()
+        app.until(lambda: not app.pods, "its pods are gone")
+        assert not made.failures, made.failures
+
+
+def test_nothing_moves_while_most_nodes_are_silent(app: App, kubelets: FakeKubelet) -> None:
+    """It is more likely that the network is broken; once half of them are heard of, it goes on."""
+    required = {"nodeSelectorTerms": [expression("kubernetes.io/hostname", *NODES)]}
+    affinity = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required},
+        "podAntiAffinity": apart(),
+    }
+    spec = template(tolerations=[{"key": FAKE, "operator": "Exists"}], affinity=affinity)
+    app.apply(mobile(tapp(replicas=4, template=spec))).settle()
+    placed, born = nodes(app), app.uids()
+    assert sorted(placed.values()) == sorted(NODES)
+    for number in (1, 2, 3):
+        kubelets.lose(placed[number])
+    app.until(lambda: sum(map(is_ready, app.pods.values())) == 1, "three are silent", 60)
+    app.until(lambda: "3 of 4" in app.condition("Degraded"), "the condition says so", 30)
+    time.sleep(LIMIT + SOON)
+    assert app.uids() == born
+    assert app.condition("Degraded").startswith("True ")
+    assert not any(map(is_going, app.pods.values()))
+    kubelets.recover(placed[1])
+    app.until(lambda: len(set(app.uids().values()) - set(born.values())) == 2, "two move", 60)
+    app.settle()
+    now = app.uids()
+    assert [number for number in now if now[number] == born[number]] == [0, 1]
+    assert set(nodes(app).values()) <= {placed[0], placed[1]}
+    for number in (2, 3):
+        kubelets.recover(placed[number])
+    app.quiet()
+    time.sleep(3)
+    assert app.uids() == now
+    assert "3 of 4" not in app.condition("Degraded")
