@@ -98,10 +98,9 @@ class _Marking:
 
     def _lost(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
         """A pod whose node is not heard of waits until it is lost, and is marked then."""
-        since = pod.silent_since
-        if not self.moves or instance.never_migrate or since is None:
+        since, left = pod.silent_since, lost_in(pod, self.limit, self.now)
+        if not self.moves or instance.never_migrate or since is None or left is None:
             return None
-        left = lost_in(pod, self.limit, self.now)
         if left == 0 and not self.found.nodes.guarded:
             return self._mark_lost(instance, pod, since)
         if left:

@@ -228,6 +228,18 @@ def test_a_deletion_waits_until_the_node_is_lost_or_back(edit: Document) -> None
     assert "delete Pod/web-2" in world.writes
 
 
+def test_a_deletion_does_not_wait_for_a_time_that_nobody_knows() -> None:
+    """A silence without a beginning, or from the future, never comes to its limit."""
+    for since in (0.0, 9_000.0):
+        world = Nodes(3).fall_silent(2, ago=-since)
+        if not since:
+            conditions = world.pod(2)["status"]["conditions"]
+            for item in conditions:
+                item.pop("lastTransitionTime")
+        world.change(statuses={"2": "Killed"})
+        assert world.decisions()[2] == "Delete/Killed"
+
+
 def test_the_end_of_a_tapp_waits_likewise() -> None:
     world = Nodes(3).fall_silent(2, ago=10)
     request = world.request(finalizing=True)
