@@ -16,6 +16,7 @@ from tapp.instances import Instance
 from tapp.pod import COMPLETED, Pod
 from tapp.templates import Template, Unresolved
 from tapp.times import written
+from tapp.vocabulary import RESTARTED_AT
 
 
 class Action(StrEnum):
@@ -193,6 +194,10 @@ def _different(pod: Pod, template: Template) -> Verdict:
             message = "another controller made its pod, and the template fits it"
             return Verdict(Action.ADOPT, "Adopted", message, Adopt(pod, template))
         in_place = differs_in_images_only(wanted, observed)
+    asked = template.annotations.get(RESTARTED_AT, "")
+    if asked and asked != told.restarted_at and not template.obstacle:
+        message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
+        return Verdict(Action.RECREATE, "RestartAsked", message)
     images = changed_images(told, template)
     obstacle = obstacle_to(images, pod) if in_place else ""
     if in_place and not obstacle:

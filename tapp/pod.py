@@ -39,6 +39,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         probe_seconds: container -> seconds after its start by which its probes have run once; only
             those with a startup or a readiness probe.
         gates: condition types of `spec.readinessGates`.
+        restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
         is_watched: whether it has the label of pods whose status this service writes.
@@ -58,6 +59,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     probe_seconds: Mapping[str, float] = {}
     gates: tuple[str, ...] = ()
     unmergeable: str = ""
+    restarted_at: str = ""
     drain: str = ""
     lost: str = ""
     is_watched: bool = False

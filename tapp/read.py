@@ -21,6 +21,7 @@ from tapp.vocabulary import (
     IN_PLACE_UPDATE,
     LOST_NODE,
     POD_STATUS,
+    RESTARTED_AT,
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
@@ -123,6 +124,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
             if any(isinstance(item.get(kind), dict) for kind in _PROBES)
         },
         gates=_gates(spec.get("readinessGates")),
+        restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
         is_watched=labels.get(POD_STATUS) == "true",

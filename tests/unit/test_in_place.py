@@ -382,3 +382,49 @@ def test_a_pod_that_was_never_applied_is_updated_in_place_by_name() -> None:
     wait(world.change(template=template("nginx:2", sidecars=[SIDE])))
     assert world.container(0)["image"] == "nginx:2"
     assert world.pod(0)["spec"]["containers"][1] == others
+
+
+# --- restart --------------------------------------------------------------------------------------
+
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+
+
+def restarted(at: str, image: str = "nginx:1") -> Document:
+    body = template(image)
+    body["metadata"]["annotations"] = {RESTARTED: at} if at else {}
+    return body
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("", "2026-01-02T00:00:00Z", "Recreate/RestartAsked"),
+        ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "Recreate/RestartAsked"),
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "Keep/UpToDate"),
+        ("2026-01-01T00:00:00Z", "", "UpdateInPlace/TemplateChanged"),
+    ],
+    ids=["first", "again", "from before", "taken away"],
+)
+def test_another_restarted_at_asks_for_new_pods(before: str, after: str, expected: str) -> None:
+    """Within the budget, as `kubectl rollout restart` does it for a Deployment."""
+    world = settled(replicas=3, template=restarted(before))
+    decided = world.change(template=restarted(after)).decisions()
+    assert decided[0] == expected
+    if expected.startswith("Recreate"):
+        assert decided[1] == "Keep/WaitingForBudget"
+
+
+def test_a_restart_with_another_image_is_one_restart() -> None:
+    world = settled(replicas=2, template=restarted(""))
+    before = world.uids()
+    world.change(template=restarted("2026-01-02T00:00:00Z", "nginx:2")).settle()
+    assert not {*before.values()} & {*world.uids().values()}
+    assert world.decisions() == {0: "Keep/UpToDate", 1: "Keep/UpToDate"}
+
+
+def test_no_other_annotation_restarts_anything() -> None:
+    world = settled(replicas=1)
+    body = template()
+    body["metadata"]["annotations"] = {"checksum/config": "abc"}
+    assert world.change(template=body).decisions()[0] == "UpdateInPlace/TemplateChanged"
+    wait(world)
