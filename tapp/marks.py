@@ -58,11 +58,8 @@ def mark(
         options: the operator's choices.
         now: seconds since the epoch.
     """
-    moves = tapp.spec.force_delete_pod
-    if not moves and not any(
-        (pod := instance.pod) is not None and (pod.told.gates or pod.told.drain or pod.told.lost)
-        for instance in instances
-    ):
+    pods = [instance.pod for instance in instances if instance.pod is not None]
+    if not tapp.spec.force_delete_pod and True not in [pod.told.marked for pod in pods]:
         return Marks()
     return _Marking(tapp, options, instances, now).all(instances, verdicts)
 

@@ -39,6 +39,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         probe_seconds: container -> seconds after its start by which its probes have run once; only
             those with a startup or a readiness probe.
         gates: condition types of `spec.readinessGates`.
+        marked: whether it has a gate that this service serves, or `drain` or `lost`.
         restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
@@ -59,6 +60,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     probe_seconds: Mapping[str, float] = {}
     gates: tuple[str, ...] = ()
     unmergeable: str = ""
+    marked: bool = False
     restarted_at: str = ""
     drain: str = ""
     lost: str = ""

@@ -14,6 +14,7 @@ from tapp.manifest import Manifest, read_annotation
 from tapp.objects import Condition, ContainerStatus, InPlaceRecord, PodObject, PodStatus, RanImage
 from tapp.pod import GRACE, Pod, Told
 from tapp.project import duplicate_merge_key
+from tapp.templates import has_served_gate
 from tapp.tolerations import in_time
 from tapp.vocabulary import (
     DRAIN,
@@ -124,6 +125,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
             if any(isinstance(item.get(kind), dict) for kind in _PROBES)
         },
         gates=_gates(spec.get("readinessGates")),
+        marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
