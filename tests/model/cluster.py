@@ -14,7 +14,7 @@ from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
 from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock
 from tests.reading import phase
-from tests.scenarios.life import manifest
+from tests.scenarios.life import DECORATOR, manifest
 
 Document = dict[str, Any]
 
@@ -48,7 +48,7 @@ class Cluster:
             crds=[manifest("crds/tapp.yaml")],
             keep_calls=20,
             nodes=nodes,
-            decorators=[manifest("metacontroller/components/pod-status/decorator-controller.yaml")],
+            decorators=[manifest(DECORATOR)],
         )
         set_clock(self.world.clock.unix)
         self.judge = Judge(self.world, NAME)
