@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from hooks.decode import decoded
 from hooks.observe import observe_alone
+from tapp import objects
 from tapp.pod import Pod
 from tapp.pod_status import NOTHING, Wish, pod_status
 from tapp.times import written
@@ -57,13 +58,23 @@ def answer_pod_status(body: bytes, now: float) -> Document:
     text = decoded(_decode_request, body, "").object
     pod = observe_alone(text, "object")
     observed = decoded(_decode_object, text, "object")
+    status = decoded(_decode_status, observed.status, "object.status")
     wish, ours = NOTHING, _belongs(observed.metadata)
-    if ours is not None:
+    if ours is not None and _readable(pod.conditions_text):
         wish = pod_status(pod if ours else _let_go(pod), now)
-    answer: Document = {"status": _written(wish, observed.status, pod, now)}
+    answer: Document = {"status": _written(wish, status, pod, now)}
     if wish.wait is not None:
         answer["resyncAfterSeconds"] = wish.wait
     return answer
+
+
+def _readable(conditions: bytes) -> bool:
+    """Whether these are conditions at all; those of a pod without a status are."""
+    try:
+        objects.decode_conditions(conditions or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
 
 
 def _belongs(metadata: _Meta) -> bool | None:
@@ -85,11 +96,11 @@ def _let_go(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, told=told, record=None)
 
 
-def _written(wish: Wish, status: Raw, pod: Pod, now: float) -> Document | Raw:
-    """The status with what is wished for; its very text where that is nothing."""
+def _written(wish: Wish, status: Document | None, pod: Pod, now: float) -> Document | None:
+    """The status with what is wished for; as it was where that is nothing."""
     if not (wish.gates or wish.noted or wish.failed):
         return status
-    document = decoded(_decode_status, status, "object.status") or {}
+    document = status or {}
     if wish.failed:
         return {**document, "phase": "Failed", "reason": NODE_LOST, "message": wish.failed}
     conditions = [dict(item) for item in document.get("conditions") or []]

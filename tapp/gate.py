@@ -53,10 +53,16 @@ def noted_since(pod: Pod, gate: Condition | None) -> float:
     """Since when only time can prove the pod's update, as its closed gate has it noted.
 
     `status.settling` of the TApp holds the same for the composite, which a decorator does not see.
+    A server before Kubernetes 1.34 drops a condition's `observedGeneration`; there the record holds
+    the time of the update, and what was noted before it is of another one.
     """
-    if gate is None or gate.status != "False" or gate.observed_generation != pod.generation:
+    if gate is None or gate.status != "False":
         return UNKNOWN
-    return seconds(gate.last_probe_time)
+    noted, began = seconds(gate.last_probe_time), pod.record.at if pod.record is not None else ""
+    of_this = gate.observed_generation == pod.generation
+    if not gate.observed_generation and began and not pod.tells_generation:
+        of_this = noted >= seconds(began)
+    return noted if of_this else UNKNOWN
 
 
 def update_of(pod: Pod, now: float) -> Progress:

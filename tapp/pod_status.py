@@ -38,6 +38,9 @@ NOTHING = Wish()
 def pod_status(pod: Pod, now: float) -> Wish:
     """Decides on one pod.
 
+    An open gate is not closed where only time is missing to prove the update: the kubelet's report
+    of that very gate would begin the time anew, and the gate would open and close for ever.
+
     Args:
         pod: a pod of a TApp.
         now: seconds since the epoch.
@@ -52,10 +55,11 @@ def pod_status(pod: Pod, now: float) -> Wish:
     opens = opens_in(pod, update, now)
     for gate in pod.told.served_gates:
         condition = known.get(gate)
-        if condition is None or condition.status != "False":
-            is_open = not pod.told.drains and not update.open
-            if condition is None or condition.status != "True" or not is_open:
-                gates[gate] = is_open
+        if condition is not None and condition.status == "True":
+            if pod.told.drains or (update.open and not update.unproved):
+                gates[gate] = False
+        elif condition is None or condition.status != "False":
+            gates[gate] = not pod.told.drains and not update.open
         elif opens == 0:
             gates[gate] = True
         elif opens != NEVER:

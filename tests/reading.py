@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,9 @@ Document = dict[str, Any]
 
 RECORD = "apps.tkestack.io/in-place-update"
 DRAIN = "apps.tkestack.io/drain"
+LOST = "apps.tkestack.io/lost-node"
+NODE_LOST = "NodeLost"
+POD_STATUS = "apps.tkestack.io/pod-status"
 GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}
 
 
@@ -104,6 +107,8 @@ def replaced(pod: Document, spec: Document) -> bool:
     refused = pod["spec"].get("nodeName") and not started
     again = policy == "Always" or (policy == "OnFailure" and phase(pod) == "Failed")
     mains = {item["name"] for item in pod["spec"]["containers"]}
+    if made_failed(pod):
+        return True  # its node was lost: it did not fail by itself
     if mains & _not_updated(pod):
         return True  # its update ended it: broken, whatever may be done about it
     return bool(not spec.get("neverMigrate") and (refused or again))
@@ -147,12 +152,70 @@ def drains(pod: Document) -> bool:
     return str(asked).startswith("v1-") and asked != own
 
 
+def note(pod: Document, key: str) -> str:
+    """An annotation, "" where there is none."""
+    return str((pod["metadata"].get("annotations") or {}).get(key) or "")
+
+
+def conditions(pod: Document) -> dict[str, Document]:
+    """Type -> condition."""
+    return {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or []}
+
+
+def gates(pod: Document) -> set[str]:
+    """The readiness gates of a pod that this service serves."""
+    found = {gate.get("conditionType") for gate in pod["spec"].get("readinessGates") or []}
+    return found & GATES
+
+
+def is_open(pod: Document) -> bool:
+    """Whether all of these are open."""
+    known = conditions(pod)
+    return all(known.get(gate, {}).get("status") == "True" for gate in gates(pod))
+
+
+def silent_since(pod: Document) -> float | None:
+    """Since when nothing is heard of the pod's node, as its conditions tell; None if it is.
+
+    All that the kubelet wrote says that it should be Ready, and it is not.
+    """
+    if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running":
+        return None
+    known = conditions(pod)
+    types = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
+    whole = all(known.get(it, {}).get("status") == "True" for it in ("ContainersReady", *types))
+    if not whole or known.get("Ready", {}).get("status") != "False":
+        return None
+    times = [known[it]["lastTransitionTime"] for it in ("Ready", "ContainersReady", *types)]
+    return max(datetime.fromisoformat(time).timestamp() for time in times)
+
+
+def made_failed(pod: Document) -> bool:
+    """Whether it was made Failed because its node is lost."""
+    reason = (pod.get("status") or {}).get("reason")
+    return phase(pod) == "Failed" and reason == NODE_LOST and bool(note(pod, LOST))
+
+
+def guarded(pods: Iterable[Document]) -> bool:
+    """Whether most of three or more nodes are silent, as their pods tell."""
+    nodes, silent, heard = set(), set(), set()
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if not node or pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running":
+            continue
+        nodes.add(node)
+        if ready(pod):
+            heard.add(node)
+        elif silent_since(pod) is not None:
+            silent.add(node)
+    return len(nodes) >= 3 and 2 * len(silent - heard) > len(nodes)
+
+
 def serves_behind_a_gate(request: Document, pod: Document) -> bool:
     """Whether the pod has to be drained before it is updated in place."""
     strategy = request["parent"]["spec"].get("updateStrategy") or {}
     in_place = strategy.get("inPlaceUpdateStrategy") or {}
-    gates = {gate.get("conditionType") for gate in pod["spec"].get("readinessGates") or []}
-    return bool(in_place.get("gracePeriodSeconds") and gates & GATES and ready(pod))
+    return bool(in_place.get("gracePeriodSeconds") and gates(pod) and ready(pod))
 
 
 def updating(pod: Document) -> bool:

@@ -19,6 +19,7 @@ from tests.fuzz.oracle import Service
 
 OPENAPI: Document = json.loads(CLIENT.get("/openapi.json").data)
 CORPUS = documents(Service().post)
+ANSWERED_BY = {"/sync": ("/sync", "/plan"), "/finalize": ("/finalize", "/customize")}
 REQUESTS = {path: OPENAPI["paths"][path]["post"]["requestBody"]["content"] for path in HOOKS}
 
 
@@ -76,9 +77,10 @@ def test_probes_answer_as_it_says(path: str) -> None:
 @pytest.mark.parametrize("number", range(len(CORPUS)))
 def test_real_requests_and_their_answers_are_as_it_says(number: int) -> None:
     meant, request = CORPUS[number]
-    paths = ("/finalize", "/customize") if meant == "/finalize" else ("/sync", "/plan")
+    paths = ANSWERED_BY.get(meant, (meant,))
     for path in paths:
-        validator(REQUESTS[path]["application/json"]["schema"]).validate(request)
+        content = OPENAPI["paths"][path]["post"]["requestBody"]["content"]
+        validator(content["application/json"]["schema"]).validate(request)
         assert check(path, post(path, request)) == 200
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from simulator.apply import LAST_APPLIED
 from tests.builders import (
+    READY_SINCE,
     Document,
     claim_template,
     completed,
@@ -25,6 +26,9 @@ from tests.builders import (
     updated,
 )
 
+DRAIN = "apps.tkestack.io/drain"
+GATES = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")
+LOST = "apps.tkestack.io/lost-node"
 RECORD = "apps.tkestack.io/in-place-update"
 Post = Callable[[str, bytes], bytes]
 
@@ -32,7 +36,49 @@ Post = Callable[[str, bytes], bytes]
 def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
     found = [*_lives(post), *_nearly_alike(post)]
-    return [*found, *(("/finalize", {**item, "finalizing": True}) for _, item in found[::3])]
+    ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
+    return [*found, *ends, *_drained(post)]
+
+
+def _drained(post: Post) -> Iterator[tuple[str, Document]]:
+    """Pods with a gate that is open, missing or closed, drained, updated and lost."""
+    body = template(readinessGates=[{"conditionType": gate} for gate in GATES])
+    strategy = {"inPlaceUpdateStrategy": {"gracePeriodSeconds": 5}}
+    spec: Document = {"replicas": 6, "updateStrategy": strategy, "forceDeletePod": True}
+    pods, _ = _split(_children(post, tapp(**spec, template=body)))
+    pods = [running(pod) for pod in pods]
+    states: list[tuple[str, str | None, str]] = [
+        ("True", None, ""),
+        ("False", "v1-other", ""),
+        ("False", None, '{"revision":"x","containers":{"app":{"id":"old","image":"nginx:1"}}}'),
+        ("True", "v1-other", "{}"),
+        ("", None, ""),
+    ]
+    for pod, (gate, drain, record) in zip(pods, states, strict=False):
+        marks = {DRAIN: drain, RECORD: record}
+        pod["metadata"]["annotations"] |= {key: text for key, text in marks.items() if text}
+        if gate:
+            pod["status"]["conditions"] += [
+                {"type": one, "status": gate, "lastTransitionTime": READY_SINCE} for one in GATES
+            ]
+    _silence(pods[5])
+    newer = tapp(**spec, template=deepcopy(body), generation=2)
+    newer["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:2"
+    yield "/sync", request(newer, pods)
+    for pod in pods:
+        asked = {"controller": {}, "object": pod, "attachments": {}, "related": {}}
+        yield "/pod-status", {**asked, "finalizing": False}
+
+
+def _silence(pod: Document) -> None:
+    """Nothing is heard of its node since long ago, and it is marked as lost."""
+    pod["metadata"]["annotations"][LOST] = READY_SINCE
+    pod["status"]["conditions"] += [
+        {"type": one, "status": "True", "lastTransitionTime": READY_SINCE} for one in GATES
+    ]
+    for item in pod["status"]["conditions"]:
+        if item["type"] == "Ready":
+            item["status"] = "False"
 
 
 def _children(post: Post, parent: Document) -> list[Document]:

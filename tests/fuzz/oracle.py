@@ -45,6 +45,18 @@ class Request(msgspec.Struct):
     children: msgspec.Raw
 
 
+class _Pod(msgspec.Struct):
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Decorated(msgspec.Struct):
+    """What of a decorator's request the checks look at."""
+
+    object: msgspec.Raw
+
+
+read_decorated = msgspec.json.Decoder(_Decorated).decode
+read_pod = msgspec.json.Decoder(_Pod).decode
 read = msgspec.json.Decoder(Request).decode
 read_children = msgspec.json.Decoder(_Children).decode
 read_named = msgspec.json.Decoder(_Named).decode
@@ -59,7 +71,7 @@ def name_of(child: msgspec.Raw) -> str:
         return msgspec.json.decode(read_odd(child).metadata["name"], type=str)
 
 
-HOOKS = ("/sync", "/finalize", "/customize", "/plan")
+HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 413, 415}
 SECONDS = 20.0
 """Above this an answer counts as a hang (50,000 instances and 10 MB strings included)."""
@@ -70,6 +82,7 @@ ANSWER_KEYS = {
     "/finalize": {"status", "children", "finalized", "resyncAfterSeconds"},
     "/customize": {"relatedResources"},
     "/plan": {"instances", "budget", "claims", "refused"},
+    "/pod-status": {"status", "resyncAfterSeconds"},
 }
 _ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
 
@@ -163,6 +176,8 @@ class Service:
         hold(headers["content-type"] == "application/json", headers)
         document = parsed(answer)
         hold(document.keys() <= ANSWER_KEYS[path], document.keys())
+        if path == "/pod-status":
+            check_status(body, document)
         if path in ("/sync", "/finalize"):
             request = read(body)
             omitted = check_children(request, document)
@@ -218,6 +233,25 @@ def check_answer(path: str, answer: Document) -> None:
     hold(isinstance(again, int | float) and again > 0, again)
     if path == "/finalize":
         hold(isinstance(answer.get("finalized"), bool), "finalized is no boolean")
+
+
+def check_status(body: bytes, answer: Document) -> None:
+    """A status is written whole: what was observed stays, but for what this service writes."""
+    status = read_pod(read_decorated(body).object).status
+    again = answer.get("resyncAfterSeconds", 1)
+    hold(isinstance(again, int | float) and again > 0, again)
+    observed, now = msgspec.json.decode(status), answer["status"]
+    if now == observed:
+        return
+    hold(isinstance(now, dict) and isinstance(observed or {}, dict), now)
+    observed = observed or {}
+    hold(observed.keys() <= now.keys(), f"lost: {observed.keys() - now.keys()}")
+    ours = {key for key in now if key not in observed or now[key] != observed[key]}
+    hold(ours <= {"phase", "reason", "message"} or ours == {"conditions"}, ours)
+    if "conditions" in ours:
+        before = [item.get("type") for item in observed.get("conditions") or []]
+        after = [item.get("type") for item in now["conditions"]]
+        hold(after[: len(before)] == before, f"{before} becomes {after}")
 
 
 def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:

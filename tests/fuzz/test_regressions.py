@@ -17,6 +17,7 @@ from tests.builders import (
     template,
     with_meta,
 )
+from tests.fuzz.corpus import documents
 from tests.fuzz.oracle import HOOKS, Service
 
 SERVICE = Service()
@@ -158,3 +159,29 @@ def test_an_empty_value_of_another_type_is_no_list(section: str, value: Any) -> 
         conditions = json.loads(SERVICE.post("/sync", body))["status"]["conditions"]
         (found,) = [item for item in conditions if item["type"] == "TemplateNotFound"]
         assert f"spec.{section} is not a list" in found["message"]
+
+
+def _asked(status: bytes) -> bytes:
+    """A decorator's request with a pod that a TApp owns, and this status."""
+    pod = next(item["object"] for path, item in documents(SERVICE.post) if path == "/pod-status")
+    text = json.dumps({"object": {**pod, "status": "HERE"}})
+    return text.encode().replace(b'"HERE"', status)
+
+
+@pytest.mark.parametrize("conditions", ['["x"]', '[["a"]]', "[5]", '[{"type":5}]'])
+def test_conditions_that_are_none_are_left_alone(conditions: str) -> None:
+    """They were read as no conditions at all, and an internal error followed."""
+    body = _asked(b'{"phase":"Running","conditions":' + conditions.encode() + b"}")
+    assert SERVICE.check("/pod-status", body) == 200
+    assert json.loads(SERVICE.post("/pod-status", body))["status"]["conditions"] == json.loads(
+        conditions
+    )
+
+
+def test_a_status_that_is_no_utf_8_is_refused() -> None:
+    """It came back as it was, in an answer that was no JSON."""
+    assert SERVICE.check("/pod-status", _asked(b'{"podIP":"\xed\xa0\x80"}')) == 400
+
+
+def test_a_key_that_stands_twice_comes_back_once() -> None:
+    assert SERVICE.check("/pod-status", _asked(b'{"podIP":"a","podIP":"b"}')) == 200

@@ -2,103 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from copy import deepcopy
-from functools import cache
 from typing import Any
 
-from hooks.app import create_app
-from hooks.settings import Settings
-from simulator.admission import Policy, inject_sidecar, lean_pods, rewrite_images
-from simulator.controllers import claims_of
-from simulator.hook_client import Answer, HookClient, WsgiHook
 from simulator.store import NotFoundError
 from simulator.world import UnsettledError, World
-from tests import invariants
 from tests.invariants import ViolationError
 from tests.model import specs
+from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
-from tests.reading import default_name, images, phase, ready, should_run, template, template_name
-from tests.scenarios.life import manifest
+from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock
+from tests.reading import phase
+from tests.scenarios.life import DECORATOR, manifest
 
 Document = dict[str, Any]
 
-NAME = "web"
 KINDS = ("Pod", "TApp", "PersistentVolumeClaim")
-MIRROR = "mirror.example/"
+LOST_NODE_SECONDS = "apps.tkestack.io/lost-node-seconds"
+LIMIT = 300.0
+"""`TAPP_LOST_NODE_SECONDS`, as the service is told."""
 MOST_STEPS = 10_000
-
-_now: list[Callable[[], float]] = []
-
-
-def now() -> float:
-    """The time of the cluster that lives now, in seconds since the epoch."""
-    return _now[-1]()
-
-
-@cache
-def service(keep_finished: bool) -> WsgiHook:
-    """The service, the same one for all lives: it remembers nothing that matters."""
-    settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished)
-    return WsgiHook(create_app(settings, clock=now).wsgi_app)
-
-
-class CheckedHook:
-    """Passes calls on, and holds every invariant of one answer against it."""
-
-    def __init__(self, inner: HookClient) -> None:
-        self._inner = inner
-        self.syncs = 0
-
-    def post(self, url: str, body: bytes, seconds: float) -> Answer:
-        answer = self._inner.post(url, body, seconds)
-        if url.endswith("/customize"):
-            return answer
-        if answer.status != 200:
-            raise ViolationError(f"P6: {url} is answered with {answer.status}: {answer.body!r}")
-        request, plan = json.loads(body), None
-        if url.endswith("/sync"):
-            self.syncs += 1
-            if self.syncs % 4 == 0:
-                plan_url = url.removesuffix("sync") + "plan"
-                plan = json.loads(self._inner.post(plan_url, body, seconds).body)
-            if self.syncs % 32 == 0:
-                invariants.p1_permuted_children_give_the_same_bytes(
-                    request, lambda one: self._inner.post(url, json.dumps(one).encode(), 1).body
-                )
-        try:
-            invariants.check(request, json.loads(answer.body), plan, now())
-        except ViolationError as violation:
-            raise ViolationError(f"{violation}\n{self._account(url, body, seconds)}") from None
-        return answer
-
-    def _account(self, url: str, body: bytes, seconds: float) -> str:
-        """What was decided and why, and the pods that were shown, for a person."""
-        plan = json.loads(self._inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
-        lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
-        pods = json.loads(body)["children"]["Pod.v1"].values()
-        return "\n".join([*lines, *(json.dumps(pod["status"]) for pod in pods)])
-
-
-def mirrored(image: str) -> str:
-    return image if image.startswith(MIRROR) else MIRROR + image
-
-
-ADMISSION: dict[str, tuple[Policy, ...]] = {
-    "": (),
-    "lean": (lean_pods,),
-    "sidecar": (inject_sidecar({"name": "mesh", "image": "mesh:1"}),),
-    "mirror": (rewrite_images(mirrored),),
-    "lean mirror": (lean_pods, rewrite_images(mirrored)),
-}
 
 
 class Cluster:
     """One TApp called `web`; each method is one event, and `run` lets time pass."""
 
     def __init__(
-        self, spec: Document, *, seed: int = 0, admission: str = "", keep_finished: bool = True
+        self,
+        spec: Document,
+        *,
+        seed: int = 0,
+        admission: str = "",
+        keep_finished: bool = True,
+        nodes: int = 3,
     ) -> None:
         self._hook = CheckedHook(service(keep_finished))
         self.mirror = "mirror" in admission
@@ -110,8 +47,10 @@ class Cluster:
             policies=ADMISSION[admission],
             crds=[manifest("crds/tapp.yaml")],
             keep_calls=20,
+            nodes=nodes,
+            decorators=[manifest(DECORATOR)],
         )
-        _now[:] = [self.world.clock.unix]
+        set_clock(self.world.clock.unix)
         self.judge = Judge(self.world, NAME)
         behaviour = self.world.kubelet.behaviour
         behaviour.bad_images |= _both(specs.BAD)
@@ -165,6 +104,11 @@ class Cluster:
         self._history.append(deepcopy(spec))
         live = self.tapp
         self.world.cluster.update(self.world.kinds.of(live), {**live, "spec": spec})
+
+    def set_lost_node_seconds(self, seconds: int | None) -> None:
+        """After how long a node is lost to this TApp; None: what the service is told."""
+        text = None if seconds is None else str(seconds)
+        self.world.patch("TApp", NAME, {"metadata": {"annotations": {LOST_NODE_SECONDS: text}}})
 
     def pod(self, id: int) -> Document | None:
         try:
@@ -250,6 +194,20 @@ class Cluster:
         if not hang:
             self.world.kubelet.release()
 
+    @property
+    def lost_nodes(self) -> set[str]:
+        return set(self._lost)
+
+    def lose_nodes(self, *names: str) -> None:
+        known = {node["metadata"]["name"] for node in self.world.list("Node")}
+        for name in names:
+            if name in known - self._lost:
+                self.toggle_node(name)
+
+    def recover_nodes(self) -> None:
+        for name in sorted(self._lost):
+            self.toggle_node(name)
+
     def toggle_node(self, name: str) -> None:
         if name in self._lost:
             self._lost.discard(name)
@@ -274,8 +232,33 @@ class Cluster:
         for kind in KINDS:
             self.world.cache.resume(self.world.kinds.find(kind))
 
+    def set_decorator(self, *, served: bool, seconds: float) -> None:
+        """Whether the DecoratorController reaches its hook, and how long an answer takes."""
+        self._hook.writes_status = served
+        for each in self.world.decorators:
+            each.hook_seconds = seconds
+
+    def restart_decorator(self) -> None:
+        for each in self.world.decorators:
+            each.restart()
+
     def sync_once_more(self) -> None:
         self.world.metacontroller.queue.add(("default", NAME))
+
+    def calm(self) -> None:
+        """All faults end."""
+        self.world.store.heal()
+        self.world.hook.heal()
+        self.set_moods()
+        self.heal_images()
+        self.set_speed(1.0, 0.0)
+        self.set_stop(0.5, 137)
+        self.world.kubelet.behaviour.hooks.clear()
+        self.recover_nodes()
+        self.resume_watches()
+        self.set_decorator(served=True, seconds=0.0)
+        self.world.metacontroller.hook_seconds = 0.0
+        self.world.restart()
 
     # The end.
 
@@ -292,18 +275,7 @@ class Cluster:
             raise ViolationError(f"P3: written though all is done: {news[:5]}")
 
     def heal_everything(self) -> None:
-        self.world.store.heal()
-        self.world.hook.heal()
-        self.set_moods()
-        self.heal_images()
-        self.set_speed(1.0, 0.0)
-        self.set_stop(0.5, 137)
-        self.world.kubelet.behaviour.hooks.clear()
-        for name in sorted(self._lost):
-            self.toggle_node(name)
-        self.resume_watches()
-        self.world.metacontroller.hook_seconds = 0.0
-        self.world.metacontroller.restart()
+        self.calm()
         self.run(90.0)  # what was told to stop has stopped
         for pod in self.world.list("Pod"):
             # Never Ready again, or never replaced: the budget rightly waits for it.
@@ -322,54 +294,21 @@ class Cluster:
                 quiet, revision = self.world.clock.now, self.world.cluster.revision
             if self.world.clock.now > end:
                 raise UnsettledError(f"P3: still changing\n{self.world.dump()}")
-        errors = {key: text for key, text in self.world.metacontroller.outcomes.items() if text}
+        errors = {key: text for key, text in self.world.outcomes.items() if text}
         if errors:
             raise ViolationError(f"P3: syncs fail: {errors}")
 
     def is_as_specified(self) -> None:
         """Every instance that should run runs its template; nothing else is there."""
-        tapp, pods = self.tapp, {pod["metadata"]["name"]: pod for pod in self.world.list("Pod")}
-        spec = tapp["spec"]
-        request = {"parent": tapp, "children": {"Pod.v1": pods}}
-        running = should_run(request)
-        wanted = {f"{NAME}-{id}" for id in running}
-        if not wanted <= pods.keys():
-            raise ViolationError(f"P3: {wanted - pods.keys()} do not run\n{self.world.dump()}")
-        claims = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}
-        for name in wanted:
-            lost = set(claims_of(pods[name])) - claims
-            if lost:
-                raise ViolationError(f"P3: {name} has lost {lost}\n{self.world.dump()}")
-        for id in range(spec["replicas"], specs.MOST):
-            if f"{NAME}-{id}" in pods:
-                raise ViolationError(f"P3: {NAME}-{id} is still there")
-        for id in running:
-            pod, body = pods[f"{NAME}-{id}"], template(spec, template_name(spec, id))
-            assert body is not None, default_name(spec)
-            self._runs(pod, body)
-        conditions = {item["type"]: item for item in tapp["status"]["conditions"]}
-        if conditions["Progressing"]["reason"] != "Complete":
-            raise ViolationError(f"P3: {conditions['Progressing']}")
-        if tapp["status"]["observedGeneration"] != tapp["metadata"]["generation"]:
-            raise ViolationError("P3: status.observedGeneration is behind")
+        is_as_specified(self.world, mirror=self.mirror)
 
-    def _runs(self, pod: Document, body: Document) -> None:
-        name, have = pod["metadata"]["name"], images(pod)
-        for image_of, image in images({"spec": body["spec"]}).items():
-            if have.get(image_of) != (mirrored(image) if self.mirror else image):
-                raise ViolationError(f"P3: {name} runs {have}, its template says {image}")
-        env = body["spec"]["containers"][0].get("env")
-        app = next(item for item in pod["spec"]["containers"] if item["name"] == "app")
-        if app.get("env") != env:
-            raise ViolationError(f"P3: {name} has env {app.get('env')}, its template says {env}")
-        tier = body["metadata"]["labels"].get("tier")
-        if pod["metadata"]["labels"].get("tier") != tier:
-            raise ViolationError(f"P3: {name} has another label than {tier}")
-        if not ready(pod):
-            raise ViolationError(f"P3: {name} is not Ready\n{self.world.dump()}")
+    def ends(self, *lost: str) -> None:
+        """The TApp is deleted: its pods go, and its claims as their policy says.
 
-    def ends(self) -> None:
-        """The TApp is deleted: its pods go, and its claims as their policy says."""
+        Args:
+            lost: nodes that fall silent first; only where its pods may be taken off them.
+        """
+        self.lose_nodes(*lost)
         going, before = set(), set()
         for claim in self.world.list("PersistentVolumeClaim"):  # one may wait for its pod to go
             meta = claim["metadata"]
@@ -377,8 +316,7 @@ class Cluster:
         spec = self.tapp["spec"]
         policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
         self.world.delete("TApp", NAME)
-        self.run(120.0)
-        self.run(60.0)
+        self.run(180.0 + (LIMIT if lost else 0.0))
         if self.world.list("TApp") or self.world.list("Pod"):
             raise ViolationError(f"P3: it does not go\n{self.world.dump()}")
         after = {claim["metadata"]["name"] for claim in self.world.list("PersistentVolumeClaim")}

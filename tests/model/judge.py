@@ -5,14 +5,15 @@ at the moment of a write, what was known to a sync from its request.
 
 P2, exactly. An instance *serves* when its processes do, whatever its status says: every container
 that it needs runs the image of its newest spec, is not being stopped, would pass its probes, and
-has done so for minReadySeconds (`tests/model/truth.py`). An update *takes* an instance when it
-deletes its pod or changes an image in it while the instance served, and the snapshot on which the
-sync decided showed it as available, or as lost sight of (Ready is False though its containers are
-ready: its node is silent). It is *out* until it serves again; a pod that an update ended on another
-image than the wanted one is out, too, whatever its phase says. When an instance is taken, those
-that are out, those that are unavailable in the snapshot and do not serve, and itself are together
-no more than maxUnavailable of its group. What was out already counts whether or not the snapshot
-shows it, with three exceptions, which no answer to a single request could avoid:
+has done so for minReadySeconds; if it has a readiness gate, that is open, and nothing asks for a
+drain (`tests/model/truth.py`). An update *takes* an instance when it deletes its pod, changes an
+image in it or asks to drain it while the instance served, and the snapshot on which the sync
+decided showed it as available, or as lost sight of (Ready is False though all that its kubelet
+wrote is True: its node is silent). It is *out* until it serves again; a pod that an update ended on
+another image than the wanted one is out, too, whatever its phase says. When an instance is taken,
+those that are out, those that are unavailable in the snapshot and do not serve, and itself are
+together no more than maxUnavailable of its group. What was out already counts whether or not the
+snapshot shows it, with three exceptions, which no answer to a single request could avoid:
 
 - `other spec`: it was taken under another spec, the snapshot does not show that yet, and the
   snapshot's pods are older than its parent (the watch of pods lags behind the watch of TApps).
@@ -28,7 +29,6 @@ Instances of the force group are judged before those of the rolling group of the
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,10 +41,11 @@ from simulator.recording import Write
 from simulator.store import Event
 from simulator.world import World
 from tests.invariants import ViolationError
-from tests.model.sight import Outage, Snapshot
+from tests.model.sight import Outage, Snapshot, body_of, brief, identity, spoken, two_tags
+from tests.model.statuses import StatusJudge
 from tests.model.truth import Truth
 from tests.reading import (
-    RECORD,
+    drains,
     images,
     number,
     observed,
@@ -52,6 +53,7 @@ from tests.reading import (
     ready,
     ready_since,
     should_run,
+    silent_since,
     template,
     template_name,
     updating,
@@ -78,6 +80,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.truth = Truth(self.world, self.pods)
+        self.statuses = StatusJudge(self.world, self.pods, self.truth, self.counts)
         self.world.watch(self._on_event)
         self.world.on_call(self._on_call)
         self.world.cache.on_change(self._on_delivery)
@@ -118,7 +121,7 @@ class Judge:
             shown = self.is_available(pod, snapshot.spec, call.time)
             if shown:
                 snapshot.available.add(id)
-            if (shown or _is_lost(pod)) and self.truth.serves(name, snapshot.spec):
+            if (shown or silent_since(pod) is not None) and self.truth.serves(name, snapshot.spec):
                 snapshot.taken.add(id)
         self.snapshot = snapshot
 
@@ -133,33 +136,45 @@ class Judge:
         self._judged += len(writes)
         for write in writes:
             self._check_outcome(write)
-        ours = {(w.kind, w.name) for w in writes if w.outcome == "ok"}
+        ours: dict[tuple[str, str], set[str]] = {}
+        for write in writes:
+            if write.outcome == "ok":
+                ours.setdefault((write.kind, write.name), set()).add(write.verb)
         for event in events:
             name = event.object["metadata"]["name"]
-            mine = (event.kind.name, name) in ours
+            verbs = ours.get((event.kind.name, name), set())
+            mine = bool(verbs)
             if event.kind.name != "Pod":
                 if mine and event.kind.name == "TApp":
                     self._note_status(event)
                 elif mine:
                     self._check_claim(event)
                 continue
-            self._close(name)
-            if mine and self.snapshot is not None and event.old is not None:
-                self._check_touch(event, self.snapshot)
-            if event.new is None:
-                self.pods.pop(name, None)
-            else:
-                self.pods[name] = event.new
-            if mine and event.new is not None and self.snapshot is not None:
-                self._note_body(event.new, self.snapshot)
-            self._close(name)
+            self._judge_pod(event, verbs)
+
+    def _judge_pod(self, event: Event, verbs: set[str]) -> None:
+        """One change of a pod; `verbs` are those of Metacontroller's writes of it in this step."""
+        name, mine = event.object["metadata"]["name"], bool(verbs - {"status"})
+        self._close(name)
+        if verbs:
+            self.statuses.check(event, verbs)
+        if mine and self.snapshot is not None and event.old is not None:
+            self._check_touch(event, self.snapshot)
+        if event.new is None:
+            self.pods.pop(name, None)
+        else:
+            self.pods[name] = event.new
+        if mine and event.new is not None and self.snapshot is not None:
+            self._note_body(event.new, self.snapshot)
+        self._close(name)
 
     def is_available(self, pod: Document, spec: Document, now: float) -> bool:
         """Whether a pod is shown as serving, and not as being updated."""
         if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
             return False
         age = EPOCH.timestamp() + now - ready_since(pod)
-        return bool(age >= spec.get("minReadySeconds", 0) and not updating(pod))
+        going = updating(pod) or drains(pod)
+        return bool(age >= spec.get("minReadySeconds", 0) and not going)
 
     def _is_out(self, id: int, snapshot: Snapshot) -> bool:
         """Whether an instance does not serve, now."""
@@ -185,21 +200,23 @@ class Judge:
         seen = snapshot.pods.get(name)
         if seen is None or phase(seen) in ("Succeeded", "Failed"):
             return
+        drained = not gone and drains(new or {}) and not drains(old)
         restarts = gone or images(old) != images(new or {})
-        spoken = gone or _spoken(old) != _spoken(new or {})
-        if not spoken:
+        if not gone and not drained and spoken(old) == spoken(new or {}):
             return
         self._check_reason(id, old, snapshot)
-        if not restarts:
+        if not restarts and not drained:
             return
-        self.counts["updates"] += 1
+        self.counts["updates"] += restarts
         for other in list(self.outages):
             self._close(f"{self.name}-{other}")
         if id in snapshot.taken:
             self._check_budget(id, snapshot)
-        self.outages[id] = Outage(
-            snapshot, old["metadata"]["uid"], event.revision, id in snapshot.taken
+        before, uid = self.outages.get(id), old["metadata"]["uid"]
+        taken = id in snapshot.taken or (
+            before is not None and before.uid == uid and before.was_available
         )
+        self.outages[id] = Outage(snapshot, uid, event.revision, taken)
 
     def _check_budget(self, id: int, snapshot: Snapshot) -> None:
         """P2, as the module says it."""
@@ -221,7 +238,7 @@ class Judge:
                         self.counts[excused] += 1
                         continue
                     budget = max(budget, snapshot.budget(rolling=snapshot.group(other)))
-                if other in snapshot.available and _two_tags(snapshot.pods[f"{self.name}-{other}"]):
+                if other in snapshot.available and two_tags(snapshot.pods[f"{self.name}-{other}"]):
                     self.counts["excused: two tags"] += 1
                     continue
                 out.add(other)
@@ -241,7 +258,7 @@ class Judge:
         for id in sorted(out):
             pod, outage = self.pods.get(f"{self.name}-{id}"), self.outages.get(id)
             seen = snapshot.pods.get(f"{self.name}-{id}")
-            lines.append(f"  {id}: true {_brief(pod)}; seen {_brief(seen)}")
+            lines.append(f"  {id}: true {brief(pod)}; seen {brief(seen)}")
             lines.append(f"     runs {self.truth.account(self._pod(id))}")
             if outage is not None:
                 past = outage.snapshot
@@ -267,11 +284,11 @@ class Judge:
         body = template(snapshot.spec, template_name(snapshot.spec, id))
         if body is None:
             raise ViolationError(f"P4: {self.name}-{id} is touched without a template")
-        made_of = self.bodies.get(_identity(pod))
+        made_of = self.bodies.get(identity(pod))
         seen = snapshot.pods[pod["metadata"]["name"]]
-        if made_of == _body(body) and seen["metadata"]["uid"] == pod["metadata"]["uid"]:
+        if made_of == body_of(body) and seen["metadata"]["uid"] == pod["metadata"]["uid"]:
             stale = seen["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]
-            if stale and self.bodies.get(_identity(seen)) != _body(body):
+            if stale and self.bodies.get(identity(seen)) != body_of(body):
                 self.counts["touched on an old sight"] += 1
                 return
             raise ViolationError(f"P4: {self.name}-{id} is touched though its spec is the same")
@@ -281,12 +298,14 @@ class Judge:
         if id is None or pod["metadata"].get("deletionTimestamp"):
             return
         body = template(snapshot.spec, template_name(snapshot.spec, id))
-        if body is not None and _identity(pod) not in self.bodies:
-            self.bodies[_identity(pod)] = _body(body)
+        if body is not None and identity(pod) not in self.bodies:
+            self.bodies[identity(pod)] = body_of(body)
 
     def _check_outcome(self, write: Write) -> None:
         """P5: the API server refuses nothing but what a test injected."""
         self.counts[f"{write.verb} {write.kind}: {write.outcome}"] += 1
+        if write.outcome not in ("ok", "no-op"):
+            self.statuses.note_refusal(write)
         if write.outcome in ("Invalid", "Forbidden") and "injected" not in write.message:
             raise ViolationError(f"P5: {write}")
 
@@ -306,49 +325,3 @@ class Judge:
         scaled = int(name.rpartition("-")[2]) >= spec.get("replicas", 1)
         if policy.get(key) != "Delete" or not (scaled or call.hook == "finalize"):
             raise ViolationError(f"P6: claim {name} is deleted, policy {policy}")
-
-
-def _is_lost(pod: Document) -> bool:
-    """Whether its node is not heard of: Ready is False though the containers are ready."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    truths = {item["type"]: item["status"] for item in conditions}
-    return truths.get("Ready") == "False" and truths.get("ContainersReady") == "True"
-
-
-def _two_tags(pod: Document) -> bool:
-    """Whether a pod that never ran was updated, and its first container has the wanted name."""
-    text = (pod["metadata"].get("annotations") or {}).get(RECORD)
-    recorded = json.loads(text)["containers"] if text else {}
-    return any(
-        not recorded.get(item["name"], {"id": "?"}).get("id") and not item["lastState"]
-        for item in pod["status"].get("containerStatuses") or []
-    )
-
-
-def _brief(pod: Document | None) -> str:
-    if pod is None:
-        return "no pod"
-    meta = pod["metadata"]
-    going = " terminating" if meta.get("deletionTimestamp") else ""
-    fit = "Ready" if ready(pod) else "not Ready"
-    status = [
-        (item["image"], *item["state"]) for item in pod["status"].get("containerStatuses", [])
-    ]
-    return f"rv {meta['resourceVersion']} {phase(pod)} {fit}{going} {images(pod)} {status}"
-
-
-def _identity(pod: Document) -> str:
-    """A pod as one template made it: its uid, and its revision label."""
-    labels = pod["metadata"]["labels"]
-    return f"{pod['metadata']['uid']} {labels.get('tapp_template_hash_key')}"
-
-
-def _spoken(pod: Document) -> Document:
-    """The part of a pod that a template speaks of."""
-    notes = dict(pod["metadata"].get("annotations") or {})
-    notes.pop("metacontroller.k8s.io/last-applied-configuration", None)
-    return {"labels": pod["metadata"].get("labels"), "notes": notes, "spec": pod["spec"]}
-
-
-def _body(body: Document) -> str:
-    return json.dumps(body, sort_keys=True)

@@ -6,36 +6,18 @@ regression tests: its methods are the events.
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any, ClassVar
+from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from tests.model import specs
-from tests.model.cluster import KINDS, Cluster, Document
-
-waits = st.sampled_from([0.0, 0.0, 0.12, 0.3, 0.3, 1.0, 1.0, 3.0, 3.0, 12.0])
-shorts = st.sampled_from([0.3, 1.0, 2.0, 6.0])
-kinds = st.sampled_from(KINDS)
-numbers = st.integers(0, specs.MOST - 1)
+from tests.model.cluster import Cluster, Document
+from tests.model.node_rules import NodeRules, kinds, numbers, shorts, waits
 
 
-class Model(RuleBasedStateMachine):
+class Model(NodeRules):
     """Random lives."""
-
-    totals: ClassVar[Counter[str]] = Counter()
-    """Over all runs: steps, lives, and what the judge counted."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cluster: Cluster | None = None
-        self.delete_at_end = False
-
-    @property
-    def world(self) -> Cluster:
-        assert self.cluster is not None
-        return self.cluster
 
     @initialize(
         spec=specs.tapps(),
@@ -46,6 +28,8 @@ class Model(RuleBasedStateMachine):
         delete_at_end=st.booleans(),
         old_server=st.sampled_from([False, False, True]),
         managed_fields=st.booleans(),
+        nodes=st.sampled_from([3, 3, 4, 5]),
+        lost_node_seconds=specs.lost_node_seconds,
     )
     def begin(  # noqa: PLR0913 - all that one life begins with
         self,
@@ -58,8 +42,13 @@ class Model(RuleBasedStateMachine):
         delete_at_end: bool,
         old_server: bool,
         managed_fields: bool,
+        nodes: int,
+        lost_node_seconds: int | None,
     ) -> None:
-        self.cluster = Cluster(spec, seed=seed, admission=admission, keep_finished=keep_finished)
+        self.cluster = Cluster(
+            spec, seed=seed, admission=admission, keep_finished=keep_finished, nodes=nodes
+        )
+        self.cluster.set_lost_node_seconds(lost_node_seconds)
         self.delete_at_end = delete_at_end
         if old_server:
             self.cluster.old_server()
@@ -68,10 +57,6 @@ class Model(RuleBasedStateMachine):
         if lag:
             self.cluster.set_lag("Pod", 0.5)
         self.cluster.run(6.0)
-
-    def _pass(self, seconds: float) -> None:
-        self.totals["steps"] += 1
-        self.world.run(seconds)
 
     # The author.
 
@@ -87,6 +72,16 @@ class Model(RuleBasedStateMachine):
         self.world.edit(lambda spec: specs.set_image(spec, name, first))
         self.world.run(between)
         self.world.edit(lambda spec: specs.set_image(spec, name, second))
+        self._pass(wait)
+
+    @rule(image=specs.good_images, seconds=st.sampled_from([2.0, 7.0, 30.0]), wait=waits)
+    def roll_in_peace(self, image: str, seconds: float, wait: float) -> None:
+        """After a while without faults, so that there is something to drain."""
+        self.world.calm()
+        self.world.run(40.0)
+        for name in specs.POOL:
+            self.world.edit(lambda spec, name=name: specs.set_image(spec, name, image))  # type: ignore[misc]
+        self.world.run(seconds)
         self._pass(wait)
 
     @rule(name=specs.names, probes=specs.probes, wait=waits)
@@ -150,6 +145,22 @@ class Model(RuleBasedStateMachine):
         self.world.edit(lambda spec: _put(spec, "replicas", replicas))
         self._pass(wait)
 
+    @rule(name=specs.names, has_gate=st.booleans(), wait=waits)
+    def new_gate(self, name: str, has_gate: bool, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_gate(spec, name, has_gate=has_gate))
+        self._pass(wait)
+
+    @rule(seconds=specs.graces, wait=waits)
+    def new_grace_period(self, seconds: int, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_grace(spec, seconds))
+        self._pass(wait)
+
+    @rule(moves=st.booleans(), seconds=specs.lost_node_seconds, wait=waits)
+    def force_delete(self, moves: bool, seconds: int | None, wait: float) -> None:
+        self.world.edit(lambda spec: _put(spec, "forceDeletePod", moves))
+        self.world.set_lost_node_seconds(seconds)
+        self._pass(wait)
+
     @rule(id=numbers, kill=st.booleans(), wait=waits)
     def kill_or_start(self, id: int, kill: bool, wait: float) -> None:
         statuses = "Killed" if kill else None
@@ -206,75 +217,11 @@ class Model(RuleBasedStateMachine):
         self.world.delete_pod(id)
         self._pass(wait)
 
-    # Kubelets and nodes.
-
-    @rule(id=numbers, code=st.sampled_from([0, 1]), only_app=st.booleans(), wait=waits)
-    def containers_exit(self, id: int, code: int, only_app: bool, wait: float) -> None:
-        self.world.finish(id, code, "app" if only_app else None)
-        self._pass(wait)
-
-    @rule(id=numbers, wait=waits)
-    def evict(self, id: int, wait: float) -> None:
-        self.world.evict(id)
-        self._pass(wait)
-
-    @rule(start=st.sampled_from([0.2, 1.0, 5.0]), unready=st.sampled_from([0.0, 2.0]), wait=waits)
-    def other_speed(self, start: float, unready: float, wait: float) -> None:
-        self.world.set_speed(start, unready)
-        self._pass(wait)
-
-    @rule(seconds=st.sampled_from([0.5, 4.0, 60.0]), code=st.sampled_from([0, 137]), wait=waits)
-    def containers_stop_slowly(self, seconds: float, code: int, wait: float) -> None:
-        self.world.set_stop(seconds, code)
-        self._pass(wait)
-
-    @rule(image=specs.good_images, seconds=st.sampled_from([0.0, 8.0, 30.0]), wait=waits)
-    def post_start_hook(self, image: str, seconds: float, wait: float) -> None:
-        self.world.set_hook(image, seconds)
-        self._pass(wait)
-
-    @rule(id=numbers, wait=waits)
-    def liveness_fails(self, id: int, wait: float) -> None:
-        self.world.fail_liveness(id)
-        self._pass(wait)
-
-    @rule(number=st.integers(0, 2), wait=waits)
-    def kubelet_restarts(self, number: int, wait: float) -> None:
-        self.world.restart_kubelet(f"node-{number}")
-        self._pass(wait)
-
-    @rule(number=st.integers(0, 1), seconds=shorts, wait=waits)
-    def node_is_silent_for_a_moment(self, number: int, seconds: float, wait: float) -> None:
-        for _ in range(2):
-            self.world.toggle_node(f"node-{number}")
-            self.world.run(seconds)
-        self._pass(wait)
-
-    @rule(image=st.sampled_from([specs.GOOD[1], specs.GOOD[2]]), wait=waits)
-    def image_goes_bad(self, image: str, wait: float) -> None:
-        self.world.spoil(image)
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def images_get_well(self, wait: float) -> None:
-        self.world.heal_images()
-        self._pass(wait)
-
-    @rule(refuse=st.booleans(), hang=st.booleans(), wait=waits)
-    def kubelet_moods(self, refuse: bool, hang: bool, wait: float) -> None:
-        self.world.set_moods(refuse=refuse, hang=hang)
-        self._pass(wait)
-
-    @rule(number=st.integers(0, 1), wait=waits)
-    def lose_or_recover_a_node(self, number: int, wait: float) -> None:
-        self.world.toggle_node(f"node-{number}")
-        self._pass(wait)
-
     # The API server, the hook and Metacontroller.
 
     @rule(
         times=st.integers(1, 3),
-        verb=st.sampled_from(["create", "update", "delete", "status", ""]),
+        verb=st.sampled_from(["create", "update", "delete", "status", "status", ""]),
         kind=st.sampled_from(["Pod", "Pod", "PersistentVolumeClaim", ""]),
         code=st.sampled_from([409, 422, 500]),
         wait=waits,
@@ -325,7 +272,18 @@ class Model(RuleBasedStateMachine):
 
     @rule(wait=waits)
     def metacontroller_restarts(self, wait: float) -> None:
-        self.world.world.metacontroller.restart()
+        self.world.world.restart()
+        self._pass(wait)
+
+    @rule(served=st.booleans(), seconds=st.sampled_from([0.0, 0.05, 0.5, 3.0]), wait=waits)
+    def decorator_is_away_or_slow(self, served: bool, seconds: float, wait: float) -> None:
+        self.world.set_decorator(served=served, seconds=seconds)
+        self._pass(wait)
+
+    @rule(wait=waits)
+    def decorator_restarts(self, wait: float) -> None:
+        self.world.set_decorator(served=True, seconds=0.0)
+        self.world.restart_decorator()
         self._pass(wait)
 
     @precondition(lambda self: self.cluster is not None)
@@ -340,11 +298,17 @@ class Model(RuleBasedStateMachine):
         try:
             self.cluster.comes_to_rest()
             if self.delete_at_end:
-                self.cluster.ends()
+                self.cluster.ends(*self._lost_at_end())
         finally:
             self.totals["lives"] += 1
             self.totals.update(self.cluster.judge.counts)
             self.totals["syncs"] += self.cluster.syncs
+
+    def _lost_at_end(self) -> list[str]:
+        """A node that falls silent before the TApp is deleted, where its pods can leave it."""
+        spec = self.world.spec
+        moves = spec.get("forceDeletePod") and not spec.get("neverMigrate")
+        return ["node-1"] if moves else []
 
 
 def _put(where: Document, key: str, value: object) -> None:

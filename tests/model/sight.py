@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.reading import resolved, rolling_name, template_name
+from simulator.apply import LAST_APPLIED
+from tests.reading import (
+    DRAIN,
+    LOST,
+    POD_STATUS,
+    RECORD,
+    images,
+    phase,
+    ready,
+    resolved,
+    rolling_name,
+    template_name,
+)
 
 Document = dict[str, Any]
 
@@ -60,3 +73,46 @@ class Outage:
         if pod is None or pod["metadata"]["uid"] != self.uid:
             return True
         return int(pod["metadata"]["resourceVersion"]) >= self.revision
+
+
+def two_tags(pod: Document) -> bool:
+    """Whether a pod that never ran was updated, and its first container has the wanted name."""
+    text = (pod["metadata"].get("annotations") or {}).get(RECORD)
+    recorded = json.loads(text)["containers"] if text else {}
+    return any(
+        not recorded.get(item["name"], {"id": "?"}).get("id") and not item["lastState"]
+        for item in pod["status"].get("containerStatuses") or []
+    )
+
+
+def brief(pod: Document | None) -> str:
+    if pod is None:
+        return "no pod"
+    meta = pod["metadata"]
+    going = " terminating" if meta.get("deletionTimestamp") else ""
+    fit = "Ready" if ready(pod) else "not Ready"
+    status = [
+        (item["image"], *item["state"]) for item in pod["status"].get("containerStatuses", [])
+    ]
+    return f"rv {meta['resourceVersion']} {phase(pod)} {fit}{going} {images(pod)} {status}"
+
+
+def identity(pod: Document) -> str:
+    """A pod as one template made it: its uid, and its revision label."""
+    labels = pod["metadata"]["labels"]
+    return f"{pod['metadata']['uid']} {labels.get('tapp_template_hash_key')}"
+
+
+def spoken(pod: Document) -> Document:
+    """The part of a pod that a template speaks of: without what only asks for something."""
+    notes = dict(pod["metadata"].get("annotations") or {})
+    labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
+    for key in (LAST_APPLIED, DRAIN, LOST):
+        notes.pop(key, None)
+    labels.pop(POD_STATUS, None)
+    spec.pop("tolerations", None)
+    return {"labels": labels, "notes": notes, "spec": spec}
+
+
+def body_of(body: Document) -> str:
+    return json.dumps(body, sort_keys=True)

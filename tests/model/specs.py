@@ -16,12 +16,15 @@ BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
 POOL = ("default", "blue", "green")
 TYPO = "bleu"
 MOST = 6
+GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}
 
 images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
 good_images = st.sampled_from(GOOD)
 names = st.sampled_from(POOL)
 instances = st.integers(0, MOST - 1)
 replicas = st.sampled_from([0, 1, 2, 3, 4, 4, 5, 6])
+graces = st.sampled_from([0, 1, 1, 4, 4, 20])
+lost_node_seconds = st.sampled_from([3, 3, 10, 40, None])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
@@ -46,6 +49,8 @@ def templates(draw: st.DrawFn) -> Document:
         spec["restartPolicy"] = policy
     spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([30, 5, 1]))
     container.update(draw(probes))
+    if draw(st.sampled_from([True, True, False])):
+        spec["readinessGates"] = [deepcopy(GATE)]
     extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
     if extra == "sidecar":
         spec["containers"].append({"name": "log", "image": "log:1"})
@@ -68,6 +73,10 @@ def tapps(draw: st.DrawFn) -> Document:
     }
     if draw(st.booleans()):
         spec["updateStrategy"]["forceUpdate"] = {"maxUnavailable": draw(budgets)}
+    if draw(st.sampled_from([True, True, False])):
+        set_grace(spec, draw(graces))
+    if draw(st.booleans()):
+        spec["forceDeletePod"] = True
     spec["templates"] = draw(st.dictionaries(instances.map(str), names, max_size=2))
     if draw(st.sampled_from([False, False, True])):
         spec["volumeClaimTemplates"] = [claim("data")]
@@ -111,6 +120,18 @@ def set_probes(spec: Document, name: str, probes: Document) -> None:
     for key in ("startupProbe", "readinessProbe"):
         container.pop(key, None)
     container.update(deepcopy(probes))
+
+
+def set_gate(spec: Document, name: str, *, has_gate: bool) -> None:
+    body = body_of(spec, name)["spec"]
+    body.pop("readinessGates", None)
+    if has_gate:
+        body["readinessGates"] = [deepcopy(GATE)]
+
+
+def set_grace(spec: Document, seconds: int) -> None:
+    """For how long an instance is out of its Services before it is updated in place."""
+    spec["updateStrategy"]["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": seconds}
 
 
 def set_label(spec: Document, name: str, value: str | None) -> None:

@@ -104,3 +104,17 @@ def test_a_label_that_left_before_a_lean_pod_was_seen_leaves_and_restarts_nothin
     pod = cluster.pod(2) or {}
     assert pod["metadata"]["uid"] == born
     assert "tier" not in pod["metadata"]["labels"]
+
+
+def test_a_gate_that_only_time_could_open_stays_open() -> None:
+    """Two tags of one image: nothing but time proves the update. The kubelet then reports the gate.
+
+    That began the time anew: the gate closed and opened every half minute, for ever.
+    """
+    spec = {**at_rest(2).spec, "template": template("app:2", readinessGates=[specs.GATE])}
+    cluster = Cluster(spec)
+    cluster.run(30.0)
+    cluster.edit(lambda spec: specs.set_image(spec, "default", "app:two"))
+    cluster.run(300.0)
+    assert cluster.judge.counts["gates closed"] == 2
+    cluster.comes_to_rest()

@@ -8,7 +8,7 @@ from typing import Any
 from simulator.container import Container
 from simulator.pod_worker import PodWorker
 from simulator.world import World
-from tests.reading import images, phase
+from tests.reading import drains, gates, images, is_open, phase, ready
 
 Document = dict[str, Any]
 
@@ -21,11 +21,17 @@ class Truth:
         self._pods = pods
 
     def serves(self, name: str, spec: Document) -> bool:
-        """Whether every process runs the newest spec, and has served for minReadySeconds."""
+        """Whether every process runs the newest spec, and has served for minReadySeconds.
+
+        Behind a gate it serves from when that is open and its kubelet has looked; it does no more
+        from the write on that asks for a drain.
+        """
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or pod["metadata"].get("deletionTimestamp"):
             return False
         now, wanted = self._world.clock.now, images(pod)
+        if self._is_drained(pod):
+            return False
         if phase(pod) in ("Succeeded", "Failed") or not worker.local.serves(now):
             return False
         runs = [(one.name, one.runs[0]) for one in _needed(worker)]
@@ -34,6 +40,20 @@ class Truth:
         since = max(max(run.started, self._from(worker, run.id)) for _, run in runs)
         # Statuses tell time in whole seconds.
         return now - floor(since) + 0.001 >= int(spec.get("minReadySeconds") or 0)
+
+    def _is_drained(self, pod: Document) -> bool:
+        """Whether a pod with a gate is not in its Services, or is asked to leave them."""
+        if not gates(pod):
+            return False
+        looked = ready(pod) or pod["spec"].get("nodeName") in self._world.kubelet.lost_nodes
+        return drains(pod) or not is_open(pod) or not looked
+
+    def runs_wanted(self, pod: Document) -> bool:
+        """Whether every process of a pod runs what its spec says, and serves."""
+        worker, wanted = self._world.kubelet.worker(pod), images(pod)
+        if worker is None or not worker.local.serves(self._world.clock.now):
+            return False
+        return all(one.runs[0].image == wanted[one.name] for one in _needed(worker))
 
     def _from(self, worker: PodWorker, id: str) -> float:
         """When a probed container began to serve; 0 for one that is not probed."""

@@ -27,6 +27,7 @@ Document = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
+DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
 
 
 @cache
@@ -78,14 +79,18 @@ class Life:
         policies: Iterable[Policy] = (),
         check_every: int = 1,
         seed: int = 0,
+        nodes: int = 3,
+        decorated: bool = True,
         **settings: Any,
     ) -> None:
-        """Builds a cluster of three nodes, Metacontroller and the service.
+        """Builds a cluster, Metacontroller and the service.
 
         Args:
             policies: admission of the cluster.
             check_every: how often the invariants are checked.
             seed: of the cluster's chances.
+            nodes: how many nodes there are.
+            decorated: whether the shipped DecoratorController is there.
             settings: of the service.
         """
         application = create_app(
@@ -96,8 +101,10 @@ class Life:
             manifest("metacontroller/base/composite-controller.yaml"),
             CheckedHook(WsgiHook(application.wsgi_app), check_every),
             seed=seed,
+            nodes=nodes,
             policies=policies,
             crds=[manifest("crds/tapp.yaml")],
+            decorators=[manifest(DECORATOR)] if decorated else (),
         )
         self.name = ""
         self.fewest_ready = 0

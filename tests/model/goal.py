@@ -1,0 +1,78 @@
+"""Where a TApp has to arrive when nothing stands in its way any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.controllers import claims_of
+from simulator.world import World
+from tests.invariants import ViolationError
+from tests.model import specs
+from tests.model.service import mirrored
+from tests.reading import (
+    DRAIN,
+    LOST,
+    conditions,
+    default_name,
+    images,
+    is_open,
+    note,
+    ready,
+    should_run,
+    template,
+    template_name,
+)
+
+Document = dict[str, Any]
+
+NAME = "web"
+
+
+def is_as_specified(world: World, *, mirror: bool) -> None:
+    """Every instance that should run runs its template; nothing else is there."""
+    tapp = dict(world.get("TApp", NAME))
+    pods = {pod["metadata"]["name"]: pod for pod in world.list("Pod")}
+    spec = tapp["spec"]
+    request = {"parent": tapp, "children": {"Pod.v1": pods}}
+    running = should_run(request)
+    wanted = {f"{NAME}-{id}" for id in running}
+    if not wanted <= pods.keys():
+        raise ViolationError(f"P3: {wanted - pods.keys()} do not run\n{world.dump()}")
+    claims = {claim["metadata"]["name"] for claim in world.list("PersistentVolumeClaim")}
+    for name in wanted:
+        lost = set(claims_of(pods[name])) - claims
+        if lost:
+            raise ViolationError(f"P3: {name} has lost {lost}\n{world.dump()}")
+    for id in range(spec["replicas"], specs.MOST):
+        if f"{NAME}-{id}" in pods:
+            raise ViolationError(f"P3: {NAME}-{id} is still there")
+    for id in running:
+        pod, body = pods[f"{NAME}-{id}"], template(spec, template_name(spec, id))
+        assert body is not None, default_name(spec)
+        _runs(world, pod, body, mirror=mirror)
+    conditions = {item["type"]: item for item in tapp["status"]["conditions"]}
+    if conditions["Progressing"]["reason"] != "Complete":
+        raise ViolationError(f"P3: {conditions['Progressing']}")
+    if tapp["status"]["observedGeneration"] != tapp["metadata"]["generation"]:
+        raise ViolationError("P3: status.observedGeneration is behind")
+
+
+def _runs(world: World, pod: Document, body: Document, *, mirror: bool) -> None:
+    name, have = pod["metadata"]["name"], images(pod)
+    for image_of, image in images({"spec": body["spec"]}).items():
+        if have.get(image_of) != (mirrored(image) if mirror else image):
+            raise ViolationError(f"P3: {name} runs {have}, its template says {image}")
+    env = body["spec"]["containers"][0].get("env")
+    app = next(item for item in pod["spec"]["containers"] if item["name"] == "app")
+    if app.get("env") != env:
+        raise ViolationError(f"P3: {name} has env {app.get('env')}, its template says {env}")
+    tier = body["metadata"]["labels"].get("tier")
+    if pod["metadata"]["labels"].get("tier") != tier:
+        raise ViolationError(f"P3: {name} has another label than {tier}")
+    if not ready(pod):
+        raise ViolationError(f"P3: {name} is not Ready\n{world.dump()}")
+    if not is_open(pod):
+        raise ViolationError(f"P3: {name} is left out of its Services: {conditions(pod)}")
+    for mark in (DRAIN, LOST):
+        if note(pod, mark):
+            raise ViolationError(f"P3: {name} still has {mark}: {note(pod, mark)}")

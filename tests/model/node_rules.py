@@ -1,0 +1,126 @@
+"""The rules of the model that concern kubelets and nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from tests.model import specs
+from tests.model.cluster import KINDS, Cluster
+
+waits = st.sampled_from([0.0, 0.0, 0.12, 0.3, 0.3, 1.0, 1.0, 3.0, 3.0, 12.0])
+shorts = st.sampled_from([0.3, 1.0, 2.0, 6.0])
+kinds = st.sampled_from(KINDS)
+numbers = st.integers(0, specs.MOST - 1)
+
+
+class NodeRules(RuleBasedStateMachine):
+    """A life, and what kubelets and nodes may do to it."""
+
+    totals: ClassVar[Counter[str]] = Counter()
+    """Over all runs: steps, lives, and what the judge counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cluster: Cluster | None = None
+        self.delete_at_end = False
+
+    @property
+    def world(self) -> Cluster:
+        assert self.cluster is not None
+        return self.cluster
+
+    def _pass(self, seconds: float) -> None:
+        self.totals["steps"] += 1
+        self.world.run(seconds)
+
+    # Kubelets and nodes.
+
+    @rule(id=numbers, code=st.sampled_from([0, 1]), only_app=st.booleans(), wait=waits)
+    def containers_exit(self, id: int, code: int, only_app: bool, wait: float) -> None:
+        self.world.finish(id, code, "app" if only_app else None)
+        self._pass(wait)
+
+    @rule(id=numbers, wait=waits)
+    def evict(self, id: int, wait: float) -> None:
+        self.world.evict(id)
+        self._pass(wait)
+
+    @rule(start=st.sampled_from([0.2, 1.0, 5.0]), unready=st.sampled_from([0.0, 2.0]), wait=waits)
+    def other_speed(self, start: float, unready: float, wait: float) -> None:
+        self.world.set_speed(start, unready)
+        self._pass(wait)
+
+    @rule(seconds=st.sampled_from([0.5, 4.0, 60.0]), code=st.sampled_from([0, 137]), wait=waits)
+    def containers_stop_slowly(self, seconds: float, code: int, wait: float) -> None:
+        self.world.set_stop(seconds, code)
+        self._pass(wait)
+
+    @rule(image=specs.good_images, seconds=st.sampled_from([0.0, 8.0, 30.0]), wait=waits)
+    def post_start_hook(self, image: str, seconds: float, wait: float) -> None:
+        self.world.set_hook(image, seconds)
+        self._pass(wait)
+
+    @rule(id=numbers, wait=waits)
+    def liveness_fails(self, id: int, wait: float) -> None:
+        self.world.fail_liveness(id)
+        self._pass(wait)
+
+    @rule(number=st.integers(0, 2), wait=waits)
+    def kubelet_restarts(self, number: int, wait: float) -> None:
+        self.world.restart_kubelet(f"node-{number}")
+        self._pass(wait)
+
+    @rule(number=st.integers(0, 1), seconds=shorts, wait=waits)
+    def node_is_silent_for_a_moment(self, number: int, seconds: float, wait: float) -> None:
+        for _ in range(2):
+            self.world.toggle_node(f"node-{number}")
+            self.world.run(seconds)
+        self._pass(wait)
+
+    @rule(image=st.sampled_from([specs.GOOD[1], specs.GOOD[2]]), wait=waits)
+    def image_goes_bad(self, image: str, wait: float) -> None:
+        self.world.spoil(image)
+        self._pass(wait)
+
+    @rule(wait=waits)
+    def images_get_well(self, wait: float) -> None:
+        self.world.heal_images()
+        self._pass(wait)
+
+    @rule(refuse=st.booleans(), hang=st.booleans(), wait=waits)
+    def kubelet_moods(self, refuse: bool, hang: bool, wait: float) -> None:
+        self.world.set_moods(refuse=refuse, hang=hang)
+        self._pass(wait)
+
+    @rule(number=st.integers(0, 1), wait=waits)
+    def lose_or_recover_a_node(self, number: int, wait: float) -> None:
+        self.world.toggle_node(f"node-{number}")
+        self._pass(wait)
+
+    @rule(
+        numbers=st.sets(st.integers(0, 4), min_size=1, max_size=4),
+        apart=st.sampled_from([0.0, 0.0, 0.3, 2.0]),
+        seconds=st.sampled_from([0.3, 5.0, 15.0, 60.0, 60.0, 330.0]),
+        stay_lost=st.booleans(),
+        wait=waits,
+    )
+    def nodes_are_silent_for_long(
+        self, numbers: set[int], apart: float, seconds: float, stay_lost: bool, wait: float
+    ) -> None:
+        """Several at once, or one after the other."""
+        for number in sorted(numbers):
+            self.world.lose_nodes(f"node-{number}")
+            self.world.run(apart)
+        self.world.run(seconds)
+        if not stay_lost:
+            self.world.recover_nodes()
+        self._pass(wait)
+
+    @rule(wait=waits)
+    def nodes_come_back(self, wait: float) -> None:
+        self.world.recover_nodes()
+        self._pass(wait)

@@ -1,0 +1,105 @@
+"""The service as the model calls it, and what admission may do to pods."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from simulator.admission import Policy, inject_sidecar, lean_pods, rewrite_images
+from simulator.hook_client import Answer, HookClient, WsgiHook
+from tests import invariants
+from tests.invariants import ViolationError
+
+Document = dict[str, Any]
+
+MIRROR = "mirror.example/"
+
+_now: list[Callable[[], float]] = []
+
+
+def set_clock(clock: Callable[[], float]) -> None:
+    """Let the service tell the time by the cluster that lives now."""
+    _now[:] = [clock]
+
+
+def now() -> float:
+    """The time of the cluster that lives now, in seconds since the epoch."""
+    return _now[-1]()
+
+
+@cache
+def service(keep_finished: bool) -> WsgiHook:
+    """The service, the same one for all lives: it remembers nothing that matters."""
+    settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished)
+    return WsgiHook(create_app(settings, clock=now).wsgi_app)
+
+
+class CheckedHook:
+    """Passes calls on, and holds every invariant of one answer against it."""
+
+    def __init__(self, inner: HookClient) -> None:
+        self._inner = inner
+        self.syncs = 0
+        self.writes_status = True
+        """Whether the endpoint of the DecoratorController can be reached."""
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        if url.endswith("/pod-status") and not self.writes_status:
+            return Answer(503, b'{"error":"away"}')
+        answer = self._inner.post(url, body, seconds)
+        if url.endswith("/customize"):
+            return answer
+        if answer.status != 200:
+            raise ViolationError(f"P6: {url} is answered with {answer.status}: {answer.body!r}")
+        request, plan = json.loads(body), None
+        if url.endswith("/pod-status"):
+            self._check_status(request["object"].get("status") or {}, json.loads(answer.body))
+            return answer
+        if url.endswith("/sync"):
+            self.syncs += 1
+            if self.syncs % 4 == 0:
+                plan_url = url.removesuffix("sync") + "plan"
+                plan = json.loads(self._inner.post(plan_url, body, seconds).body)
+            if self.syncs % 32 == 0:
+                invariants.p1_permuted_children_give_the_same_bytes(
+                    request, lambda one: self._inner.post(url, json.dumps(one).encode(), 1).body
+                )
+        try:
+            invariants.check(request, json.loads(answer.body), plan, now())
+        except ViolationError as violation:
+            raise ViolationError(f"{violation}\n{self._account(url, body, seconds)}") from None
+        return answer
+
+    def _check_status(self, observed: Document, answer: Document) -> None:
+        """The status is written whole: nothing of it may be lost."""
+        lost = observed.keys() - answer["status"].keys()
+        types = [
+            [item["type"] for item in status.get("conditions") or []]
+            for status in (observed, answer["status"])
+        ]
+        if lost or types[1][: len(types[0])] != types[0]:
+            raise ViolationError(f"P7: {observed} is to become {answer['status']}")
+
+    def _account(self, url: str, body: bytes, seconds: float) -> str:
+        """What was decided and why, and the pods that were shown, for a person."""
+        plan = json.loads(self._inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
+        lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
+        pods = json.loads(body)["children"]["Pod.v1"].values()
+        return "\n".join([*lines, *(json.dumps(pod["status"]) for pod in pods)])
+
+
+def mirrored(image: str) -> str:
+    return image if image.startswith(MIRROR) else MIRROR + image
+
+
+ADMISSION: dict[str, tuple[Policy, ...]] = {
+    "": (),
+    "lean": (lean_pods,),
+    "sidecar": (inject_sidecar({"name": "mesh", "image": "mesh:1"}),),
+    "mirror": (rewrite_images(mirrored),),
+    "lean mirror": (lean_pods, rewrite_images(mirrored)),
+}

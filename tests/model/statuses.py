@@ -1,0 +1,232 @@
+"""Judges what is written into the statuses of pods, and the marks that ask for it.
+
+By the truth of the cluster: the state of the API server at the moment of a write, the nodes that
+are really heard of, the processes that really run. Nothing here asks the hook what it thinks.
+
+- A pod with a gate and a grace period has no image changed while it is Ready, which is what its
+  Services follow. No excuse: both stand in the pod, and the write is based on its version.
+- A gate is opened only where nothing asks for a drain and the processes run the wanted images.
+- A pod is made Failed only while nothing is heard of its node, as has been so since the mark.
+- A mark is written only where the sync was shown a silent pod, for long enough, and no guard.
+- A silent pod of a TApp that may be moved is not deleted before it is made Failed; only the end of
+  a TApp does not wait for the guard.
+- While most nodes are silent nothing is moved, with one exception that no answer to a single
+  request could avoid. The mark of one pod cannot depend on another pod's version: where further
+  nodes fall silent after a mark was decided, what is marked already may go before the next sync has
+  seen them and has taken the mark back (`excused: guard not seen`), or while that write fails or is
+  on its way (`excused: mark not taken back`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from simulator.clock import EPOCH
+from simulator.hook_calls import HookCall
+from simulator.recording import Write
+from simulator.store import Event
+from simulator.world import World
+from tests.invariants import ViolationError
+from tests.model.truth import Truth
+from tests.reading import (
+    LOST,
+    NODE_LOST,
+    conditions,
+    drains,
+    gates,
+    guarded,
+    images,
+    note,
+    observed,
+    phase,
+    ready,
+    silent_since,
+)
+
+Document = dict[str, Any]
+
+DEFAULT_LIMIT = 300
+SOON = 0.5
+"""A sync is concluded within so many seconds, and what its hook takes."""
+
+
+class StatusJudge:
+    """The marks and the statuses of one TApp's pods; `pods` are its pods in the store, by name."""
+
+    def __init__(
+        self, world: World, pods: dict[str, Document], truth: Truth, counts: Counter[str]
+    ) -> None:
+        self._world = world
+        self._pods = pods
+        self._truth = truth
+        self._counts = counts
+        self._call: HookCall | None = None
+        self._request: Document = {}
+        self._heard: dict[str, float] = {}
+        self._marked: dict[str, float] = {}
+        self._refused: dict[str, float] = {}
+        world.on_call(self._on_call)
+        world.watch(self._on_event)
+
+    def _on_call(self, call: HookCall) -> None:
+        if call.hook in ("sync", "finalize"):
+            self._call, self._request = call, call.request
+
+    def _on_event(self, event: Event) -> None:
+        """Notes since when a node is heard of again."""
+        if event.kind.name == "Node" and event.new is not None:
+            is_ready = conditions(event.new).get("Ready", {}).get("status") == "True"
+            if is_ready and event.old is not None:
+                self._heard[event.new["metadata"]["name"]] = self._world.clock.now
+
+    def note_refusal(self, write: Write) -> None:
+        if write.kind == "Pod":
+            self._refused[write.name] = write.time
+
+    # What is judged.
+
+    def check(self, event: Event, verbs: set[str]) -> None:
+        """One change of a pod that Metacontroller has written, by these verbs."""
+        old, new = event.old, event.new
+        if old is None or old["metadata"].get("deletionTimestamp"):
+            return
+        if new is None or new["metadata"].get("deletionTimestamp"):
+            if "delete" in verbs:
+                self._check_deletion(old)
+        elif "status" in verbs:
+            self._check_status(old, new)
+        elif "update" in verbs:
+            self._check_update(old, new)
+
+    def _check_update(self, old: Document, new: Document) -> None:
+        """What the composite writes: an image only where the pod does not serve; marks."""
+        name, spec = old["metadata"]["name"], self._request["parent"]["spec"]
+        strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
+        grace = strategy.get("gracePeriodSeconds") or 0
+        if images(old) != images(new) and gates(old) and grace:
+            if ready(old):
+                raise ViolationError(f"P2: {name} is updated while it is Ready: {self._told(old)}")
+            self._counts["updates out of service"] += 1
+            if self._truth.runs_wanted(old) and self._age(old) < grace:
+                self._counts["out of service for less than the grace period"] += 1
+        self._counts["drains"] += drains(new) and not drains(old)
+        self._counts["drains taken back"] += drains(old) and images(old) == images(new)
+        lost = note(new, LOST)
+        if lost and lost != note(old, LOST):
+            self._check_mark(old, lost)
+        elif note(old, LOST) and not lost:
+            self._counts["marks taken back"] += 1
+
+    def _check_mark(self, old: Document, lost: str) -> None:
+        """A pod is called lost only after the limit, and never while the guard is seen."""
+        name, parent = old["metadata"]["name"], self._request["parent"]
+        seen = observed(self._request, "Pod")
+        since = silent_since(seen[name])
+        notes = parent["metadata"].get("annotations") or {}
+        limit = int(notes.get("apps.tkestack.io/lost-node-seconds") or DEFAULT_LIMIT)
+        late = since is not None and self._unix(self._call_time) >= since + limit
+        if not late or lost != _stamp(since or 0.0) or not _moves(parent["spec"]):
+            raise ViolationError(f"P2: {name} is called lost: {self._told(seen[name])}")
+        if guarded(seen.values()):
+            raise ViolationError(f"P2: {name} is called lost though most nodes are silent")
+        self._counts["marks"] += 1
+        self._counts["marks on an old sight of the guard"] += guarded(self._pods.values())
+        lost_nodes = self._world.kubelet.lost_nodes
+        self._counts["marks of a node that is heard of"] += _node(old) not in lost_nodes
+        self._marked[old["metadata"]["uid"]] = self._world.clock.now
+
+    def _check_status(self, old: Document, new: Document) -> None:
+        """What the decorator writes: a gate, or the end of a pod."""
+        name, before, after = old["metadata"]["name"], conditions(old), conditions(new)
+        if phase(new) != phase(old):
+            self._check_failed(old, new)
+            return
+        changed = {it for it in before.keys() | after.keys() if before.get(it) != after.get(it)}
+        rest = [{**pod["status"], "conditions": None} for pod in (old, new)]
+        if not changed <= gates(old) or rest[0] != rest[1]:
+            raise ViolationError(f"P7: {name}: {old['status']} becomes {new['status']}")
+        for gate in changed:
+            was, now = before.get(gate, {}).get("status"), after[gate]["status"]
+            if was == now:
+                self._counts["gates noted"] += 1
+            elif now == "True":
+                self._counts["gates opened"] += 1
+                if drains(old):
+                    raise ViolationError(f"P2: the gate of {name} opens while it is drained")
+                if was == "False" and not self._truth.runs_wanted(old):
+                    self._counts["gates opened early"] += 1
+            else:
+                self._counts["gates closed"] += 1
+                if not drains(old) and self._truth.runs_wanted(old) and ready(old):
+                    self._counts["gates closed on a pod that serves"] += 1
+
+    def _check_failed(self, old: Document, new: Document) -> None:
+        """A pod ends because its node is lost, and really is."""
+        name, node, lost = old["metadata"]["name"], _node(old), note(old, LOST)
+        since, status = silent_since(old), new["status"]
+        if (status["phase"], status.get("reason")) != ("Failed", NODE_LOST):
+            raise ViolationError(f"P7: {name} becomes {status}")
+        if since is None or lost != _stamp(since):
+            raise ViolationError(f"P2: {name} is made Failed: {self._told(old)}")
+        marked = self._marked.get(old["metadata"]["uid"], 0.0)
+        if node not in self._world.kubelet.lost_nodes or self._heard.get(node, 0.0) > marked:
+            raise ViolationError(f"P2: {name} is made Failed, its node is heard of")
+        self._counts["made Failed"] += 1
+        if guarded(self._pods.values()):
+            self._check_guard(name)
+
+    def _check_guard(self, name: str) -> None:
+        """A pod was made Failed while most nodes are silent: had it been seen in time?"""
+        call = self._call
+        assert call is not None
+        if call.error or not guarded(observed(self._request, "Pod").values()):
+            self._counts["excused: guard not seen"] += 1
+            return
+        soon = self._world.metacontroller.hook_seconds + SOON
+        refused = self._refused.get(name, -1.0) >= call.time
+        if refused or call.hook == "finalize" or self._world.clock.now - call.time <= soon:
+            self._counts["excused: mark not taken back"] += 1
+            return
+        raise ViolationError(f"P2: {name} is made Failed though most nodes are silent")
+
+    def _check_deletion(self, old: Document) -> None:
+        """Nobody on a silent node could answer: the pod would stay there half-deleted."""
+        name, pods = old["metadata"]["name"], observed(self._request, "Pod")
+        seen = pods.get(name)
+        if seen is None or silent_since(seen) is None:
+            return
+        ends = self._request["finalizing"] and guarded(pods.values())
+        if _moves(self._request["parent"]["spec"]) and not ends:
+            raise ViolationError(f"P2: {name} is deleted while it is silent: {self._told(seen)}")
+
+    # Words and times.
+
+    @property
+    def _call_time(self) -> float:
+        return 0.0 if self._call is None else self._call.time
+
+    def _unix(self, time: float) -> float:
+        return EPOCH.timestamp() + time
+
+    def _age(self, pod: Document) -> float:
+        """For how long a pod has not been Ready."""
+        text = conditions(pod).get("Ready", {}).get("lastTransitionTime")
+        now = self._unix(self._world.clock.now)
+        return now - datetime.fromisoformat(text).timestamp() if text else now
+
+    def _told(self, pod: Document) -> str:
+        return f"{pod['metadata'].get('annotations')} {pod['status']}"
+
+
+def _moves(spec: Document) -> bool:
+    return bool(spec.get("forceDeletePod") and not spec.get("neverMigrate"))
+
+
+def _node(pod: Document) -> str:
+    return str(pod["spec"].get("nodeName") or "")
+
+
+def _stamp(time: float) -> str:
+    return datetime.fromtimestamp(int(time), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

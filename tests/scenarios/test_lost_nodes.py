@@ -1,0 +1,136 @@
+"""Instances that leave a node that is lost, and what happens on it when it is back."""
+
+import pytest
+
+from tests.builders import Document
+from tests.scenarios.apps import tapp
+from tests.scenarios.life import Life
+
+LIMIT = 300
+LOST = "apps.tkestack.io/lost-node"
+
+
+def moving(replicas: int = 5, nodes: int = 5) -> Life:
+    """A TApp that may leave lost nodes, at rest, one instance on each node."""
+    return Life(nodes=nodes).apply(tapp(replicas=replicas, forceDeletePod=True))
+
+
+def node_of(life: Life, id: int) -> str:
+    node: str = life.pods[id]["spec"]["nodeName"]
+    return node
+
+
+def lose(life: Life, *ids: int) -> list[str]:
+    """The nodes of these instances fall silent."""
+    nodes = sorted({node_of(life, id) for id in ids})
+    for node in nodes:
+        life.world.nodes.lose(node)
+    life.news()
+    return nodes
+
+
+def written(life: Life) -> list[str]:
+    """What changed, without the TApp."""
+    news = [write for write in life.news() if write.kind != "TApp"]
+    return [f"{write.verb} {write.name}" for write in news if write.outcome == "ok"]
+
+
+def test_an_instance_leaves_a_lost_node_and_its_containers_are_killed_there_when_it_is_back() -> (
+    None
+):
+    life = moving()
+    before, old = life.uids(), life.pods[2]
+    (node,) = lose(life, 2)
+    began = life.world.clock.now
+    life.until(lambda: 2 in life.pods and life.uids()[2] != before[2])
+    assert LIMIT <= life.world.clock.now - began <= LIMIT + 5
+    assert written(life) == ["update web-2", "status web-2", "delete web-2", "create web-2"]
+    life.settle()
+    assert life.complete
+    assert node_of(life, 2) != node
+    assert {id: uid for id, uid in life.uids().items() if id != 2} == {
+        id: uid for id, uid in before.items() if id != 2
+    }
+
+    worker = life.world.kubelet.worker(old)
+    assert worker is not None
+    assert all(one.alive for one in worker.local.mains)  # nobody could tell it to stop
+    life.world.nodes.recover(node)
+    life.settle()
+    assert not any(one.alive for one in worker.local.mains)
+    assert life.world.kubelet.worker(old) is None
+    assert (life.complete, written(life)) == (True, [])
+
+
+def test_while_most_nodes_are_silent_nothing_moves() -> None:
+    life = moving()
+    before = life.uids()
+    nodes = lose(life, 0, 1, 2)
+    life.idle()
+    assert written(life) == []
+    assert life.condition("MostNodesSilent").startswith("True ")
+    for node in nodes[:1]:
+        life.world.nodes.recover(node)
+    life.settle()  # two of five: they are lost
+    assert sum(before[id] != uid for id, uid in life.uids().items()) == 2
+    assert not life.condition("MostNodesSilent")
+
+
+def test_a_node_that_is_back_in_time_costs_nothing() -> None:
+    life = moving()
+    before = life.uids()
+    (node,) = lose(life, 2)
+    life.world.run(LIMIT - 10)
+    life.world.nodes.recover(node)
+    life.idle(0.5)
+    assert (life.uids(), written(life), life.complete) == (before, [], True)
+
+
+def test_a_node_that_is_back_between_the_mark_and_the_end_keeps_its_pod() -> None:
+    """The decorator was away when its instance was called lost."""
+    life = moving()
+    before = life.uids()
+    (node,) = lose(life, 2)
+    life.world.hook.fail(10**6, path="/pod-status")
+    life.world.run(LIMIT + 60)
+    assert LOST in life.pods[2]["metadata"]["annotations"]
+    assert life.condition("PodStatusNotWritten").startswith("True ")
+    life.world.nodes.recover(node)
+    life.world.hook.heal()
+    life.world.restart()
+    life.settle()
+    assert life.uids() == before
+    assert LOST not in life.pods[2]["metadata"]["annotations"]
+    assert life.complete
+
+
+EDITS: dict[str, Document] = {
+    "kill": {"statuses": {"2": "Killed"}},
+    "scale down": {"replicas": 2},
+}
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_what_is_to_go_on_a_silent_node_goes_when_the_node_is_lost(edit: Document) -> None:
+    """No pod stays there half-deleted, and no node has to come back for it."""
+    life = moving(replicas=3, nodes=3)
+    lose(life, 2)
+    life.world.run(10)
+    life.begin_patch(**edit)
+    life.world.run(LIMIT - 30)
+    assert "deletionTimestamp" not in life.pods[2]["metadata"]
+    life.settle()
+    assert sorted(life.pods) == [0, 1]
+    assert written(life) == ["update web-2", "status web-2", "delete web-2"]
+
+
+def test_the_end_of_a_tapp_does_not_hang_on_a_lost_node() -> None:
+    life = moving()
+    lose(life, 2)
+    life.world.run(10)
+    life.world.delete("TApp", "web")
+    life.world.run(60)
+    assert list(life.pods) == [2]
+    life.world.run(LIMIT)
+    life.settle()
+    assert (life.exists, life.pods) == (False, {})
