@@ -180,7 +180,7 @@ def delete(stage: Stage) -> Play:
         Goal("the TApp is gone, and all of its pods", not stage.status and not stage.pods),
         Goal("every claim is still there", stage.claims == claims),
         Goal(
-            "in thirteen acts no write was refused, and none changed nothing",
+            "in thirteen acts no write was refused, and none was made without a change",
             not stage.bad_writes,
         ),
     ]
