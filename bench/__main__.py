@@ -1,7 +1,8 @@
 """`python -m bench`: how fast the service is, compared with parsing and writing the same JSON.
 
 First requests as a cluster sends them (`bench/stream.py`), then requests of which nothing can be
-remembered (`bench/inprocess.py`), then over HTTP as shipped (`bench/over_http.py`).
+remembered (`bench/inprocess.py`), then over HTTP as shipped (`bench/over_http.py`), and the hook
+of pods (`bench/pod_status.py`).
 Ratios can be compared between machines and commits, milliseconds cannot.
 """
 
@@ -15,9 +16,9 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import inprocess, over_http, stream, tables
+from bench import inprocess, over_http, pod_status, stream, tables
 
-PARTS = ("stream", "inprocess", "http")
+PARTS = ("stream", "inprocess", "http", "pod-status")
 SIZES = [10, 100, 1_000, 10_000]
 
 
@@ -26,7 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="rounds per measurement (default 7)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="instances")
-    parser.add_argument("--only", choices=PARTS, help="one of the three parts")
+    parser.add_argument("--only", choices=PARTS, help="one of the four parts")
     parser.add_argument(
         "--best",
         action="store_true",
@@ -66,6 +67,9 @@ def main() -> None:
         console.print(tables.probes(figures["healthz"]))
         figures["memory"] = over_http.memory(largest, say)
         console.print(tables.memory(figures["memory"]))
+    if "pod-status" in parts:
+        figures["podStatus"] = pod_status.measure(arguments.rounds, say)
+        console.print(tables.pod_status(figures["podStatus"]))
     console.print(figures["machine"])
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)

@@ -63,6 +63,9 @@ def values(figures: Figures) -> Values:
     for row in figures.get("memory", []):
         key = ("memory", f"{row['instances']:,}", row["situation"])
         found[*key, "(peak - idle) / body"] = row["peakOverIdleToBody"]
+    if "podStatus" in figures:
+        row = figures["podStatus"]
+        found["HTTP", "1", "/pod-status", "time / echo"] = row["timeToEcho"]
     return found
 
 

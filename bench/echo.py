@@ -5,18 +5,16 @@ What a small request costs at least, in the framework that the service is writte
 
 from flask import Flask, Response, request
 
-from bench.inprocess import Application
-
 
 class Echo:
     """The route; `answer` is what it returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: str = "/sync") -> None:
         """Without any answer yet."""
         self.answer = b""
         app = Flask("tapp-bench-echo", static_folder=None)
-        app.add_url_rule("/sync", "sync", self._view, methods=["POST"])
-        self.app: Application = app
+        app.add_url_rule(path, "echo", self._view, methods=["POST"])
+        self.app = app
 
     def _view(self) -> Response:
         length = request.content_length or 0

@@ -46,7 +46,7 @@ def measure(sizes: list[int], say: Say) -> Iterator[Row]:
     """One row for each size and number of connections."""
     for n in sizes:
         bodies = _stream(n)
-        with _stored(bodies) as files, serving(WORKERS) as server:
+        with stored(bodies) as files, serving(WORKERS) as server:
             for connections in CONNECTIONS:
                 say(f"over HTTP: {n} instances, {connections} connections")
                 job = Job(
@@ -109,7 +109,7 @@ def _ref(bodies: list[bytes], n: int) -> Iterator[float]:
 
 
 @contextmanager
-def _stored(bodies: list[bytes]) -> Iterator[list[str]]:
+def stored(bodies: list[bytes]) -> Iterator[list[str]]:
     """The bodies as files for the client process."""
     with tempfile.TemporaryDirectory(prefix="tapp-bench-") as place:
         files = [Path(place) / f"{index}.json" for index in range(len(bodies))]
@@ -122,7 +122,7 @@ def probes(n: int, say: Say) -> Row:
     """`/healthz`, by a new connection each time, while four syncs of `n` pods are in flight."""
     say(f"/healthz while four syncs of {n} pods are in flight")
     bodies = _stream(n)
-    with _stored(bodies) as files, serving(WORKERS) as server:
+    with stored(bodies) as files, serving(WORKERS) as server:
         load = start(Job(server.port, "/sync", files, connections=4, seconds=PROBE_SECONDS + 5))
         time.sleep(3)
         probe = Job(server.port, "/healthz", seconds=PROBE_SECONDS, pause=0.02, anew=True)
@@ -147,7 +147,7 @@ def memory(n: int, say: Say) -> list[Row]:
     for situation in (NOTHING, ROLL):
         say(f"memory of a worker: {n} instances, {situation}")
         bodies = [Sample(n, seed).request(situation)[1] for seed in SEEDS]
-        with _stored(bodies) as files, serving(1) as server:
+        with stored(bodies) as files, serving(1) as server:
             idle = _warmed_up(server)
             peak = 0
             for _ in range(2):
@@ -175,7 +175,7 @@ def memory(n: int, say: Say) -> list[Row]:
 
 def _warmed_up(server: Server) -> int:
     """Resident bytes after a few small syncs."""
-    with _stored([Sample(10, 1).request(NOTHING)[1]]) as files:
+    with stored([Sample(10, 1).request(NOTHING)[1]]) as files:
         run(Job(server.port, "/sync", files, requests=20))
     return _status(server.workers[0], "VmRSS")
 

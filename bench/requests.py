@@ -61,11 +61,11 @@ class Sample:
 
     @cached_property
     def _old_pods(self) -> list[Raw]:
-        return [Raw(go(running(child, self._rng, OLD))) for child in _desired(self._old)]
+        return [Raw(go(running(child, self._rng, OLD))) for child in desired(self._old)]
 
     @cached_property
     def _rolled_pods(self) -> list[Raw]:
-        pods = [running(child, self._rng, NEW) for child in _desired(self._new)]
+        pods = [running(child, self._rng, NEW) for child in desired(self._new)]
         return [Raw(go(rolled(pod, self._rng))) for pod in pods]
 
     @property
@@ -115,7 +115,7 @@ def _keyed(prefix: str, objects: list[Raw]) -> dict[str, Raw]:
     return {f"{prefix}{index}": item for index, item in enumerate(objects)}
 
 
-def _desired(parent: Document) -> list[Document]:
+def desired(parent: Document) -> list[Document]:
     """The pods in the hook's own answer to an empty world."""
     return [child for child in _answer(parent, [], [])["children"] if child["kind"] == "Pod"]
 

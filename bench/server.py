@@ -27,7 +27,7 @@ class Server:
 
 
 @contextmanager
-def serving(workers: int) -> Iterator[Server]:
+def serving(workers: int, application: str = "hooks.app:create_app()") -> Iterator[Server]:
     """Starts gunicorn with that many workers, and stops it in the end."""
     with socket.socket() as free:
         free.bind((HOST, 0))
@@ -39,7 +39,7 @@ def serving(workers: int) -> Iterator[Server]:
         "PORT": str(port),
         "WEB_CONCURRENCY": str(workers),
     }
-    command = [sys.executable, "-m", "gunicorn", "hooks.app:create_app()", "--log-level", "error"]
+    command = [sys.executable, "-m", "gunicorn", application, "--log-level", "error"]
     process = subprocess.Popen(  # noqa: S603 - our own service
         command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
     )

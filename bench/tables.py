@@ -26,6 +26,8 @@ def all_of(figures: Row) -> Iterator[Table]:
         yield over_http(figures["overHttp"])
         yield probes(figures["healthz"])
         yield memory(figures["memory"])
+    if "podStatus" in figures:
+        yield pod_status(figures["podStatus"])
 
 
 def stream(rows: Iterable[Row]) -> Table:
@@ -110,6 +112,22 @@ def memory(rows: Iterable[Row]) -> Table:
         ("after", lambda row: str(row["afterMiB"])),
         ("(peak - idle) / body", lambda row: f"{row['peakOverIdleToBody']:.2f}"),
         ("target", _target),
+    )
+
+
+def pod_status(row: Row) -> Table:
+    """Calls of the decorator's hook."""
+    return _table(
+        "/pod-status that changes nothing, one worker; echo: a Flask route with a ready answer",
+        [row],
+        ("bytes", lambda row: f"{row['bytes']:,}"),
+        ("connections", lambda row: str(row["connections"])),
+        ("requests", lambda row: f"{row['requests']:,}"),
+        ("p50 ms", lambda row: f"{row['p50Ms']:.2f}"),
+        ("p99 ms", lambda row: f"{row['p99Ms']:.2f}"),
+        ("req/s", lambda row: f"{row['perSecond']:,.0f}"),
+        ("echo req/s", lambda row: f"{row['echoPerSecond']:,.0f}"),
+        ("time / echo", lambda row: f"{row['timeToEcho']:.2f}"),
     )
 
 

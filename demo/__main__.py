@@ -14,9 +14,10 @@ from typing import NoReturn
 from rich.console import Console
 
 from demo.screen import Screen
-from demo.service import ServiceError, serve
+from demo.service import TOLD_THE_TIME, ServiceError, serve
 from demo.stage import Stage
-from demo.story import ACTS, Act, Goal, Play
+from demo.story import ACTS
+from demo.tale import Act, Goal, Play
 from simulator.hook_client import HookError
 from simulator.world import UnsettledError
 
@@ -68,7 +69,7 @@ def main(*, everything: bool = False) -> int:
     screen = Screen(console)
     missed: list[str] = []
     try:
-        with serve() as base:
+        with serve(TOLD_THE_TIME) as base:
             stage = Stage(base)
             screen.open(base)
             for number, act in enumerate(acts, 1):

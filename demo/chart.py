@@ -17,6 +17,8 @@ MARKS = {
     "Broken": ("x", "bold red"),
     "Killing": ("╲", "magenta"),
     "Killed": ("·", "bright_black"),
+    "Drained": ("▽", "yellow"),
+    "Silent": ("?", "red"),
     "NotCreated": (" ", "bright_black"),
     "": (" ", ""),
 }

@@ -12,7 +12,7 @@ from rich.text import Text
 from demo.chart import BAR, chart, legend
 from demo.difference import difference
 from demo.stage import Decision, Document, Stage
-from demo.story import Act, Goal
+from demo.tale import Act, Goal
 
 FRAMES = 10
 FRAME_SECONDS = 0.05
@@ -20,6 +20,7 @@ INDENT = 6
 QUIET_REASONS = {"UpToDate", "Terminating", "Finished"}
 ACTIONS = {
     "Create": "create",
+    "Mark": "mark",
     "UpdateInPlace": "update in place",
     "Recreate": "delete, then create anew",
     "Delete": "delete",
@@ -49,7 +50,7 @@ class Screen:
         self._print(Text("TApp for today's Kubernetes", style="bold"))
         self._print(
             f"The real service, at {base}, makes every decision.\n"
-            "The cluster and Metacontroller are simulated, and so is their time.\n"
+            "The cluster and Metacontroller are simulated, and so is the time.\n"
         )
         self._print(legend())
 

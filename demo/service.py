@@ -17,6 +17,10 @@ START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 ATTEMPTS = 3
 OK = 200
+SHIPPED = "hooks.app:create_app()"
+TOLD_THE_TIME = "demo.clock:application()"
+"""The same, with a clock that follows the header below."""
+TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 
 class ServiceError(Exception):
@@ -24,8 +28,11 @@ class ServiceError(Exception):
 
 
 @contextlib.contextmanager
-def serve() -> Iterator[str]:
+def serve(application: str = SHIPPED) -> Iterator[str]:
     """Runs the service; yields its base URL.
+
+    Args:
+        application: what gunicorn serves.
 
     Raises:
         ServiceError: it did not start.
@@ -33,7 +40,7 @@ def serve() -> Iterator[str]:
     for attempt in range(ATTEMPTS):
         with tempfile.TemporaryFile() as log:
             port = _free_port()
-            process = _start(port, log.fileno())
+            process = _start(application, port, log.fileno())
             try:
                 if _answers(process, port):
                     yield f"http://127.0.0.1:{port}"
@@ -46,13 +53,13 @@ def serve() -> Iterator[str]:
                 _stop(process)
 
 
-def _start(port: int, log: int) -> "subprocess.Popen[bytes]":
+def _start(application: str, port: int, log: int) -> "subprocess.Popen[bytes]":
     """Starts gunicorn as `make run` does, with the default settings."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
     environment.update(HOST="127.0.0.1", PORT=str(port), WEB_CONCURRENCY="1")
-    return subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", "hooks.app:create_app()"],
+    return subprocess.Popen(  # noqa: S603 - our own service
+        [sys.executable, "-m", "gunicorn", application],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import yaml
 
-from demo.service import ROOT
+from demo.service import ROOT, TIME_HEADER
+from simulator.clock import EPOCH, Clock
 from simulator.hook_calls import HookCall
 from simulator.hook_client import Answer, HttpHook
 from simulator.recording import Write
@@ -17,15 +18,19 @@ from simulator.world import World
 Document = dict[str, Any]
 
 NAME = "shop"
+DRAIN = "apps.tkestack.io/drain"
 BROKEN = ("ImagePullBackOff", "ErrImagePull", "CrashLoopBackOff")
 
 
 class TimedHook:
     """Calls the service and keeps the longest answer time."""
 
-    def __init__(self, base: str) -> None:
-        """`base` is the service's URL."""
-        self._http = HttpHook(base)
+    def __init__(self, base: str, clock: Clock) -> None:
+        """`base` is the service's URL; `clock` is what time it is on the cluster."""
+        self._http = HttpHook(base, self._headers)
+        self._clock = clock
+        self.at: float | None = None
+        """What time it is for the service, where it is asked about what has been."""
         self.calls = 0
         self.slowest = 0.0
 
@@ -36,6 +41,10 @@ class TimedHook:
         self.slowest = max(self.slowest, time.perf_counter() - started)
         self.calls += 1
         return answer
+
+    def _headers(self) -> dict[str, str]:
+        now = self._clock.now if self.at is None else self.at
+        return {TIME_HEADER: str(EPOCH.timestamp() + now)}
 
 
 @dataclass(frozen=True)
@@ -71,9 +80,17 @@ class Stage:
 
     def __init__(self, base: str) -> None:
         """`base` is the service's URL."""
-        self.hook = TimedHook(base)
-        self.world = World(_read("metacontroller/base/composite-controller.yaml"), self.hook)
+        clock = Clock()
+        self.hook = TimedHook(base, clock)
+        self.world = World(
+            _read("metacontroller/base/composite-controller.yaml"),
+            self.hook,
+            clock=clock,
+            decorators=[_read("metacontroller/components/pod-status/decorator-controller.yaml")],
+        )
         self.spec: Document = {}
+        self.annotations: dict[str, str] = {}
+        """Of the TApp, from its next change on."""
         self.moments: list[Moment] = []
         self.started = 0.0
         self.fewest_serving = 0
@@ -92,7 +109,7 @@ class Stage:
     def apply(self, spec: Document) -> None:
         """`kubectl apply` of the TApp with this spec."""
         self.spec = spec
-        metadata = {"name": NAME}
+        metadata = {"name": NAME, "annotations": self.annotations}
         tapp = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": metadata}
         self.world.apply({**tapp, "spec": spec})
 
@@ -129,7 +146,7 @@ class Stage:
 
     def _moment(self, call: HookCall) -> Moment:
         """What one sync saw and decided, by asking `/plan` with its request."""
-        plan = self.plan(b"".join(call.parts))
+        plan = self.plan(b"".join(call.parts), call.time)
         pods = _pods(call.request)
         moment = Moment(call.time)
         for item in plan["instances"]:
@@ -138,9 +155,13 @@ class Stage:
             moment.decisions[number] = Decision(item["action"], item["reason"], item["message"])
         return moment
 
-    def plan(self, request: bytes) -> Document:
-        """The service's decisions on a request, explained."""
-        plan: Document = msgspec.json.decode(self.hook.post("/plan", request, 10).body)
+    def plan(self, request: bytes, at: float) -> Document:
+        """The service's decisions on a request of that time, explained."""
+        self.hook.at = at
+        try:
+            plan: Document = msgspec.json.decode(self.hook.post("/plan", request, 10).body)
+        finally:
+            self.hook.at = None
         return plan
 
     @property
@@ -152,6 +173,23 @@ class Stage:
     def news(self) -> list[Write]:
         """Metacontroller's writes to pods and claims in this step."""
         return [write for write in self.world.writes[self._writes :] if write.kind != "TApp"]
+
+    @property
+    def bad_writes(self) -> list[Write]:
+        """Metacontroller's writes that were refused or changed nothing, since the beginning.
+
+        But for the PUT with which it follows each write of a pod's status.
+        """
+        writes = self.world.writes
+        status = {
+            (write.name, number) for number, write in enumerate(writes) if write.verb == "status"
+        }
+        return [
+            write
+            for number, write in enumerate(writes)
+            if write.outcome != "ok"
+            and not (write.outcome == "no-op" and (write.name, number - 1) in status)
+        ]
 
     @property
     def touched(self) -> set[int]:
@@ -194,8 +232,16 @@ class Stage:
 
 def is_ready(pod: Document) -> bool:
     """Whether the pod's condition Ready is True."""
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+    return condition_of(pod, "Ready").get("status") == "True"
+
+
+def condition_of(pod: Document, type: str) -> Document:
+    """One of the conditions of the pod's status; empty where it is not there."""
+    for found in (pod.get("status") or {}).get("conditions") or []:
+        if found["type"] == type:
+            condition: Document = found
+            return condition
+    return {}
 
 
 def _read(path: str) -> Document:
@@ -216,6 +262,10 @@ def _look(pod: Document | None, state: str, template: str) -> Look:
     waiting = [(item["state"].get("waiting") or {}).get("reason") for item in statuses]
     if any(reason in BROKEN for reason in waiting):
         state = "Broken"
+    if pod["metadata"]["annotations"].get(DRAIN):
+        state = "Drained"
+    if condition_of(pod, "Ready").get("reason") == "NodeNotReady":
+        state = "Silent"
     revision = pod["metadata"]["labels"]["tapp_template_hash_key"]
     return Look(state, template, container["image"], revision)
 

@@ -4,37 +4,13 @@ An act is a generator: it yields the next spec (None deletes the TApp), and when
 come to rest it returns its goals. Goals look at the cluster, never at what the service says it did.
 """
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Any
 
-from demo.stage import NAME, Stage, is_ready
-
-Spec = dict[str, Any]
+from demo.away import GATE, drain, lose_node
+from demo.stage import NAME, Stage
+from demo.tale import Act, Goal, Play, Spec, complete, images, ready
 
 OLD, NEW, BAD, FIXED = "nginx:1.27", "nginx:1.28", "nginx:1.29-typo", "nginx:1.29"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What an act must reach, in words, and whether it did."""
-
-    words: str
-    reached: bool
-
-
-Play = Generator[Spec | None, None, list[Goal]]
-
-
-@dataclass(frozen=True)
-class Act:
-    """One change and what a person should know before it."""
-
-    title: str
-    text: str
-    play: Callable[[Stage], Play]
-    brief: bool = False
-    """Whether it belongs to the few that show why TApp exists."""
 
 
 def template(image: str, **more: Any) -> Spec:
@@ -151,6 +127,7 @@ def force(stage: Stage) -> Play:
     """Instances off the rolling template have a budget of their own."""
     before, claims = stage.uids, stage.claims
     hotfix = template(FIXED, env=[{"name": "HOTFIX", "value": "on"}])
+    hotfix["spec"]["readinessGates"] = [{"conditionType": GATE}]
     yield {
         **stage.spec,
         "updateStrategy": {
@@ -203,35 +180,15 @@ def delete(stage: Stage) -> Play:
         Goal("the TApp is gone, and all of its pods", not stage.status and not stage.pods),
         Goal("every claim is still there", stage.claims == claims),
         Goal(
-            "in eleven acts no write was refused, and none changed nothing",
-            all(write.outcome == "ok" for write in stage.world.writes),
+            "in thirteen acts no write was refused, and none was made without a change",
+            not stage.bad_writes,
         ),
     ]
-
-
-def ready(stage: Stage) -> set[int]:
-    """Instances whose pod is Ready."""
-    return {number for number, pod in stage.pods.items() if is_ready(pod)}
-
-
-def images(stage: Stage) -> dict[int, str]:
-    """Number -> the image that its container runs."""
-    return {
-        number: status["image"].removeprefix("docker.io/library/")
-        for number, pod in stage.pods.items()
-        for status in pod["status"].get("containerStatuses") or []
-    }
 
 
 def hotfixed(stage: Stage) -> set[int]:
     """Instances whose container has the variable of the hotfix."""
     return {number for number, pod in stage.pods.items() if pod["spec"]["containers"][0].get("env")}
-
-
-def complete(stage: Stage) -> Goal:
-    """The status says so, too."""
-    condition = stage.condition("Ready")
-    return Goal("the status condition Ready is True", condition.get("status") == "True")
 
 
 ACTS = (
@@ -273,8 +230,21 @@ ACTS = (
     Act(
         "A forced update",
         "A template that is not the rolling one has a larger budget, here 4. An environment "
-        "variable cannot be changed in a running pod: these pods are made anew.",
+        "variable and a readiness gate cannot be added to a running pod: these pods are made anew.",
         force,
+    ),
+    Act(
+        "Out of the Service first",
+        "With the gate and a grace period an instance leaves its Services before its container is "
+        "exchanged (▽). Metacontroller writes the gate, asked by the second hook.",
+        drain,
+    ),
+    Act(
+        "A node is lost",
+        "Five seconds after the change a node falls silent (?). With forceDeletePod its instances "
+        "start elsewhere, here after a minute (an annotation says so; by default after five), as "
+        "long as most nodes are heard of.",
+        lose_node,
     ),
     Act("Scaled up", "", scale_up),
     Act("Scaled down", "By default the claims of instances that leave are kept.", scale_down),

@@ -85,10 +85,14 @@ class WsgiHook:
 
 
 class HttpHook:
-    """Calls a server; `base`, if given, replaces scheme and host of the manifest's URL."""
+    """Calls a server; `base`, if given, replaces scheme and host of the manifest's URL.
 
-    def __init__(self, base: str = "") -> None:
+    `headers` are sent besides, asked for at each call.
+    """
+
+    def __init__(self, base: str = "", headers: Callable[[], dict[str, str]] = dict) -> None:
         self._base = base.rstrip("/")
+        self._headers = headers
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
         """Send the request over a connection of its own."""
@@ -98,7 +102,7 @@ class HttpHook:
         )
         connection = connect(target.hostname or "localhost", target.port, timeout=seconds)
         try:
-            headers = {"Content-Type": "application/json"}
+            headers = {"Content-Type": "application/json", **self._headers()}
             connection.request("POST", target.path or "/", body, headers)
             response = connection.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}

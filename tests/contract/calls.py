@@ -10,7 +10,8 @@ from hooks.app import create_app
 from hooks.settings import Settings
 from tests.builders import NOW, Document, request, running, stored, tapp
 
-HOOKS = ("/sync", "/finalize", "/customize", "/plan")
+ABOUT_TAPPS = ("/sync", "/finalize", "/customize", "/plan")
+HOOKS = (*ABOUT_TAPPS, "/pod-status")
 WITH_CHILDREN = ("/sync", "/finalize", "/plan")
 
 
@@ -44,7 +45,8 @@ def check_error(response: TestResponse, *codes: int) -> Document:
 
 
 def good() -> Document:
-    """A request with one settled pod."""
+    """A request with one settled pod, for every hook: each reads what is its own."""
     parent = tapp()
     child = json.loads(post("/sync", request(parent)).data)["children"][0]
-    return request(parent, [running(stored(child, parent))])
+    pod = running(stored(child, parent))
+    return {**request(parent, [pod]), "object": pod}

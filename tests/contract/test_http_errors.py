@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Document
-from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, good, post
+from tests.contract.calls import (
+    ABOUT_TAPPS,
+    CLIENT,
+    HOOKS,
+    WITH_CHILDREN,
+    check_error,
+    good,
+    post,
+)
 from tests.reading import desired
 
 # --- what is no JSON, or no request ---------------------------------------------------------------
@@ -102,7 +110,7 @@ PARENT = ("parent",)
 META = ("parent", "metadata")
 
 
-@pytest.mark.parametrize("hook", HOOKS)
+@pytest.mark.parametrize("hook", ABOUT_TAPPS)
 @pytest.mark.parametrize(
     ("path", "value", "where"),
     [

@@ -4,8 +4,10 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from functools import cache
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +29,8 @@ OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
 POLICIES = "components/admission-policies"
 METACONTROLLER = INSTALL / "overlays" / "metacontroller"
 CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io"}
+COMPONENTS = sorted(each.name for each in (INSTALL / "components").iterdir())
+DECORATOR = INSTALL / "components" / "pod-status" / "decorator-controller.yaml"
 HOOKS = ("sync", "finalize", "customize")
 
 FILES = sorted(INSTALL.rglob("*.yaml"))
@@ -55,7 +59,8 @@ def build(directory: Path) -> list[Document]:
         env=os.environ | {"KUBECONFIG": os.devnull},
     )
     assert done.returncode == 0, done.stderr
-    return [document for document in yaml.safe_load_all(done.stdout) if document]
+    loaded = yaml.load_all(done.stdout, yaml.CSafeLoader)
+    return [document for document in loaded if document]
 
 
 def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
@@ -87,14 +92,37 @@ def environment(documents: list[Document]) -> dict[str, str]:
 
 
 def webhooks(documents: list[Document]) -> dict[str, Document]:
-    """Hook name -> how Metacontroller calls it."""
+    """The path that a hook must have -> how Metacontroller calls it."""
     hooks = only(documents, "CompositeController")["spec"]["hooks"]
-    return {name: hook["webhook"] for name, hook in hooks.items()}
+    found = {name: hook["webhook"] for name, hook in hooks.items()}
+    for document in documents:
+        if document["kind"] == "DecoratorController":
+            name = document["metadata"]["name"].removeprefix("tapp-")
+            found[name] = document["spec"]["hooks"]["sync"]["webhook"]
+    return found
 
 
-@pytest.fixture(params=OVERLAYS)
+@cache
+def composed(*names: str) -> list[Document]:
+    """The objects of the base with these components, in this order, as in a user's `deploy`."""
+    with tempfile.TemporaryDirectory() as place:
+        for part in ("crds", "metacontroller"):
+            shutil.copytree(INSTALL.parent / part, Path(place) / part)
+        deploy = {
+            "resources": ["../metacontroller/base"],
+            "components": [f"../metacontroller/components/{name}" for name in names],
+        }
+        directory = Path(place) / "deploy"
+        directory.mkdir()
+        (directory / "kustomization.yaml").write_text(yaml.safe_dump(deploy), encoding="utf-8")
+        return build(directory)
+
+
+@pytest.fixture(params=[*OVERLAYS, "components"])
 def installed(request: pytest.FixtureRequest) -> list[Document]:
-    """The objects of each overlay in turn."""
+    """The objects of each overlay in turn, and of the base with all components."""
+    if request.param == "components":
+        return composed(*COMPONENTS)
     return build(INSTALL / request.param)
 
 
@@ -218,17 +246,16 @@ def test_hook_urls_reach_the_service(installed: list[Document]) -> None:
     assert variables["PORT"] == str(listening["containerPort"])
     assert variables["HOST"] == "0.0.0.0"
     for name, webhook in webhooks(installed).items():
-        url = urlsplit(webhook["url"])
-        assert (url.scheme, url.hostname, url.port) == (scheme, host, port["port"])
-        assert url.path == f"/{name}"
+        assert webhook["url"] == f"{scheme}://{host}:{port['port']}/{name}"
 
 
 def test_hook_paths_are_routes_of_the_service() -> None:
     """Metacontroller and the kubelet ask for paths that the service has."""
     routes = {rule.rule for rule in create_app(Settings()).url_map.iter_rules()}
-    base = build(INSTALL / "base")
-    assert {urlsplit(webhook["url"]).path for webhook in webhooks(base).values()} <= routes
-    (container,) = pod_spec(base)["containers"]
+    documents = composed("pod-status")
+    paths = {urlsplit(webhook["url"]).path for webhook in webhooks(documents).values()}
+    assert "/pod-status" in paths <= routes
+    (container,) = pod_spec(documents)["containers"]
     probes = ("startupProbe", "livenessProbe", "readinessProbe")
     assert {container[probe]["httpGet"]["path"] for probe in probes} <= routes
 
@@ -253,6 +280,33 @@ def test_registration(installed: list[Document]) -> None:
         assert hook["version"] == "v2"
         assert hook["webhook"]["timeout"].endswith("s")
         assert "etag" not in hook["webhook"]
+
+
+def test_registration_of_pods() -> None:
+    """Only pods that ask for it; no finalizer, no children, no ETag; as the others are called."""
+    shipped = yaml.safe_load(DECORATOR.read_text(encoding="utf-8"))
+    built = only(composed("pod-status"), "DecoratorController")
+    assert built["spec"] == shipped["spec"]
+    assert built["metadata"]["name"] == "tapp-pod-status"
+    assert built["spec"] == {
+        "resources": [
+            {
+                "apiVersion": "v1",
+                "resource": "pods",
+                "labelSelector": {"matchLabels": {vocabulary.POD_STATUS: "true"}},
+            }
+        ],
+        "resyncPeriodSeconds": 300,
+        "hooks": {
+            "sync": {
+                "version": "v2",
+                "webhook": {
+                    "url": "http://tapp-hooks.tapp-system:8080/pod-status",
+                    "timeout": "10s",
+                },
+            }
+        },
+    }
 
 
 def test_registered_resource_is_the_defined_one(installed: list[Document]) -> None:
@@ -439,6 +493,45 @@ def test_tls_certificate_fits_the_url_and_the_trust() -> None:
     assert asked == issuers
 
 
+LOCKS = ("bearer-token", "pod-status", "tls-cert-manager")
+ORDERS = [order for count in (1, 2, 3) for order in permutations(LOCKS, count)]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="+".join)
+def test_components_say_of_every_hook_how_it_is_called_in_any_order(order: tuple[str, ...]) -> None:
+    """The token and TLS reach all hooks alike, whichever component comes first or is left out."""
+    documents = composed(*order)
+    found = webhooks(documents)
+    assert ("pod-status" in found) == ("pod-status" in order)
+    tls = "tls-cert-manager" in order
+    base = f"http{'s' * tls}://tapp-hooks.tapp-system:{8443 if tls else 8080}"
+    lock = {
+        "bearer-token": ("authorization", {"type": "Bearer", "secretRef": key_of_secret("token")}),
+        "tls-cert-manager": ("caBundle", {"secretRef": key_of_secret("ca.crt", "tls")}),
+    }
+    locks = dict(lock[name] for name in order if name in lock)
+    for name, webhook in found.items():
+        timeout = "10s" if name in ("customize", "pod-status") else "30s"
+        assert webhook == {"url": f"{base}/{name}", "timeout": timeout, **locks}
+
+
+def key_of_secret(key: str, name: str = "token") -> Document:
+    """How a webhook refers to a key of a Secret of ours."""
+    return {"name": f"tapp-hooks-{name}", "namespace": "tapp-system", "key": key}
+
+
+def test_pod_status_without_the_base_is_refused() -> None:
+    """Applied alone it would not know of the token and TLS of what is installed."""
+    command = kustomize()
+    if command is None:
+        pytest.skip("neither kubectl nor kustomize on PATH")
+    done = subprocess.run(
+        [*command, str(DECORATOR.parent)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "nothing selected by CompositeController" in done.stderr
+
+
 def test_kind_overlay_runs_a_local_image() -> None:
     """One replica of an image that no registry has."""
     documents = build(INSTALL / "overlays/kind")
@@ -448,28 +541,13 @@ def test_kind_overlay_runs_a_local_image() -> None:
     assert only(documents, "Deployment")["spec"]["replicas"] == 1
 
 
-def test_components_combine(tmp_path: Path) -> None:
-    """Token, TLS, autoscaling and policies together are one valid install."""
-    for part in ("crds", "metacontroller"):
-        shutil.copytree(INSTALL.parent / part, tmp_path / part)
-    overlay = tmp_path / "metacontroller" / "overlays" / "everything"
-    overlay.mkdir()
-    names = sorted(each.name for each in (INSTALL / "components").iterdir())
-    (overlay / "kustomization.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "kustomize.config.k8s.io/v1beta1",
-                "kind": "Kustomization",
-                "resources": ["../../base"],
-                "components": [f"../../components/{name}" for name in names],
-            }
-        ),
-        encoding="utf-8",
-    )
-    documents = build(overlay)
+def test_components_combine() -> None:
+    """Token, TLS, autoscaling, pod status and policies together are one valid install."""
+    documents = composed(*COMPONENTS)
     for document in documents:
         if built_in(document):
             kubernetes_validate.validate(document, KUBERNETES, strict=True)
+    assert set(webhooks(documents)) == {*HOOKS, "pod-status"}
     for webhook in webhooks(documents).values():
         assert {"authorization", "caBundle"} <= set(webhook)
     assert "replicas" not in only(documents, "Deployment")["spec"]

@@ -13,7 +13,7 @@ from hooks.app import create_app
 from hooks.openapi import document
 from hooks.settings import Settings
 from tests.builders import Document
-from tests.contract.calls import CLIENT, HOOKS, client, good, post
+from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, client, good, post
 from tests.fuzz.corpus import documents
 from tests.fuzz.oracle import Service
 
@@ -92,7 +92,7 @@ def without(request: Document, *path: str) -> Document:
     return request
 
 
-@pytest.mark.parametrize("path", HOOKS)
+@pytest.mark.parametrize("path", ABOUT_TAPPS)
 @pytest.mark.parametrize("field", ["apiVersion", "kind", "metadata"])
 def test_what_it_calls_no_request_is_refused(path: str, field: str) -> None:
     request = without(good(), "parent", field)
@@ -114,7 +114,7 @@ def test_errors_are_as_it_says(path: str, tmp_path: Any, monkeypatch: pytest.Mon
         raise ZeroDivisionError
 
     request = good()
-    for name in ("Request", "customize_parent"):
+    for name in ("Request", "customize_parent", "answer_pod_status"):
         monkeypatch.setattr(f"hooks.app.{name}", bug)
     assert check(path, post(path, request)) == 500
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import sys
 
 import pytest
@@ -234,3 +235,45 @@ def test_hpa_for_tapp(app: App) -> None:
     app.apply(example("hpa-for-tapp")[0]).settle()
     assert app.status["replicas"] == 2
     assert app.wrote()
+
+
+def changed(documents: list[Json], changes: dict[str, str]) -> list[Json]:
+    """The example with other words in it."""
+    text = json.dumps(documents)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    found: list[Json] = json.loads(text)
+    return found
+
+
+def test_drain(app: App) -> None:
+    """One second where it says five. What it costs in writes: test_real_drain.py."""
+    served = changed(example("drain"), {'"gracePeriodSeconds": 5': '"gracePeriodSeconds": 1'})
+    app.apply(*served).settle()
+    born = app.uids()
+
+    def serving() -> int:
+        slices = app.kube.list_all("discovery.k8s.io/v1", "endpointslices", app.namespace)
+        ends = [end for one in slices for end in one.get("endpoints") or []]
+        return sum(end["conditions"].get("ready") is True for end in ends)
+
+    app.until(lambda: serving() == 3, "all are in the Service")
+    app.watcher.begin()
+    app.apply(*changed(served, {"nginx:1.28": "nginx:1.29"})).settle()
+    assert app.images() == " ".join(["nginx:1.29"] * 3)
+    assert (app.uids(), app.watcher.fewest) == (born, 2)
+    assert set(app.restarts().values()) == {1}
+    app.until(lambda: serving() == 3, "all are in the Service again")
+
+
+def test_lost_node(app: App, kubelet: FakeKubelet) -> None:
+    """Two seconds where it says sixty; the others are on nodes of their own and do not notice."""
+    app.apply(*changed(example("lost-node"), {'"60"': '"2"'})).settle()
+    born = app.uids()
+    nodes = {number: pod["spec"]["nodeName"] for number, pod in app.pods.items()}
+    assert len(set(nodes.values())) == 3
+    kubelet.lose(nodes[1])
+    app.until(lambda: app.uids().get(1) not in (None, born[1]), "1 is made anew").settle()
+    assert app.pod(1)["spec"]["nodeName"] in {nodes[0], nodes[2]}
+    assert {**app.uids(), 1: ""} == {**born, 1: ""}

@@ -240,8 +240,13 @@ class Life:
         return found
 
     def writes(self) -> list[str]:
-        """The writes to children since the last call; none may be refused or change nothing."""
-        news = self.news()
+        """The writes to children since the last call; none may be refused or change nothing.
+
+        But for the PUT with which a DecoratorController follows each write of a pod's status.
+        """
+        found = self.news()
+        pairs = zip([None, *found], found, strict=False)
+        news = [write for before, write in pairs if not _follows(before, write)]
         assert [str(write) for write in news if write.outcome != "ok"] == []
         return [brief(write) for write in news if write.kind != "TApp"]
 
@@ -258,6 +263,12 @@ class Life:
         else:
             self._serving.discard(name)
         self.fewest_ready = min(self.fewest_ready, len(self._serving))
+
+
+def _follows(before: Write | None, write: Write) -> bool:
+    """Whether a write changes nothing and comes right after one of the same pod's status."""
+    status = before is not None and (before.verb, before.name) == ("status", write.name)
+    return status and (write.verb, write.kind, write.outcome) == ("update", "Pod", "no-op")
 
 
 def brief(write: Write) -> str:

@@ -17,7 +17,8 @@ import pytest
 
 from demo import __main__ as demo
 from demo.stage import Stage
-from demo.story import ACTS, Act, Goal, Play
+from demo.story import ACTS
+from demo.tale import Act, Goal, Play
 from tests.scenarios.life import ROOT
 
 COMMAND = [sys.executable, "-m", "demo"]
@@ -68,15 +69,40 @@ def test_by_default_four_acts_show_why_tapp_exists() -> None:
     assert "A canary" in brief
 
 
+def test_the_whole_story_has_a_drain_and_a_lost_node() -> None:
+    """Shown as what they are: the marks are in no other act."""
+    ended = subprocess.run(
+        [*COMMAND, "--all"], check=True, cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    acts = re.split(r"(?m)^\d+\. (.*?) ─+$", ended.stdout)
+    told = dict(zip(acts[1::2], acts[2::2], strict=True))
+    bars = {title: re.sub(r"[^▽?]", "", "".join(bars_of(text))) for title, text in told.items()}
+    assert {title: set(marks) for title, marks in bars.items() if marks} == {
+        "Out of the Service first": {"▽"},
+        "A node is lost": {"?"},
+    }
+    assert "update in place  0 1 at 6." in told["Out of the Service first"]
+    assert re.search(r"mark  \d \d at 6\d\.\d s\n +NodeLost", told["A node is lost"])
+
+
+def bars_of(text: str) -> list[str]:
+    """The rows of an act's chart."""
+    return re.findall(r"(?m)^ +\d   (?:default|canary|hotfix) .*$", text)
+
+
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (60, 24)])
-def test_the_animation_never_wraps(columns: int, rows: int) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--all"]], ids=["brief", "all"])
+def test_the_animation_never_wraps(arguments: list[str], columns: int, rows: int) -> None:
     """A line longer than the terminal would make the animation draw below itself."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (rows, columns))
     unset = {"COLUMNS", "LINES", "NO_COLOR"}
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     with subprocess.Popen(
-        COMMAND, cwd=ROOT, env={**environment, "TERM": "xterm-256color"}, stdout=theirs
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        env={**environment, "TERM": "xterm-256color"},
+        stdout=theirs,
     ) as process:
         os.close(theirs)
         shown = everything(ours)

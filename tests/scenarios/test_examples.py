@@ -1,11 +1,16 @@
 """Every example does what its comment promises: its whole story, with exactly these writes."""
 
+import json
+import math
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped] # no stubs among our requirements
 import pytest
 
+from simulator.clock import EPOCH
+from simulator.store import Event
 from tests.scenarios.life import EXAMPLES, Document, Life, each, example, manifest
 
 STEPS = sorted(EXAMPLES.rglob("*.yaml"))
@@ -270,4 +275,62 @@ def test_paused() -> None:
     assert life.writes() == [f"update Pod careful-{number}" for number in range(4)]
     assert life.fewest_ready == 3
     assert life.world.clock.now - before > 4 * 10
+    assert life.complete
+
+
+GATE = "apps.tkestack.io/InPlaceUpdateReady"
+
+
+def since(pod: Document, type: str, status: str) -> float:
+    """Since when, in simulated time, a pod's condition has this status; never is infinity."""
+    for found in pod["status"]["conditions"]:
+        if (found["type"], found["status"]) == (type, status):
+            return (
+                datetime.fromisoformat(found["lastTransitionTime"]).timestamp() - EPOCH.timestamp()
+            )
+    return math.inf
+
+
+def test_drain() -> None:
+    """Each is out of the Service for the grace period before its container is exchanged."""
+    life = Life().apply(*example("drain"))
+    born, names = life.uids(), ["served-0", "served-1", "served-2"]
+    assert life.writes() == [*each("create Pod", *names), *each("status Pod", *names)]
+    away: dict[str, float] = {}
+
+    def note(event: Event) -> None:
+        pod = event.object
+        if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == "nginx:1.29":
+            left = max(since(pod, GATE, "False"), since(pod, "Ready", "False"))
+            away.setdefault(pod["metadata"]["name"], life.world.clock.now - left)
+
+    life.world.watch(note)
+    life.watch_readiness()
+    spec = json.dumps(life.tapp["spec"]).replace("nginx:1.28", "nginx:1.29")
+    life.patch(**json.loads(spec))
+    assert list(away) == names
+    assert all(5 <= seconds < 8 for seconds in away.values())
+    steps = ("update", "status", "update", "status")
+    assert life.writes() == [f"{verb} Pod {name}" for name in names for verb in steps]
+    assert life.images() == " ".join(["nginx:1.29"] * 3)
+    assert (life.uids(), life.fewest_ready) == (born, 2)
+    assert life.complete
+
+
+def test_lost_node() -> None:
+    """The instance of the lost node runs elsewhere after a minute; the others do not notice."""
+    life = Life().apply(*example("lost-node"))
+    born = life.uids()
+    nodes = {number: pod["spec"]["nodeName"] for number, pod in life.pods.items()}
+    assert len(set(nodes.values())) == 3
+    life.writes()
+    began = life.world.clock.now
+    life.world.nodes.lose(nodes[1])
+    life.until(lambda: life.uids().get(1) not in (None, born[1]))
+    verbs = ("update", "status", "delete", "create")
+    assert life.writes() == [f"{verb} Pod mobile-1" for verb in verbs]
+    assert 60 <= life.world.clock.now - began < 70
+    life.settle()
+    assert life.pods[1]["spec"]["nodeName"] != nodes[1]
+    assert [number for number, uid in life.uids().items() if uid != born[number]] == [1]
     assert life.complete

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench import compare, stream, streams, tables
+from bench import compare, pod_status, stream, streams, tables
 from bench.herd import Call
 from bench.inprocess import call
 from bench.parent import NEW, OLD
@@ -129,3 +129,24 @@ def test_small_streams_are_measured_shown_and_compared() -> None:
     assert 0 < rows[-1]["bytesPerPod"] < 100_000
     assert tables.stream(rows).row_count == 3
     assert [key[0] for key in compare.values({"stream": rows})] == ["stream"] * 3
+
+
+# --- /pod-status ----------------------------------------------------------------------------------
+
+
+def test_calls_of_the_decorator_are_of_pods_that_stay_as_they_are() -> None:
+    sent = pod_status.requests_of(pod_status.PODS)
+    assert 9_500 < sum(map(len, sent)) / len(sent) < 11_000
+    assert len({json.loads(body)["object"]["metadata"]["uid"] for body in sent}) == len(sent)
+    answers = [json.loads(pod_status.answer_to(body)) for body in sent]
+    assert answers == [{"status": json.loads(body)["object"]["status"]} for body in sent]
+
+
+def test_calls_of_the_decorator_are_measured_shown_and_compared() -> None:
+    told: list[str] = []
+    row = pod_status.measure(1, told.append, requests=40)
+    assert row["requests"] == 40
+    assert row["perSecond"] > 0 < row["echoPerSecond"]
+    assert tables.pod_status(row).row_count == 1
+    assert len(told) == 1
+    assert list(compare.values({"podStatus": row}).values()) == [row["timeToEcho"]]
