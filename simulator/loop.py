@@ -44,6 +44,7 @@ class Loop(ABC, Generic[K]):
     def restart(self) -> None:
         """Lose everything that is only in memory, and start over from the cache."""
         self._life += 1
+        self.outcomes.clear()
         self.queue.clear()
         self._forget()
         self._plan_resync(self._life)

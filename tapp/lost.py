@@ -13,6 +13,9 @@ from tapp.vocabulary import LOST_NODE_SECONDS
 
 LEAST_NODES = 3
 """With fewer nodes nothing tells a lost node from a lost network."""
+LEAST_SECONDS = 5
+"""A gate that has just been opened looks like a silent node until the kubelet has looked, which
+takes most of a second and on a busy node more."""
 _DIGITS = 9
 
 
@@ -50,15 +53,17 @@ def nodes_of(pods: Iterable[Pod]) -> Nodes:
 def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]:
     """Seconds of silence after which a node is lost to a TApp, and what is wrong with its own.
 
+    Never fewer than `LEAST_SECONDS`.
+
     Args:
         annotations: the TApp's.
         default: the operator's choice.
     """
-    text = annotations.get(LOST_NODE_SECONDS)
+    default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:
         return default, ""
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _DIGITS:
-        return int(text), ""
+        return max(int(text), LEAST_SECONDS), ""
     return default, (
         f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {text!r}, which is no number of seconds; "
         f"{default} holds"

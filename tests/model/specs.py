@@ -24,7 +24,7 @@ names = st.sampled_from(POOL)
 instances = st.integers(0, MOST - 1)
 replicas = st.sampled_from([0, 1, 2, 3, 4, 4, 5, 6])
 graces = st.sampled_from([0, 1, 1, 4, 4, 20])
-lost_node_seconds = st.sampled_from([3, 3, 10, 40, None])
+lost_node_seconds = st.sampled_from([0, 3, 10, 40, None])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 

@@ -118,6 +118,15 @@ def test_a_tapp_may_have_a_limit_of_its_own() -> None:
     assert world.fall_silent(2, ago=6).decisions()[2] == "Mark/NodeLost"
 
 
+@pytest.mark.parametrize("seconds", ["0", "1", "4"])
+def test_a_limit_leaves_a_kubelet_time_to_look(seconds: str) -> None:
+    """A gate that has just been opened looks like a silent node for a moment: that is no limit."""
+    world = Nodes()
+    world.parent["metadata"]["annotations"] = {SECONDS: seconds}
+    assert world.fall_silent(2, ago=4).decisions()[2] == "Keep/UpToDate"
+    assert world.later(2).decisions()[2] == "Mark/NodeLost"
+
+
 @pytest.mark.parametrize("text", ["soon", "-1", "1.5", "", "9" * 30])
 def test_a_limit_that_makes_no_sense_is_named(text: str) -> None:
     world = Nodes()
