@@ -169,7 +169,7 @@ def served(network: None, real: Trial, note: list[str]) -> Iterator[Served]:  # 
         yield one
 
 
-def test_no_request_is_lost(served: Served) -> None:
+def test_no_request_is_lost(served: Served, note: list[str]) -> None:
     served.began().change("2").settle()
     served.report("with the gate")
     assert served.nothing_lost()
@@ -180,6 +180,12 @@ def test_no_request_is_lost(served: Served) -> None:
     assert len(pauses) == INSTANCES
     assert min(closed for closed, _ in pauses.values()) >= GRACE - 0.2, pauses
     assert min(out for _, out in pauses.values()) > 0, pauses
+    note.append(
+        "containers were stopped "
+        + ", ".join(f"{closed:.1f} s" for closed, _ in pauses.values())
+        + " after their gates had closed, out of the slices for "
+        + ", ".join(f"{out:.1f} s" for _, out in pauses.values())
+    )
     assert served.real.always_served(INSTANCES - 1)
     assert served.all_open()
 
