@@ -181,10 +181,17 @@ def test_what_ends_on_a_lost_node_does_not_get_stuck(moving: Trial, how: str) ->
     app.until(lambda: not moving.witness.now(app.namespace), "the old containers end", 60)
 
 
+def is_shut(app: App, node: str) -> bool:
+    """Whether the node has taints beside the one of all these nodes: a new one has, for a while."""
+    taints = app.kube.get("v1", "nodes", None, node)["spec"].get("taints") or []
+    return [each["key"] for each in taints] != [FAKE]
+
+
 @pytest.fixture
 def kubelets(cluster: Cluster, app: App) -> Iterator[FakeKubelet]:
     """Four more fake nodes, for one TApp; they go after it."""
     with FakeKubelet(cluster.kubeconfig, NODES, context=cluster.context, tainted=True) as made:
+        app.until(lambda: not any(is_shut(app, node) for node in NODES), "the nodes are open")
         yield made
         for node in sorted(made.nodes.lost):
             made.recover(node)
