@@ -3,10 +3,10 @@
 from typing import Any
 
 from hooks.wire import Request
-from tapp.children import Child, marked
+from tapp.children import Child
 from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.pod import Pod
-from tapp.render import kept_claim
+from tapp.render import kept_claim, marked_pod
 from tapp.teardown import RECHECK, Teardown, tear_down
 from tapp.world import Options
 
@@ -48,4 +48,4 @@ def finalize(
 
 def _child(request: Request[Parent], decided: Teardown, pod: Pod) -> Child:
     mark = decided.marks.get(pod.name)
-    return request.kept(pod, None) if mark is None else marked(mark, request)
+    return request.kept(pod, None) if mark is None else marked_pod(request.manifest(pod), mark)

@@ -78,23 +78,12 @@ def _changed(
         case Adopt(pod, template):
             return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
         case Mark():
-            return marked(change, observed)
+            return marked_pod(observed.manifest(change.pod), change)
         case Update(pod, template, images):
             record = None
             if images:
                 record = record_of(pod, template.revision, images, instance.update, now)
             return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
-
-
-def marked(mark: Mark, observed: Observed) -> Child:
-    """A pod that stays, with what it is to carry."""
-    return marked_pod(
-        observed.manifest(mark.pod),
-        mark.drain,
-        mark.lost,
-        watched=mark.watched,
-        tolerate=mark.tolerate,
-    )
 
 
 class NewPods:

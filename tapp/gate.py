@@ -26,6 +26,15 @@ def has_closed_gate(pod: Pod) -> bool:
     return any(gate is None or gate.status != "True" for gate in gates)
 
 
+def said_of(pod: Pod, *, is_open: bool) -> str:
+    """What the condition of a gate says: an open one of which revision the update is over.
+
+    Whatever else changes in the pod's spec (a toleration, a resize), no kubelet has seen for a
+    moment; that makes no finished update unfinished.
+    """
+    return f"runs revision {pod.told.template_hash}" if is_open else "is updated in place"
+
+
 def closed_since(pod: Pod, now: float) -> float | None:
     """Since when a gate of the pod is closed, in seconds since the epoch; None if none is.
 

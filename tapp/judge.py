@@ -68,6 +68,8 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
         lost: the annotation that says since when its node is lost; "" takes that back.
         watched: whether its status is to be written.
         tolerate: whether it is to tolerate a node that is not heard of without limit.
+        forget: whether the record of its last update goes, because that is over: the kubelet has
+            not seen the toleration for a moment, and the update would look unfinished.
     """
 
     pod: Pod
@@ -75,6 +77,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     lost: str
     watched: bool
     tolerate: bool
+    forget: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):

@@ -183,4 +183,6 @@ class _Marking:
         tolerate = self.moves and told.evicted_in_time
         known = told.is_watched or not (lost or drain or has_closed_gate(pod))
         same = (drain, lost) == (told.drain, told.lost) and known
-        return None if same and not tolerate else Mark(pod, drain, lost, watched, tolerate)
+        if same and not tolerate:
+            return None
+        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and pod.update_over)

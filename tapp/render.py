@@ -13,6 +13,7 @@ import msgspec
 from tapp.canonical import canonical
 from tapp.claims import NewClaim, claim_templates, claims_of
 from tapp.env import without_repeats
+from tapp.judge import Mark
 from tapp.manifest import Manifest
 from tapp.model import TApp
 from tapp.objects import ClaimObject
@@ -170,19 +171,19 @@ def overlaid_pod(
     return document
 
 
-def marked_pod(
-    manifest: Manifest, drain: str, lost: str, *, watched: bool, tolerate: bool
-) -> Document:
-    """An observed pod that stays, with or without marks: see `judge.Mark`."""
+def marked_pod(manifest: Manifest, mark: Mark) -> Document:
+    """An observed pod that stays, with or without marks."""
     kept = kept_pod(manifest, None)
     metadata = dict(kept["metadata"])
     labels = {key: value for key, value in _map(metadata, "labels").items() if key != POD_STATUS}
-    metadata["labels"] = labels | ({POD_STATUS: "true"} if watched else {})
+    metadata["labels"] = labels | ({POD_STATUS: "true"} if mark.watched else {})
     metadata["annotations"] = dict(_map(metadata, "annotations"))
-    _mark(metadata["annotations"], manifest, DRAIN, drain)
-    _mark(metadata["annotations"], manifest, LOST_NODE, lost)
+    _mark(metadata["annotations"], manifest, DRAIN, mark.drain)
+    _mark(metadata["annotations"], manifest, LOST_NODE, mark.lost)
+    if mark.forget:
+        _mark(metadata["annotations"], manifest, IN_PLACE_UPDATE, "")
     document = {**kept, "metadata": metadata}
-    if tolerate:
+    if mark.tolerate:
         tolerations = without_limit(manifest.spec.get("tolerations") or [])
         document["spec"] = {**(kept.get("spec") or {}), "tolerations": tolerations}
     return document

@@ -247,6 +247,26 @@ def test_the_budget_counts_a_drain_from_its_first_write_on() -> None:
     assert list(world.decisions().values()) == ["Keep/Draining"] * 2 + decided[2:]
 
 
+def test_a_resize_after_an_update_closes_no_gate() -> None:
+    """Another generation that no kubelet has seen yet is no update."""
+    world = Drained(replicas=1)
+    world.change(template=gated("nginx:2"))
+    for _ in range(15):
+        world.sync()
+        world.pod_status()
+        world.kubelet()
+        world.later(1)
+
+    def resized(pod: Document) -> Document:
+        meta = {**pod["metadata"], "generation": pod["metadata"]["generation"] + 1}
+        return {**pod, "metadata": meta}
+
+    world.modify(0, resized)
+    assert world.container(0)["image"] == "nginx:2"
+    assert world.pod_status() == []
+    assert world.gate(0) == "True"
+
+
 # --- somebody else --------------------------------------------------------------------------------
 
 

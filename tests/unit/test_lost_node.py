@@ -80,6 +80,26 @@ def test_pods_that_are_there_already_tolerate_it_after_the_edit() -> None:
     assert world.writes == []
 
 
+def test_lifting_a_limit_makes_no_update_look_unfinished() -> None:
+    """No kubelet has seen the newest generation for a moment: nobody is unavailable for that."""
+    gate = "apps.tkestack.io/InPlaceUpdateReady"
+    limited = {
+        "key": SILENT[0],
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 9,
+    }
+    for gates in ([], [{"conditionType": gate}]):
+        body = {"tolerations": [limited], **({"readinessGates": gates} if gates else {})}
+        world = Nodes(2, forceDeletePod=False, template=template("nginx:1", **body))
+        world.change(template=template("nginx:2", **body)).settle()
+        world.change(forceDeletePod=True).sync()
+        assert world.pod_status() == []
+        answer = world.sync()
+        assert answer["status"]["availableReplicas"] == 2
+        assert world.writes == []
+
+
 def test_an_instance_leaves_a_lost_node() -> None:
     """Marked by the composite, made Failed by the decorator, replaced."""
     world = Nodes().fall_silent(2)

@@ -64,6 +64,7 @@ def test_a_gate_without_a_condition_is_opened(gate: str) -> None:
         "type": gate,
         "status": "True",
         "reason": "NoUpdateInPlace",
+        "message": f"runs revision {pod['metadata']['labels']['tapp_template_hash_key']}",
         "lastTransitionTime": stamp(NOW),
     }
     assert [c for c in status["conditions"] if c != opened] == pod["status"]["conditions"]
