@@ -18,8 +18,11 @@ SECOND = 1.0
 
 
 def has_closed_gate(pod: Pod) -> bool:
-    """Whether a gate that is served is not open; all are in a pod that is Ready."""
-    if pod.ready is True:
+    """Whether a gate that is served is not open.
+
+    A pod that is Ready may have one for a moment, until its kubelet has looked.
+    """
+    if not pod.told.served_gates or (pod.ready is True and not pod.conditions_text):
         return False
     known = pod.conditions
     gates = [known.get(gate) for gate in pod.told.served_gates]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tapp.availability import NEVER, available_in
 from tapp.claims import ClaimPlan, plan_claims
 from tapp.conditions import Reason, Type
+from tapp.gate import has_closed_gate
 from tapp.instances import (
     RECHECK,
     Instance,
@@ -244,6 +245,9 @@ def _available(
     for instance in instances:
         pod = instance.pod
         if pod is None or pod.ready is not True or not instance.should_run or pod.told.drains:
+            continue
+        if has_closed_gate(pod):
+            untrusted.add(instance.id)  # its kubelet has not looked yet: it is on its way out
             continue
         if instance.update.open:
             if instance.update.unproved:

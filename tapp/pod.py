@@ -107,7 +107,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         ready: its condition `Ready`, None where it has none.
         ready_since: when that last changed; "" where nobody knows.
         conditions_text: `status.conditions` as JSON; empty in a pod that runs and is Ready, of
-            which they say nothing more.
+            which they say nothing more, unless one of our gates is closed.
         containers: statuses of all containers, init containers first.
         restarts: whether one of them has been started more than once.
         reason: `status.reason`.

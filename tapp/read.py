@@ -8,6 +8,7 @@ import msgspec
 
 from tapp import objects
 from tapp.availability import probed_at, since
+from tapp.gate import has_closed_gate
 from tapp.images import runs_image
 from tapp.inplace import is_over
 from tapp.manifest import Manifest, read_annotation
@@ -76,7 +77,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         **facts,
     )
     derived: dict[str, Any] = {"since": since(found), "probed_at": probed_at(found)}
-    if found.ready and found.phase == "Running":
+    if found.ready and found.phase == "Running" and not has_closed_gate(found):
         derived["conditions_text"] = b""
     if is_over(found):
         derived |= {"update_over": True, "runs_wanted": (), "kubelet_wrote": "", "spec_written": ""}

@@ -13,7 +13,7 @@ from tests.model import specs
 from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
 from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock
-from tests.reading import phase
+from tests.reading import made_failed, phase
 from tests.scenarios.life import DECORATOR, manifest
 
 Document = dict[str, Any]
@@ -279,9 +279,8 @@ class Cluster:
         self.run(90.0)  # what was told to stop has stopped
         for pod in self.world.list("Pod"):
             # Never Ready again, or never replaced: the budget rightly waits for it.
-            stuck = self.spec.get("neverMigrate") and self.judge.truth.ended_by_update(
-                pod["metadata"]["name"]
-            )
+            ended = self.judge.truth.ended_by_update(pod["metadata"]["name"])
+            stuck = self.spec.get("neverMigrate") and (ended or made_failed(pod))
             if _half_ended(pod) or stuck:
                 self.world.delete("Pod", pod["metadata"]["name"])
 

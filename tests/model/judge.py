@@ -47,6 +47,7 @@ from tests.model.truth import Truth
 from tests.reading import (
     drains,
     images,
+    is_open,
     number,
     observed,
     phase,
@@ -173,7 +174,7 @@ class Judge:
         if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
             return False
         age = EPOCH.timestamp() + now - ready_since(pod)
-        going = updating(pod) or drains(pod)
+        going = updating(pod) or drains(pod) or not is_open(pod)
         return bool(age >= spec.get("minReadySeconds", 0) and not going)
 
     def _is_out(self, id: int, snapshot: Snapshot) -> bool:

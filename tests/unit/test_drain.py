@@ -267,6 +267,25 @@ def test_a_resize_after_an_update_closes_no_gate() -> None:
     assert world.gate(0) == "True"
 
 
+def test_a_drain_that_was_taken_back_counts_until_the_gate_is_open_again() -> None:
+    """The gate is closed, and the kubelet has not looked yet: the pod is still Ready."""
+    world = Drained().begun()
+    world.pod_status()
+    assert (world.gate(0), ready(world.pod(0))) == ("False", True)
+    world.change(template=gated("nginx:1"))
+    world.sync()
+    world.sync()
+    assert not world.drain(0)
+    world.change(templates={"1": "new"}, templatePool={"new": gated("nginx:2")},
+                 updateStrategy=strategy(forceUpdate={"maxUnavailable": 1}))  # fmt: skip
+    world.sync()
+    assert world.decisions()[1] == "Keep/WaitingForBudget"
+    for _ in range(2):
+        world.pod_status()
+        world.kubelet()
+    assert world.decisions()[1] == "Mark/Draining"
+
+
 # --- somebody else --------------------------------------------------------------------------------
 
 
