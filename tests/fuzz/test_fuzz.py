@@ -44,7 +44,7 @@ def test_no_input_of_the_long_run_does_harm(seed: int) -> None:
 @pytest.mark.parametrize("path", HOOKS)
 def test_what_fuzzing_starts_from_is_answered(which: int, path: str) -> None:
     meant, document = FUZZER.corpus[which]
-    if path in (meant, "/customize"):
+    if path == meant or (path == "/customize" and meant != "/pod-status"):
         with no_hang():
             assert SERVICE.check(path, msgspec.json.encode(document)) == 200
 
