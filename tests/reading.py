@@ -244,7 +244,7 @@ def _not_updated(pod: Document) -> set[str]:
             continue
         behind = seen and generation and seen < generation
         stays = item.get("containerID") == was.get("id")
-        other = now[name] != was.get("image", now[name])
+        other = now[name] != (was.get("image") or now[name])  # "": nobody knows
         if behind or not item.get("containerID") or (stays and other):
             result.add(name)
     return result
