@@ -39,9 +39,10 @@ def said_of(pod: Pod, *, is_open: bool) -> str:
 
 
 def closed_since(pod: Pod, now: float) -> float | None:
-    """Since when a gate of the pod is closed, in seconds since the epoch; None if none is.
+    """Since when a closed gate has kept the pod out of its Services, in seconds since the epoch.
 
-    A pod that is Ready still serves, whatever its gate says: its kubelet has not looked yet.
+    None: it does not. A pod that is Ready still serves, whatever its gate says: its kubelet has not
+    looked yet. So the time counts from Ready's change where that came later.
     """
     if pod.ready is True:
         return None
@@ -51,7 +52,9 @@ def closed_since(pod: Pod, now: float) -> float | None:
         for gate in pod.told.served_gates
         if (condition := known.get(gate)) is not None and condition.status == "False"
     ]
-    since = min(times, default=None)
+    if not times:
+        return None
+    since = max(min(times), past(pod.ready_since, now))
     return now if since == UNKNOWN else since
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tapp.times import written
 from tests.builders import READY_SINCE, Document, crashing, tapp, template, terminating
 from tests.reading import images
 from tests.unit.world import Hook, World, condition
@@ -98,6 +99,21 @@ def test_it_asks_to_be_called_again_when_the_grace_period_is_over() -> None:
     world = Drained().left()
     answer = world.sync()
     assert answer["resyncAfterSeconds"] == pytest.approx(GRACE + 1, abs=1)
+
+
+def test_a_kubelet_that_is_late_does_not_shorten_the_drain() -> None:
+    """The pod is in its Services until its kubelet has looked at the gate."""
+    world = Drained().begun()
+    world.pod_status()
+    world.later(GRACE + 3)
+    assert world.decisions()[0] == "Keep/Draining"
+    world.kubelet()
+    ready = next(c for c in world.pod(0)["status"]["conditions"] if c["type"] == "Ready")
+    ready["lastTransitionTime"] = written(world.hook.now)
+    world.later(GRACE - 1)
+    assert world.decisions()[0] == "Keep/Draining"
+    world.later(2)
+    assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
 def test_the_status_says_updating_from_the_first_write_on() -> None:
