@@ -29,6 +29,14 @@ def has_closed_gate(pod: Pod) -> bool:
     return any(gate is None or gate.status != "True" for gate in gates)
 
 
+def only_its_gate_keeps_it_out(pod: Pod) -> bool:
+    """Whether the pod would serve if its gate were open, and may have done so a moment ago."""
+    known = pod.conditions
+    closed = [known[gate].status == "False" for gate in pod.told.served_gates if gate in known]
+    ready = known.get("ContainersReady")
+    return any(closed) and ready is not None and ready.status == "True"
+
+
 def said_of(pod: Pod, *, is_open: bool) -> str:
     """What the condition of a gate says: an open one of which revision the update is over.
 

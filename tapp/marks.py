@@ -8,7 +8,13 @@ goes, and what was asked for and is not wanted any more is taken back.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tapp.gate import SECOND, drained_in, has_closed_gate, unserved_in
+from tapp.gate import (
+    SECOND,
+    drained_in,
+    has_closed_gate,
+    only_its_gate_keeps_it_out,
+    unserved_in,
+)
 from tapp.instances import Instance
 from tapp.judge import Action, Mark, Update, Verdict
 from tapp.lost import Nodes, limit_of, lost_in, nodes_of
@@ -127,10 +133,10 @@ class _Marking:
             return None
         if not self.grace or not pod.told.served_gates:
             return None
-        if pod.ready is not True and not pod.told.drains:
+        if pod.ready is not True and not pod.told.drains and not only_its_gate_keeps_it_out(pod):
             return None  # it does not serve
         left = drained_in(pod, self.grace, self.now)
-        if left == 0 and pod.told.drains:
+        if left == 0:
             return None
         if left is not None:
             self.found.waits.append(left)

@@ -283,6 +283,22 @@ def test_a_resize_after_an_update_closes_no_gate() -> None:
     assert world.gate(0) == "True"
 
 
+def test_a_drain_that_begins_anew_before_the_gate_is_open_is_no_shorter() -> None:
+    """Taken back and asked for again: it left its Services a moment ago."""
+    world = Drained().left()
+    closed = next(c for c in world.pod(0)["status"]["conditions"] if c["type"] == "Ready")
+    closed["lastTransitionTime"] = written(world.hook.now)
+    world.change(template=gated("nginx:1"))
+    world.sync()
+    assert not world.drain(0)
+    world.later(1)
+    world.change(template=gated("nginx:3"))
+    world.sync()
+    assert world.decisions()[0].endswith("/Draining")
+    world.later(GRACE + 1)
+    assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
+
+
 def test_a_drain_that_was_taken_back_counts_until_the_gate_is_open_again() -> None:
     """The gate is closed, and the kubelet has not looked yet: the pod is still Ready."""
     world = Drained().begun()
@@ -319,6 +335,16 @@ def test_a_gate_that_nobody_serves_is_named() -> None:
     assert degraded is not None
     assert "metacontroller/components/pod-status" in found["message"]
     assert degraded["status"] == "True"
+
+
+def test_an_instance_whose_gate_nobody_serves_is_updated_at_once() -> None:
+    """It was never in a Service: as without the component."""
+    world = World(tapp(replicas=1, template=gated(), updateStrategy=strategy()), hook=Hook())
+    for _ in range(3):
+        world.sync()
+        world.kubelet()
+    world.change(template=gated("nginx:2"))
+    assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
 def test_a_drain_that_nobody_acts_on_is_named() -> None:
