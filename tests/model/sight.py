@@ -107,7 +107,7 @@ def spoken(pod: Document) -> Document:
     """The part of a pod that a template speaks of: without what only asks for something."""
     notes = dict(pod["metadata"].get("annotations") or {})
     labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
-    for key in (LAST_APPLIED, DRAIN, LOST):
+    for key in (LAST_APPLIED, DRAIN, LOST, RECORD):
         notes.pop(key, None)
     labels.pop(POD_STATUS, None)
     spec.pop("tolerations", None)
