@@ -264,9 +264,10 @@ class Real:
         old = msgspec.json.decode(self._forms[kind, write.name, version])
         new = request | {"metadata": _plain(request["metadata"])}
         paths = tuple(path for path in changed_paths(old, new) if path not in NOT_CHANGES)
-        if write.accepted and write.resource_version == version:
-            outcome = "no-op"
-        return told(write.verb, paths, outcome)
+        if write.accepted and (write.resource_version == version or not paths):
+            outcome = "no-op"  # a PUT that only notes its writer is one, too
+        verb = write.subresource or write.verb
+        return told(verb, paths, outcome)
 
     def state(self) -> dict[str, Json]:
         """Everything there is, by kind and name."""
