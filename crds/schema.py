@@ -277,9 +277,9 @@ def _status() -> Schema:
                 "in place has finished.",
                 {"type": "string"},
             ),
-            "draining": _map(
-                "Instance number -> since when its readiness gate should be closed for an update "
-                "in place, and is not.",
+            "unserved": _map(
+                "Instance number -> since when its pod's status should say something else: its "
+                "readiness gate is not served, or nobody acts on the loss of its node.",
                 {"type": "string"},
             ),
             "notCreated": _map(

@@ -251,7 +251,7 @@ def _status() -> Schema:
             "replacing": _STRINGS,
             "failures": {"type": "object", "additionalProperties": _COUNT},
             "settling": _STRINGS,
-            "draining": _STRINGS,
+            "unserved": _STRINGS,
             "notCreated": _STRINGS,
         },
     )

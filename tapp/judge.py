@@ -171,7 +171,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
             f"the next one follows at {written(instance.pace.due + 1)}"
         )
         return Verdict(Action.KEEP, "BackOff", message)
-    reason = "EndedByUpdate" if broken else "NodeLost" if pod.made_failed else "Completed"
+    reason = "NodeLost" if pod.made_failed else "EndedByUpdate" if broken else "Completed"
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
 
 
@@ -198,7 +198,7 @@ def _different(pod: Pod, template: Template) -> Verdict:
             return Verdict(Action.ADOPT, "Adopted", message, Adopt(pod, template))
         in_place = differs_in_images_only(wanted, observed)
     asked = template.annotations.get(RESTARTED_AT, "")
-    if asked and asked != told.restarted_at and not template.obstacle:
+    if manifest is None and asked not in ("", told.restarted_at) and not template.obstacle:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
         return Verdict(Action.RECREATE, "RestartAsked", message)
     images = changed_images(told, template)

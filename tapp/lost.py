@@ -16,6 +16,8 @@ LEAST_NODES = 3
 LEAST_SECONDS = 5
 """A gate that has just been opened looks like a silent node until the kubelet has looked, which
 takes most of a second and on a busy node more."""
+SKEW = 60.0
+"""Seconds by which the clock that wrote a time may be ahead of ours."""
 _DIGITS = 9
 
 
@@ -41,7 +43,7 @@ def nodes_of(pods: Iterable[Pod]) -> Nodes:
     """Counts the nodes; one with a pod that is Ready is heard of."""
     all_nodes, silent, heard = set[str](), set[str](), set[str]()
     for pod in pods:
-        if pod.node and pod.running:
+        if pod.node and pod.phase == "Running":
             all_nodes.add(pod.node)
             if pod.ready is True:
                 heard.add(pod.node)
@@ -73,6 +75,6 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
 def lost_in(pod: Pod, limit: int, now: float) -> float | None:
     """Seconds until the pod's node is lost, 0 if it is; None where it is heard of, or may be."""
     since = pod.silent_since
-    if since is None or since == UNKNOWN or since > now:
+    if since is None or since == UNKNOWN or since > now + SKEW:
         return None
     return max(0.0, since + limit - now)

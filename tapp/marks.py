@@ -34,15 +34,16 @@ class Marks:
     Attributes:
         verdicts: instance -> verdict, for those that change.
         waits: seconds after which to look again.
-        draining: instance -> since when its gate should be closed, RFC 3339, and is not.
-        unserved: instances whose gate nobody serves, or whose mark nobody acts on.
+        noted: instance -> since when its pod's status should say something else, RFC 3339: its
+            gate is not served, or nobody acts on its mark.
+        unserved: those of them for which that has lasted.
         nodes: the nodes of the TApp's pods, where that matters.
         lost_seconds_problem: what is wrong with the TApp's own limit, or "".
     """
 
     verdicts: dict[int, Verdict] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
-    draining: dict[str, str] = field(default_factory=dict)
+    noted: dict[str, str] = field(default_factory=dict)
     unserved: list[int] = field(default_factory=list)
     nodes: Nodes = field(default_factory=Nodes)
     lost_seconds_problem: str = ""
@@ -79,7 +80,7 @@ class _Marking:
         spec = tapp.spec
         self.moves = spec.force_delete_pod
         self.grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
-        self.before = tapp.status.draining
+        self.before = tapp.status.unserved
         self.now = now
         self.limit, problem = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
         self.found = Marks(lost_seconds_problem=problem if self.moves else "")
@@ -92,7 +93,7 @@ class _Marking:
             pod = instance.pod
             if pod is None or pod.odd or pod.terminating or pod.completed:
                 continue
-            self._note_unserved(instance, pod)
+            self._look_at_gate(instance, pod)
             step = self._lost(instance, pod, verdict) or self._drain(instance, pod, verdict)
             step = step or self._kept(pod, verdict)
             if step is not None:
@@ -120,7 +121,7 @@ class _Marking:
         if pod.told.lost == told and pod.told.is_watched:
             overdue = since + self.limit + PATIENCE - self.now
             if overdue <= 0:
-                self.found.unserved.append(instance.id)
+                self._note_unserved(instance)
             else:
                 self.found.waits.append(overdue + SECOND)
         message = f"its node is not heard of since {told}: it is to start elsewhere"
@@ -133,40 +134,42 @@ class _Marking:
             return None
         if not self.grace or not pod.told.served_gates:
             return None
-        if pod.ready is not True and not pod.told.drains and not only_its_gate_keeps_it_out(pod):
-            return None  # it does not serve
         left = drained_in(pod, self.grace, self.now)
+        broken = pod.ready is not True and not only_its_gate_keeps_it_out(pod)
+        if broken and (left is None or not pod.told.drains):
+            return None  # it does not serve
         if left == 0:
             return None
         if left is not None:
             self.found.waits.append(left)
-        elif pod.told.drains:
-            self._note_draining(instance)
+        elif pod.told.drains and not has_closed_gate(pod):
+            self._note_unserved(instance)
         to = change.template.revision
         message = f"it leaves its Services for {self.grace} s, then {verdict.message}"
         return self._step(pod, "Draining", message, drain=pod.told.drain if pod.told.drains else to)
 
-    def _note_draining(self, instance: Instance) -> None:
+    def _look_at_gate(self, instance: Instance, pod: Pod) -> None:
+        """Whoever should open the pod's gate does not."""
+        if not pod.told.served_gates or pod.ready is True or not pod.told.is_watched:
+            return
+        left = unserved_in(pod, instance.update, PATIENCE, self.now)
+        if left == 0:
+            self._note_unserved(instance)
+        elif left is not None:
+            self.found.waits.append(left)
+
+    def _note_unserved(self, instance: Instance) -> None:
+        """Nobody writes the pod's status, as it seems: it is told of when that has lasted."""
         id = str(instance.id)
         since = self.before.get(id, "")
         at = seconds(since)
         if at == UNKNOWN or at > self.now:
             since, at = written(self.now), self.now
-        self.found.draining[id] = since
+        self.found.noted[id] = since
         left = at + PATIENCE - self.now
         if left <= 0:
             self.found.unserved.append(instance.id)
         else:
-            self.found.waits.append(left)
-
-    def _note_unserved(self, instance: Instance, pod: Pod) -> None:
-        """Whoever should open the pod's gate does not."""
-        if not pod.told.served_gates or pod.ready is True:
-            return
-        left = unserved_in(pod, instance.update, PATIENCE, self.now)
-        if left == 0:
-            self.found.unserved.append(instance.id)
-        elif left is not None:
             self.found.waits.append(left)
 
     def _kept(self, pod: Pod, verdict: Verdict) -> Verdict | None:
@@ -186,7 +189,7 @@ class _Marking:
         """What the pod is to carry; None where it does."""
         told = pod.told
         watched = bool(told.served_gates or lost)
-        tolerate = self.moves and told.evicted_in_time
+        tolerate = self.moves and told.evicted_in_time and told.is_ours
         known = told.is_watched or not (lost or drain or has_closed_gate(pod))
         same = (drain, lost) == (told.drain, told.lost) and known
         if same and not tolerate:

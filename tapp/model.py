@@ -149,7 +149,7 @@ class ObservedStatus(Value):
     replacing: dict[str, str] = Field(default_factory=dict)
     failures: dict[str, int] = Field(default_factory=dict)
     settling: dict[str, str] = Field(default_factory=dict)
-    draining: dict[str, str] = Field(default_factory=dict)
+    unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
 

@@ -86,9 +86,14 @@ class Plan:
             and (
                 verdict.action is Action.RECREATE
                 or instance.leaving
-                or (instance.id in self.going_unseen and verdict.reason in BUDGET_REASONS)
+                or (instance.id in self.going_unseen and _waits(verdict))
             )
         }
+
+
+def _waits(verdict: Verdict) -> bool:
+    """Whether an update waits for the budget, or may: a mark hides the reason for a moment."""
+    return verdict.reason in BUDGET_REASONS or verdict.action is Action.MARK
 
 
 def plan(world: World, options: Options, now: float) -> Plan:

@@ -75,7 +75,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     @property
     def drains(self) -> bool:
         """Whether it is asked to leave its Services: for another revision than its own."""
-        return is_ours(self.drain) and self.drain != self.template_hash
+        asked = is_ours(self.drain) and self.drain != self.template_hash
+        return asked and bool(self.served_gates)
 
     @property
     def is_ours(self) -> bool:
@@ -182,7 +183,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         open, the pod not. It counts from the newest of them, because a gate that was just opened
         looks the same until the kubelet has looked; `UNKNOWN` where one of them has no time.
         """
-        if self.ready is not False or not self.running:
+        if self.ready is not False or self.phase != "Running":
             return None
         known = self.conditions
         found = [known.get(name) for name in ("ContainersReady", *self.told.gates)]

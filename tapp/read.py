@@ -16,7 +16,7 @@ from tapp.objects import Condition, ContainerStatus, InPlaceRecord, PodObject, P
 from tapp.pod import GRACE, Pod, Told
 from tapp.project import duplicate_merge_key
 from tapp.templates import has_served_gate
-from tapp.tolerations import in_time
+from tapp.tolerations import is_limited
 from tapp.vocabulary import (
     DRAIN,
     FAILURES,
@@ -131,7 +131,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
         is_watched=labels.get(POD_STATUS) == "true",
-        evicted_in_time=any(map(in_time, _dicts(spec.get("tolerations")))),
+        evicted_in_time=is_limited(_dicts(spec.get("tolerations"))),
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
     return told, odd

@@ -62,7 +62,7 @@ def summarize(plan: Plan) -> Document:
         **({"replacing": replacing} if replacing else {}),
         **({"failures": failures} if failures else {}),
         **({"settling": settling} if settling else {}),
-        **({"draining": plan.marks.draining} if plan.marks.draining else {}),
+        **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
         **({"notCreated": not_created} if not_created else {}),
         "conditions": _conditions(plan, wanted),
     }
@@ -127,6 +127,7 @@ def _progress(plan: Plan) -> Finding:
         elif (
             verdict.action is Action.DELETE
             or verdict.reason == "NodeLost"
+            or (verdict.reason == "NodeSilent" and not instance.should_run)
             or (instance.pod is not None and instance.pod.terminating)
         ):
             deleting.append(instance.id)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tapp.judge import Mark
-from tapp.lost import limit_of, lost_in, nodes_of
+from tapp.lost import limit_of, lost_in
 from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.objects import ClaimObject
 from tapp.pod import Pod
@@ -74,16 +74,17 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
 def _on_silent_nodes(
     parent: Parent, pods: Sequence[Pod], options: Options, now: float
 ) -> tuple[list[Pod], dict[str, Mark]]:
-    """Pods whose deletion would never end; once their node is lost they are marked, and go."""
+    """Pods whose deletion would never end; once their node is lost they are marked, and go.
+
+    Without a guard: it keeps instances from running twice, and here none is started anew.
+    """
     limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)
     waiting, marks = [], {}
-    if nodes_of(pods).guarded:
-        return [], {}
     for pod in pods:
         since, left = pod.silent_since, lost_in(pod, limit, now)
-        if since is None or left is None or pod.odd:
+        if since is None or left is None or pod.odd or pod.terminating:
             continue
         waiting.append(pod)
-        if left == 0 and pod.told.lost != written(since):
+        if left == 0 and not (pod.told.lost == written(since) and pod.told.is_watched):
             marks[pod.name] = Mark(pod, "", written(since), watched=True, tolerate=False)
     return waiting, marks

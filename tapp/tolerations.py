@@ -9,19 +9,29 @@ SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """The taints of a node that is not heard of."""
 
 
-def in_time(toleration: Toleration) -> bool:
-    """Whether it names one of these taints, and only for a limited time."""
-    return toleration.get("key") in SILENT and toleration.get("tolerationSeconds") is not None
+def is_limited(tolerations: Iterable[Toleration]) -> bool:
+    """Whether a node that is not heard of is tolerated for a limited time only.
+
+    For each taint the first toleration that fits it decides (k8s.io/component-helpers,
+    GetMatchingTolerations).
+    """
+    items = list(tolerations)
+    return any(_limit(items, key) is not None for key in SILENT)
 
 
 def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
-    """The same, with no limit on how long such a node is tolerated."""
-    return [
+    """The same, with no limit on how long such a node is tolerated.
+
+    A limit for all taints stays, because it is meant for others, too: what says more stands before
+    it then.
+    """
+    items = [
         {key: value for key, value in item.items() if key != "tolerationSeconds"}
-        if in_time(item)
+        if item.get("key") in SILENT
         else item
         for item in tolerations
     ]
+    return [_exists(key) for key in SILENT if _limit(items, key) is not None] + items
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:
@@ -34,10 +44,20 @@ def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> lis
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return items + [
-        {"key": key, "operator": "Exists", "effect": "NoExecute", **limit}
-        for key in SILENT
-        if not any(
-            item.get("key") in (key, None, "") and item.get("effect") in ("NoExecute", None, "")
-            for item in items
-        )
+        _exists(key) | limit for key in SILENT if not any(_fits(item, key) for item in items)
     ]
+
+
+def _exists(key: str) -> Toleration:
+    return {"key": key, "operator": "Exists", "effect": "NoExecute"}
+
+
+def _fits(toleration: Toleration, key: str) -> bool:
+    effects = ("NoExecute", None, "")
+    return toleration.get("key") in (key, None, "") and toleration.get("effect") in effects
+
+
+def _limit(tolerations: list[Toleration], key: str) -> Any:
+    """`tolerationSeconds` of the first one that fits a taint; None is without limit."""
+    first = next((item for item in tolerations if _fits(item, key)), None)
+    return None if first is None else first.get("tolerationSeconds")

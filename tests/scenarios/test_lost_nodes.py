@@ -92,7 +92,7 @@ def test_a_node_that_is_back_between_the_mark_and_the_end_keeps_its_pod() -> Non
     before = life.uids()
     (node,) = lose(life, 2)
     life.world.hook.fail(10**6, path="/pod-status")
-    life.world.run(LIMIT + 60)
+    life.world.run(LIMIT + 120)
     assert LOST in life.pods[2]["metadata"]["annotations"]
     assert life.condition("PodStatusNotWritten").startswith("True ")
     life.world.nodes.recover(node)

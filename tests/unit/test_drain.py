@@ -329,6 +329,8 @@ def test_a_gate_that_nobody_serves_is_named() -> None:
         world.kubelet()
     assert condition(world.sync(), "PodStatusNotWritten") is None
     world.hook.now += 20
+    assert condition(world.sync(), "PodStatusNotWritten") is None  # from now on it is noted
+    world.hook.now += 31
     answer = world.sync()
     found, degraded = condition(answer, "PodStatusNotWritten"), condition(answer, "Degraded")
     assert found is not None
@@ -347,10 +349,26 @@ def test_an_instance_whose_gate_nobody_serves_is_updated_at_once() -> None:
     assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
 
 
+def test_a_drained_instance_that_crashes_is_repaired_without_a_decorator() -> None:
+    world = Drained().begun()
+    world.modify(0, crashing)
+    world.change(template=gated("nginx:3"))
+    assert world.decisions()[0] == "UpdateInPlace/TemplateChanged"
+
+
+def test_a_drain_without_a_gate_widens_no_budget() -> None:
+    """Written by hand: the pods serve, and count."""
+    world = World(tapp(replicas=4)).settle()
+    for id in range(4):
+        world.modify(id, lambda pod: annotated(pod, DRAIN, "v1-x"))
+    world.change(template=template("nginx:2"))
+    assert list(world.decisions().values()).count("UpdateInPlace/TemplateChanged") == 1
+
+
 def test_a_drain_that_nobody_acts_on_is_named() -> None:
     world = Drained().begun()
     answer = world.sync()
-    assert list(answer["status"]["draining"]) == ["0"]
+    assert list(answer["status"]["unserved"]) == ["0"]
     assert condition(answer, "PodStatusNotWritten") is None
     world.later(31)
     assert condition(world.sync(), "PodStatusNotWritten") is not None

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Document, completed, tapp, template
+from tests.builders import Document, completed, tapp, template, terminating
 from tests.reading import desired
 from tests.unit.world import Hook, World, condition
 
@@ -76,6 +76,22 @@ def test_pods_that_are_there_already_tolerate_it_after_the_edit() -> None:
         limits = {t["key"]: t.get("tolerationSeconds") for t in pod["spec"]["tolerations"]}
         assert limits == {SILENT[0]: None, "gpu": 7, SILENT[1]: None}
     assert world.uids() == uids
+    world.sync()
+    assert world.writes == []
+
+
+def test_a_limit_for_all_taints_stays_behind_what_says_more() -> None:
+    """The first toleration that fits decides; the author's is meant for other taints, too."""
+    wildcard = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    made = Nodes(1, template=template(tolerations=[wildcard])).pod(0)["spec"]["tolerations"]
+    assert [(item.get("key"), item.get("tolerationSeconds")) for item in made] == [
+        (SILENT[0], None),
+        (SILENT[1], None),
+        (None, 60),
+    ]
+    world = Nodes(1, forceDeletePod=False, template=template(tolerations=[wildcard]))
+    world.change(forceDeletePod=True).sync()
+    assert world.pod(0)["spec"]["tolerations"] == made
     world.sync()
     assert world.writes == []
 
@@ -216,6 +232,14 @@ def test_where_most_nodes_are_silent_nothing_is_moved(
         assert found["message"].startswith(f"{silent_ones} of {nodes} nodes are not heard of")
 
 
+def test_a_pod_that_is_going_still_tells_of_its_node() -> None:
+    """Evictions in a network that is split must not disarm the guard."""
+    world = Nodes(4).fall_silent(0, 1, 2, ago=400)
+    for id in (0, 1):
+        world.modify(id, terminating)
+    assert world.decisions()[2] == "Keep/UpToDate"
+
+
 def test_a_mark_is_taken_back_when_the_guard_begins_to_hold() -> None:
     world = Nodes(4).fall_silent(0, ago=400)
     world.sync()
@@ -241,6 +265,15 @@ EDITS = {
     "scale down": {"replicas": 2},
     "new template": {"template": template("nginx:2", priority=5)},
 }
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_a_tapp_that_waits_for_that_is_not_complete(edit: Document) -> None:
+    world = Nodes(3).fall_silent(2, ago=10)
+    answer = world.change(**edit).sync()
+    progressing = condition(answer, "Progressing")
+    assert progressing is not None
+    assert progressing["status"] == "True"
 
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
@@ -286,18 +319,22 @@ def test_the_end_of_a_tapp_waits_likewise() -> None:
     assert answer["children"] == []
 
 
-def test_the_end_of_a_tapp_does_not_wait_for_a_guard() -> None:
-    """Its healthy pods go first, and then the guard would hold for ever."""
+def test_the_end_of_a_tapp_knows_no_guard() -> None:
+    """It keeps instances from running twice, and here none is started anew."""
     world = Nodes(4).fall_silent(0, 1, 2, ago=400)
-    assert world.hook.finalize(world.request(finalizing=True))["children"] == []
+    marked = desired(world.hook.finalize(world.request(finalizing=True)), "Pod")
+    assert sorted(marked) == ["web-0", "web-1", "web-2"]
+    assert all(LOST in pod["metadata"]["annotations"] for pod in marked.values())
 
 
 def test_a_mark_that_nobody_acts_on_is_named() -> None:
     world = Nodes().fall_silent(2, ago=301)
     world.sync()
     assert condition(world.sync(), "PodStatusNotWritten") is None
-    world.later(40)
-    assert condition(world.sync(), "PodStatusNotWritten") is not None
+    for _ in range(2):
+        world.later(40)
+        answer = world.sync()
+    assert condition(answer, "PodStatusNotWritten") is not None
 
 
 def test_a_pod_that_failed_by_itself_is_not_lost() -> None:
