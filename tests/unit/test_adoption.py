@@ -223,3 +223,36 @@ def test_an_old_pod_that_is_not_ready_is_adopted_too() -> None:
     world.pods["web-0"] = running(world.pod(0), ready=False)
     assert world.decisions() == {0: "Adopt/Adopted"}
     assert condition(world.sync(), "DuplicateMergeKeys") is None
+
+
+def test_old_pods_that_wait_keep_their_limits_and_are_updated_in_place() -> None:
+    """With `forceDeletePod`: a limit that was lifted first would make them differ in more."""
+    limited = {
+        "key": "node.kubernetes.io/not-ready",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 9,
+    }
+    body = {**LIVE, "spec": {**LIVE["spec"], "tolerations": [limited]}}
+    world = moved_over(replicas=3, body=body)
+    newer = {**body, "spec": {**body["spec"]}}
+    newer["spec"]["containers"] = [{**LIVE["spec"]["containers"][0], "image": "nginx:2"}]
+    before = world.uids()
+    world.change(template=newer, forceDeletePod=True).settle()
+    assert world.uids() == before
+    assert set(images(world).values()) == {"nginx:2"}
+    assert not any(
+        "tolerationSeconds" in item
+        for pod in world.pods.values()
+        for item in pod["spec"]["tolerations"]
+        if item["key"] == limited["key"]
+    )
+
+
+def test_a_restart_that_the_old_controller_was_asked_for_restarts_nothing() -> None:
+    world = moved_over(replicas=1)
+    annotations = {"kubectl.kubernetes.io/restartedAt": "2020-01-01T00:00:00Z"}
+    newer = {**LIVE, "metadata": {**LIVE["metadata"], "annotations": annotations}}
+    before = world.uids()
+    world.change(template=newer).settle()
+    assert world.uids() == before

@@ -173,6 +173,14 @@ def test_a_limit_that_makes_no_sense_is_named(text: str) -> None:
     assert "300 holds" in found["message"]
 
 
+def test_a_clock_that_is_ahead_hides_no_lost_node() -> None:
+    """The node controller's: a dead node sends no more events, so we have to come back."""
+    world = Nodes().fall_silent(2, ago=-2)
+    assert world.sync()["resyncAfterSeconds"] > 300
+    world.change(statuses={"2": "Killed"})
+    assert world.decisions()[2] == "Keep/NodeSilent"
+
+
 def test_never_migrate_wins() -> None:
     world = Nodes(neverMigrate=True).fall_silent(2, ago=9_000)
     assert world.decisions()[2] == "Keep/UpToDate"
