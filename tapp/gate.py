@@ -17,6 +17,16 @@ SECOND = 1.0
 """Times in a status are cut to the second: what they tell of may be almost one younger."""
 
 
+def _gates(pod: Pod) -> list[Condition | None]:
+    """The conditions of the gates that are served; None for one that nobody has written yet."""
+    known = pod.conditions
+    return [known.get(gate) for gate in pod.told.served_gates]
+
+
+def _closed(pod: Pod) -> list[Condition]:
+    return [gate for gate in _gates(pod) if gate is not None and gate.status == "False"]
+
+
 def has_closed_gate(pod: Pod) -> bool:
     """Whether a gate that is served is not open.
 
@@ -24,17 +34,13 @@ def has_closed_gate(pod: Pod) -> bool:
     """
     if not pod.told.served_gates or (pod.ready is True and not pod.conditions_text):
         return False
-    known = pod.conditions
-    gates = [known.get(gate) for gate in pod.told.served_gates]
-    return any(gate is None or gate.status != "True" for gate in gates)
+    return any(gate is None or gate.status != "True" for gate in _gates(pod))
 
 
 def only_its_gate_keeps_it_out(pod: Pod) -> bool:
     """Whether the pod would serve if its gate were open, and may have done so a moment ago."""
-    known = pod.conditions
-    closed = [known[gate].status == "False" for gate in pod.told.served_gates if gate in known]
-    ready = known.get("ContainersReady")
-    return any(closed) and ready is not None and ready.status == "True"
+    ready = pod.conditions.get("ContainersReady")
+    return bool(_closed(pod)) and ready is not None and ready.status == "True"
 
 
 def said_of(pod: Pod, *, is_open: bool) -> str:
@@ -54,12 +60,7 @@ def closed_since(pod: Pod, now: float) -> float | None:
     """
     if pod.ready is True:
         return None
-    known = pod.conditions
-    times = [
-        past(condition.last_transition_time, now)
-        for gate in pod.told.served_gates
-        if (condition := known.get(gate)) is not None and condition.status == "False"
-    ]
+    times = [past(gate.last_transition_time, now) for gate in _closed(pod)]
     if not times:
         return None
     since = max(min(times), past(pod.ready_since, now))
@@ -90,8 +91,7 @@ def noted_since(pod: Pod, gate: Condition | None) -> float:
 
 def update_of(pod: Pod, now: float) -> Progress:
     """How far the pod's update has come, from the pod alone."""
-    known = pod.conditions
-    noted = [noted_since(pod, known.get(gate)) for gate in pod.told.served_gates]
+    noted = [noted_since(pod, gate) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
 
@@ -112,15 +112,10 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
 
     Everything is there for an open gate, and it is not open.
     """
-    known = pod.conditions
-    shut = [
-        condition
-        for gate in pod.told.served_gates
-        if (condition := known.get(gate)) is None or condition.status != "True"
-    ]
+    shut = [gate for gate in _gates(pod) if gate is None or gate.status != "True"]
     if not shut or not pod.running or opens_in(pod, update, now) > 0:
         return None
     times = [seconds(item.last_transition_time) for item in shut if item is not None]
-    ready = known["ContainersReady"]
+    ready = pod.conditions["ContainersReady"]
     since = max([seconds(ready.last_transition_time), seconds(pod.created), *times])
     return max(0.0, since + patience - now)

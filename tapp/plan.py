@@ -135,10 +135,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         unsettled = _unsettled(world.tapp)
         serving = Serving(available, going_unseen | untrusted, silent, unsettled)
         spent = spend(pending, serving, budgets, spec.rolling_name)
-        verdicts = [
-            spent.get(instance.id, verdict)
-            for instance, verdict in zip(instances, verdicts, strict=True)
-        ]
+        verdicts = _changed(instances, verdicts, spent)
         open_cases = _open(instances, verdicts)
         if unsettled and any(verdict.reason == "SpecJustChanged" for verdict in spent.values()):
             rechecks.append(RECHECK)
@@ -146,10 +143,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     creating = [instance.id for instance, verdict in open_cases if verdict.action is Action.CREATE]
     marks = mark(world.tapp, instances, verdicts, options, now)
     if marks.verdicts:
-        verdicts = [
-            marks.verdicts.get(instance.id, verdict)
-            for instance, verdict in zip(instances, verdicts, strict=True)
-        ]
+        verdicts = _changed(instances, verdicts, marks.verdicts)
         open_cases = _open(instances, verdicts)
     rechecks += marks.waits
     not_created = _not_created(world, creating, now)
@@ -175,6 +169,13 @@ def plan(world: World, options: Options, now: float) -> Plan:
         recheck=min(rechecks, default=None),
         now=now,
     )
+
+
+def _changed(
+    instances: list[Instance], verdicts: list[Verdict], changes: Mapping[int, Verdict]
+) -> list[Verdict]:
+    pairs = zip(instances, verdicts, strict=True)
+    return [changes.get(instance.id, verdict) for instance, verdict in pairs]
 
 
 def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Instance, Verdict]]:

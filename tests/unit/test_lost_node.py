@@ -260,10 +260,11 @@ def test_a_mark_is_taken_back_when_the_guard_begins_to_hold() -> None:
 def test_a_node_with_a_pod_that_is_ready_is_heard_of() -> None:
     """Another pod of the node says so."""
     world = Nodes(4).fall_silent(0, 1, 2, ago=400)
-    world.modify(3, lambda pod: on(pod, "node-2"))
-    assert condition(world.sync(), "MostNodesSilent") is not None  # 2 of 3
-    world.modify(3, lambda pod: on(pod, "node-3"))
-    assert condition(world.sync(), "MostNodesSilent") is not None  # 3 of 4
+    for node, numbers in (("node-2", "2 of 3"), ("node-3", "3 of 4")):
+        world.modify(3, lambda pod, node=node: on(pod, node))
+        found = condition(world.sync(), "MostNodesSilent")
+        assert found is not None
+        assert found["message"].startswith(numbers)
 
 
 # --- deletions ------------------------------------------------------------------------------------
