@@ -1,0 +1,30 @@
+"""The decisions of one sync on what the cluster shows, by the code that the service runs."""
+
+from hooks.explain import Explanation, explain
+from hooks.memo import Memo
+from hooks.wire import Request, world_of
+from kubectl_tapp.observed import Document, Observed
+from tapp.model import TApp
+from tapp.plan import Plan, plan
+from tapp.world import Options
+
+
+def decide(observed: Observed, controller: Document, options: Options, now: float) -> Plan:
+    """What a sync at `now` would decide.
+
+    Args:
+        observed: the TApp and what belongs to it.
+        controller: the CompositeController that is registered, or the shipped one.
+        options: the operator's choices.
+        now: seconds since the epoch.
+
+    Raises:
+        hooks.decode.WireError: the TApp is not one, with the path of what is wrong.
+    """
+    request = Request(observed.request(controller), TApp, Memo(0))
+    return plan(world_of(request), options, now)
+
+
+def explained(plan: Plan) -> Explanation:
+    """A plan for a person: each instance's verdict with its reason, the budgets, the claims."""
+    return explain(plan)
