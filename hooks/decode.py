@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 PODS = "Pod.v1"
 CLAIMS = "PersistentVolumeClaim.v1"
+REVISIONS = "ControllerRevision.apps/v1"
 
 _MISSING = re.compile(r"Object missing required field `(.+)`")
 

@@ -6,7 +6,7 @@ from hooks.wire import Request
 from tapp.children import Child
 from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.pod import Pod
-from tapp.render import kept_claim, marked_pod
+from tapp.render import kept_claim, kept_revision, marked_pod
 from tapp.teardown import RECHECK, Teardown, tear_down
 from tapp.world import Options
 
@@ -30,12 +30,14 @@ def finalize(
         request.part_of_spec(LostPolicy),
         [request.seen[name].pod for name in sorted(request.seen)],
         [request.claims[name] for name in sorted(request.claims)],
+        revisions=[request.revisions[name] for name in sorted(request.revisions)],
         options=options,
         now=now,
     )
     answer: dict[str, Any] = {
         "status": request.status,
         "children": [
+            *(kept_revision(revision) for revision in decided.revisions),
             *(kept_claim(claim) for claim in decided.claims),
             *(_child(request, decided, pod) for pod in decided.pods),
         ],

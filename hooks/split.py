@@ -1,4 +1,4 @@
-"""A request's bytes, split into the parent, each pod's own JSON, the claims and the rest.
+"""A request's bytes, split into the parent, each pod's own JSON, the other children and the rest.
 
 What repeats from request to request is the pods, byte for byte, all but a few. `split` therefore
 walks through the text pod by pod: where a pod is expected to be the same, the text of that length
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from hooks.decode import CLAIMS, PODS, WireError, decoded
+from hooks.decode import CLAIMS, PODS, REVISIONS, WireError, decoded
 from hooks.memo import Known, Memo, Recalled
 from hooks.observe import Seen
 from tapp.objects import ClaimObject
@@ -41,6 +41,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Children(msgspec.Struct, frozen=True):
     pods: dict[str, Raw] | None = msgspec.field(name=PODS, default=None)
     claims: dict[str, ClaimObject] | None = msgspec.field(name=CLAIMS, default=None)
+    revisions: dict[str, Raw] | None = msgspec.field(name=REVISIONS, default=None)
 
 
 class _OnlyChildren(_Children, frozen=True, forbid_unknown_fields=True):
@@ -61,6 +62,7 @@ class _Request(msgspec.Struct, frozen=True):
     parent: dict[str, Raw]
     children: Raw
     related: dict[str, dict[str, Raw]] | None = None
+    controller: Raw = Raw(b"null")
 
 
 _decode_request = msgspec.json.Decoder(_Request).decode
@@ -79,16 +81,20 @@ class Pieces(msgspec.Struct, frozen=True):
         same: pods that are known, with the place of their text in the request.
         pods: key in the request -> JSON, of all other pods.
         claims: key in the request -> claim.
+        revisions: key in the request -> JSON.
         related: kind -> key -> JSON.
         recalled: what was known of this parent's TApp.
+        controller: JSON of the CompositeController that asks.
     """
 
     parent: dict[str, Raw]
     same: list[tuple[Known[Seen], int]]
     pods: dict[str, Raw]
     claims: Mapping[str, ClaimObject]
+    revisions: Mapping[str, Raw]
     related: dict[str, dict[str, Raw]] | None
     recalled: Recalled
+    controller: Raw
 
 
 def split(body: bytes, memo: Memo) -> Pieces:
@@ -110,16 +116,23 @@ def _parsed(body: bytes, memo: Memo) -> Pieces:
         children = decoded(_decode_children, request.children, "children")
     recalled = memo.recall(request.parent)
     return Pieces(
-        request.parent, [], children.pods or {}, children.claims or {}, request.related, recalled
+        parent=request.parent,
+        same=[],
+        pods=children.pods or {},
+        claims=children.claims or {},
+        revisions=children.revisions or {},
+        related=request.related,
+        recalled=recalled,
+        controller=request.controller,
     )
 
 
 def _refuse_other_kinds(children: Raw) -> None:
     for kind, objects in decoded(_decode_kinds, children, "children").items():
-        if kind not in (PODS, CLAIMS) and bytes(objects).strip() not in (b"{}", b"null"):
+        if kind not in (PODS, CLAIMS, REVISIONS) and bytes(objects).strip() not in (b"{}", b"null"):
             raise WireError(
                 f"children[{kind!r}]",
-                "this hook manages only pods and claims, and would delete these; "
+                "this hook manages only pods, claims and revisions, and would delete these; "
                 "remove the kind from the CompositeController's childResources",
             )
 
@@ -141,14 +154,23 @@ def _walked(body: bytes, memo: Memo) -> Pieces | None:
         if rest > max(_SMALL, len(body) // _REST) or _SAID_AGAIN(body, at):
             return None
         tail = _decode_tail(b'{"children":{' + _MARK + body[at:])
-        claims = _decode_only_children(head.children).claims
+        children: _OnlyChildren = _decode_only_children(head.children)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     pods = {**changed, **tail.children.pods}
     keys = {known.value.key for known, _ in same}
     if len(keys | pods.keys()) < len(same) + len(changed) + len(tail.children.pods):
         return None  # a key that stands there twice
-    return Pieces(head.parent, same, pods, claims or {}, tail.related, recalled)
+    return Pieces(
+        parent=head.parent,
+        same=same,
+        pods=pods,
+        claims=children.claims or {},
+        revisions=children.revisions or {},
+        related=tail.related,
+        recalled=recalled,
+        controller=head.controller,
+    )
 
 
 def _walk(

@@ -12,9 +12,11 @@ import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
 
+from hooks.declared import declared
 from hooks.decode import (
     CLAIMS,
     PODS,
+    REVISIONS,
     WireError,
     check_identity,
     child_path,
@@ -27,7 +29,7 @@ from hooks.split import Pieces, split
 from tapp.children import Child
 from tapp.manifest import Manifest
 from tapp.model import Parent, TApp
-from tapp.objects import ClaimObject
+from tapp.objects import ClaimObject, RevisionMeta, RevisionObject
 from tapp.pod import Pod
 from tapp.templates import Template, Templates
 from tapp.world import World
@@ -38,6 +40,7 @@ P = TypeVar("P", bound=Parent)
 
 class _Meta(msgspec.Struct, frozen=True):
     name: str
+    namespace: str | None = None
     uid: str | None = None
 
 
@@ -50,6 +53,7 @@ class _CustomizeRequest(msgspec.Struct, frozen=True):
 
 
 _decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
+_decode_revision = msgspec.json.Decoder(RevisionObject).decode
 _decode_any = msgspec.json.Decoder(Any).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
@@ -61,7 +65,9 @@ class Request(Generic[P]):
         parent: who asks.
         seen: all pods, by name.
         claims: all claims, by name.
+        revisions: all ControllerRevisions, by name.
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
+        declared: what the registration lets a hook do.
         spec: the parent's templates, with its spec; None where the model has none.
         read: how many pods were read anew.
     """
@@ -91,7 +97,9 @@ class Request(Generic[P]):
             if name in self.claims:
                 refuse_twice(path, name)
             self.claims[name] = claim
+        self.revisions = _revisions(pieces, namespace)
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
+        self.declared = declared(pieces.controller)
         before = pieces.recalled
         if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
             kept = {item.value.key.encode(): item for item in known if item.value.may_be_kept}
@@ -146,7 +154,16 @@ def world_of(request: Request[TApp]) -> World:
     foreign.sort(key=lambda pod: pod.name)
     parent, spec = request.parent, request.spec
     templates = Templates(parent.spec) if spec is None else spec.value
-    return World(parent, templates, pods, foreign, request.claims, request.namespace_uid)
+    return World(
+        parent,
+        templates,
+        pods,
+        foreign,
+        request.claims,
+        request.namespace_uid,
+        revisions=request.revisions,
+        declared=request.declared,
+    )
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool]:
@@ -208,6 +225,24 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[Seen]], int]
             item = Known(text, seen)
         known.append(item)
     return known, read
+
+
+def _revisions(pieces: Pieces, namespace: str) -> dict[str, RevisionObject]:
+    """All ControllerRevisions by name; one of an odd shape has nothing but its name."""
+    found: dict[str, RevisionObject] = {}
+    for key, raw in pieces.revisions.items():
+        path = child_path(REVISIONS, key)
+        try:
+            item: RevisionObject = _decode_revision(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            named = decoded(_decode_named, raw, path).metadata
+            item = RevisionObject(RevisionMeta(named.name, named.namespace))
+        name = item.metadata.name
+        check_identity(path, name, item.metadata.namespace, namespace)
+        if name in found:
+            refuse_twice(path, name)
+        found[name] = item
+    return found
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""All desired children of a plan, in a fixed order: claims by name, then pods by number."""
+"""All desired children of a plan, in a fixed order: revisions, claims, pods."""
 
 from typing import Any, Protocol
 
@@ -12,7 +12,14 @@ from tapp.manifest import Manifest
 from tapp.model import TApp
 from tapp.plan import Plan
 from tapp.pod import Pod
-from tapp.render import kept_claim, marked_pod, new_claim, new_pod, overlaid_pod
+from tapp.render import (
+    kept_claim,
+    kept_revision,
+    marked_pod,
+    new_claim,
+    new_pod,
+    overlaid_pod,
+)
 from tapp.templates import Template
 from tapp.world import Options
 
@@ -43,7 +50,9 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
         NamespaceMissingError: a claim would be created unprotected.
     """
     tapp, claims = plan.world.tapp, plan.claims
-    children: list[Child] = [kept_claim(claim) for claim in claims.keep]
+    revisions = plan.world.revisions
+    children: list[Child] = [kept_revision(revisions[name]) for name in sorted(revisions)]
+    children += [kept_claim(claim) for claim in claims.keep]
     if claims.create:
         uid = plan.world.namespace_uid
         if not uid:

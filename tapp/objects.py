@@ -8,6 +8,8 @@ field is optional but the name, because Go leaves empty ones out or sends null.
 import msgspec
 from msgspec import Raw
 
+from tapp.vocabulary import TEMPLATE, TEMPLATE_HASH
+
 NOTHING = Raw(b"null")
 
 
@@ -71,6 +73,35 @@ class ClaimObject(msgspec.Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim as Metacontroller sends it."""
 
     metadata: ClaimMeta
+
+
+class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
+    """`metadata.labels` of a ControllerRevision."""
+
+    revision: str | None = msgspec.field(default=None, name=TEMPLATE_HASH)
+
+
+class RevisionAnnotations(msgspec.Struct, frozen=True, gc=False):
+    """`metadata.annotations` of a ControllerRevision."""
+
+    template: str | None = msgspec.field(default=None, name=TEMPLATE)
+
+
+class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`metadata` of a ControllerRevision."""
+
+    name: str
+    namespace: str | None = None
+    labels: RevisionLabels | None = None
+    annotations: RevisionAnnotations | None = None
+    deletion_timestamp: str | None = None
+
+
+class RevisionObject(msgspec.Struct, frozen=True, gc=False):
+    """A ControllerRevision as Metacontroller sends it; its `data` is never looked at."""
+
+    metadata: RevisionMeta
+    revision: int | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):

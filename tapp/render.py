@@ -16,7 +16,7 @@ from tapp.env import without_repeats
 from tapp.judge import Mark
 from tapp.manifest import Manifest
 from tapp.model import TApp
-from tapp.objects import ClaimObject
+from tapp.objects import ClaimObject, RevisionObject
 from tapp.revision import own_annotations, own_labels
 from tapp.templates import Template, has_served_gate
 from tapp.tolerations import with_defaults, without_limit
@@ -262,3 +262,9 @@ def kept_claim(claim: ClaimObject) -> Document:
     if claim.metadata.labels:
         metadata["labels"] = claim.metadata.labels
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+
+
+def kept_revision(revision: RevisionObject) -> Document:
+    """The answer that keeps a ControllerRevision: with strategy OnDelete its name is enough."""
+    metadata = {"name": revision.metadata.name}
+    return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tapp.judge import Mark
 from tapp.lost import limit_of, lost_in
 from tapp.model import ClaimPolicy, LostPolicy, Parent
-from tapp.objects import ClaimObject
+from tapp.objects import ClaimObject, RevisionObject
 from tapp.pod import Pod
 from tapp.times import written
 from tapp.world import Options
@@ -27,12 +27,14 @@ class Teardown:
     Attributes:
         pods: pods that stay for now.
         claims: claims that stay.
+        revisions: ControllerRevisions that stay.
         finalized: whether the TApp may go.
         marks: name of a pod that stays for now -> what it is to carry.
     """
 
     pods: Sequence[Pod]
     claims: Sequence[ClaimObject]
+    revisions: Sequence[RevisionObject]
     finalized: bool
     marks: dict[str, Mark] = field(default_factory=dict)
 
@@ -44,6 +46,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     pods: Sequence[Pod],
     claims: Sequence[ClaimObject],
     *,
+    revisions: Sequence[RevisionObject],
     options: Options,
     now: float,
 ) -> Teardown:
@@ -55,20 +58,26 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         lost_policy: whether pods may be taken off a lost node.
         pods: its pods.
         claims: its claims.
+        revisions: its ControllerRevisions.
         options: the operator's choices.
         now: seconds since the epoch.
     """
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
         # The garbage collector owns this deletion; Metacontroller leaves the children alone only
         # if its finalizer goes now.
-        return Teardown(pods, claims, finalized=True)
+        return Teardown(pods, claims, revisions, finalized=True)
     delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
     staying = claims if pods or not delete_claims else []
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
-    done = not pods and (not delete_claims or not claims)
-    return Teardown(waiting, staying, finalized=done, marks=marks)
+    done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
+    return Teardown(waiting, staying, [], finalized=done, marks=marks)
+
+
+def _staying_on(revisions: Sequence[RevisionObject]) -> bool:
+    """Whether any of them is not on its way out: one that is holds up nothing."""
+    return any(revision.metadata.deletion_timestamp is None for revision in revisions)
 
 
 def _on_silent_nodes(

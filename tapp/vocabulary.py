@@ -40,6 +40,10 @@ LOST_NODE: Final = "apps.tkestack.io/lost-node"
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
+# --- annotation on ControllerRevisions ----------------------------------------------------------
+TEMPLATE: Final = "apps.tkestack.io/template"
+"""The name of the template that is kept; its revision is the label `tapp_template_hash_key`."""
+
 # --- annotation on TApps ------------------------------------------------------------------------
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
 """After how many seconds of silence a node is lost to this TApp's instances."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tapp.model import TApp
-from tapp.objects import ClaimObject
+from tapp.objects import ClaimObject, RevisionObject
 from tapp.pod import Pod
 from tapp.templates import Templates
 
@@ -24,6 +25,23 @@ class Options:
     lost_node_seconds: int = 300
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What the CompositeController that asks lets a hook do, beyond pods and claims.
+
+    Attributes:
+        revisions: ControllerRevisions are children, and are never updated (`OnDelete`).
+        growing_claims: claims are updated, too (`InPlace`).
+    """
+
+    revisions: bool = False
+    growing_claims: bool = False
+
+
+NOTHING_MORE: Final = Declared()
+"""What every registration declares: pods and claims."""
+
+
 @dataclass
 class World:
     """What the request shows.
@@ -35,6 +53,8 @@ class World:
         foreign: pods of this TApp whose name is no instance's.
         claims: claim name -> claim.
         namespace_uid: uid of the TApp's Namespace, None where the request has none.
+        revisions: ControllerRevision name -> ControllerRevision.
+        declared: what the registration lets a hook do.
     """
 
     tapp: TApp
@@ -43,3 +63,5 @@ class World:
     foreign: list[Pod] = field(default_factory=list)
     claims: Mapping[str, ClaimObject] = field(default_factory=dict)
     namespace_uid: str | None = None
+    revisions: Mapping[str, RevisionObject] = field(default_factory=dict)
+    declared: Declared = NOTHING_MORE

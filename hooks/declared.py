@@ -1,0 +1,55 @@
+"""What the CompositeController that asks declares, read of the request's `controller`.
+
+An older registration knows no ControllerRevisions and never updates a claim. What it does not
+declare is neither made nor changed: Metacontroller would create it and never see it again.
+"""
+
+import msgspec
+from msgspec import Raw
+
+from tapp.world import NOTHING_MORE, Declared
+
+_NEVER_UPDATED = ("", "OnDelete")
+
+
+class _Strategy(msgspec.Struct, frozen=True, gc=False):
+    method: str | None = None
+
+
+class _Child(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    api_version: str | None = None
+    resource: str | None = None
+    update_strategy: _Strategy | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    child_resources: list[_Child] | None = None
+
+
+class _Controller(msgspec.Struct, frozen=True, gc=False):
+    spec: _Spec | None = None
+
+
+_decode = msgspec.json.Decoder(_Controller | None).decode
+
+
+def declared(controller: Raw) -> Declared:
+    """What may be relied on; nothing beyond pods and claims where that cannot be read.
+
+    Args:
+        controller: JSON of the CompositeController, `null` where the request has none.
+    """
+    try:
+        found = _decode(controller)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return NOTHING_MORE
+    if found is None or found.spec is None:
+        return NOTHING_MORE
+    methods = {
+        (child.api_version, child.resource): (child.update_strategy or _Strategy()).method or ""
+        for child in found.spec.child_resources or ()
+    }
+    return Declared(
+        revisions=methods.get(("apps/v1", "controllerrevisions")) in _NEVER_UPDATED,
+        growing_claims=methods.get(("v1", "persistentvolumeclaims")) == "InPlace",
+    )
