@@ -1,0 +1,96 @@
+"""What stands on the command line, and what makes no sense there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_tapp import arguments
+from kubectl_tapp.edits import spec_of
+from kubectl_tapp.errors import CommandError, Exit
+from tapp.ranges import ranges
+from tests.builders import tapp, template
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["3"], [3]),
+        (["0-2,5"], [0, 1, 2, 5]),
+        (["5", "0-1"], [0, 1, 5]),
+        (["0, 1"], [0, 1]),
+        (["3-3,3"], [3]),
+        (["all"], [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_ids(texts: list[str], expected: list[int]) -> None:
+    assert arguments.read_ids(texts, 6) == expected
+
+
+@pytest.mark.parametrize("text", ["", "a", "-1", "3-1", "1-", "1..3", "0x1", "1,,2", "²", "every"])
+def test_what_is_no_id(text: str) -> None:
+    with pytest.raises(CommandError, match="names no instances") as raised:
+        arguments.read_ids([text], 6)
+    assert raised.value.code is Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("text", "replicas", "message"),
+    [
+        ("6", 6, "there is no instance 6: there are 0 to 5"),
+        ("4-999999", 6, "there is no instance 6-999999: there are 0 to 5"),
+        ("0", 0, r"there is no instance 0: there are none \(replicas is 0\)"),
+    ],
+)
+def test_an_instance_that_is_not_there(text: str, replicas: int, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        arguments.read_ids([text], replicas)
+
+
+@given(st.sets(st.integers(0, 99), min_size=1))
+def test_ids_are_read_as_the_status_writes_them(ids: set[int]) -> None:
+    assert arguments.read_ids([ranges(ids)], 100) == sorted(ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "expected"),
+    [("1", 6, 1), ("10%", 6, 1), ("10%", 30, 3), ("34%", 3, 2), ("100%", 3, 3), ("3", 3, 3)],
+)
+def test_a_share(text: str, of: int, expected: int) -> None:
+    assert arguments.read_share(text, of) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "0%", "7", "101%", "-1", "a", "", "1.5"])
+def test_what_is_no_share(text: str) -> None:
+    with pytest.raises(CommandError, match="no share of 6 instances"):
+        arguments.read_share(text, 6)
+
+
+def test_images() -> None:
+    found = arguments.read_images(["app=reg:5000/a@sha256:0", "*=b:1"])
+    assert found == {"app": "reg:5000/a@sha256:0", "*": "b:1"}
+
+
+@pytest.mark.parametrize("texts", [["app"], ["=a"], ["app="], ["app= a"], ["app=a", "app=b"]])
+def test_what_is_no_image(texts: list[str]) -> None:
+    with pytest.raises(CommandError, match=r"write CONTAINER=IMAGE|two images"):
+        arguments.read_images(texts)
+
+
+def test_a_template_and_its_instances() -> None:
+    spec = spec_of(tapp(replicas=6, templatePool={"a=b": template()}))
+    assert arguments.read_use("a=b=0,3-5", spec) == ("a=b", [0, 3, 4, 5])
+    with pytest.raises(CommandError, match="TEMPLATE=IDS"):
+        arguments.read_use("0,3", spec)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["web", "db"], "; did you mean 'web'?"),
+        (["one", "two"], "; there is 'one', 'two'"),
+        ([], "; there is none at all"),
+        ([f"x{n}" for n in range(10)], "and 2 more"),
+    ],
+)
+def test_the_nearest_name(names: list[str], expected: str) -> None:
+    assert arguments.nearest("wbe", names).endswith(expected)

@@ -1,0 +1,229 @@
+"""What each verb does to a TApp, and what is written of it."""
+
+import copy
+from typing import Any
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubectl_tapp import edits
+from kubectl_tapp.errors import CommandError, Exit
+from tests.builders import tapp, template
+
+Document = dict[str, Any]
+AT = "2026-01-05T11:00:00Z"
+POOLED = {"replicas": 6, "templatePool": {"v2": template("nginx:2"), "a/b~c": template("nginx:3")}}
+
+
+def spec(**fields: Any) -> Document:
+    return {"replicas": 6, "template": template(), **fields}
+
+
+@pytest.mark.parametrize(
+    ("before", "ids", "expected"),
+    [
+        ({}, [3], {"3": "Killed"}),
+        ({"statuses": None}, [3], {"3": "Killed"}),
+        ({"statuses": {"1": "Killed"}}, [0, 1], {"0": "Killed", "1": "Killed"}),
+        ({"statuses": {"1": "killed"}}, [1], {"1": "Killed"}),  # which the old controller ignored
+    ],
+)
+def test_kill_adds_entries(before: Document, ids: list[int], expected: Document) -> None:
+    edited = edits.killed(tapp(**spec(**before)), ids)
+    assert edited["spec"]["statuses"] == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ({"statuses": {"1": "Killed", "2": "Killed"}}, {"2": "Killed"}),
+        ({"statuses": {"1": "Killed"}}, {}),
+        ({"statuses": {"1": "killed"}}, {}),
+        ({"statuses": {"2": "Killed"}}, {"2": "Killed"}),
+        ({}, None),
+    ],
+)
+def test_start_removes_entries(before: Document, expected: Document | None) -> None:
+    edited = edits.started(tapp(**spec(**before)), [1])
+    assert edited["spec"].get("statuses") == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "expected"),
+    [
+        ({}, "v2", {"0": "v2", "5": "v2"}),
+        ({"templates": {"0": "gone", "1": "v2"}}, "v2", {"0": "v2", "1": "v2", "5": "v2"}),
+        ({"templates": {"0": "v2", "1": "v2"}}, "default", {"1": "v2"}),
+        ({"defaultTemplateName": "v2", "templates": {"0": "default"}}, "v2", {}),
+        ({"DefaultTemplateName": "v2", "templates": {"0": "default"}}, "v2", {}),
+        ({"defaultTemplateName": "v2"}, "default", {"0": "default", "5": "default"}),
+        ({}, "a/b~c", {"0": "a/b~c", "5": "a/b~c"}),
+    ],
+)
+def test_use_names_a_template_and_leaves_the_default_one_unsaid(
+    fields: Document, name: str, expected: Document
+) -> None:
+    edited = edits.using(tapp(**spec(**POOLED | fields)), name, [0, 5])
+    assert edited["spec"].get("templates") == expected
+
+
+def test_a_template_that_is_not_there_is_told_with_the_nearest_name() -> None:
+    with pytest.raises(CommandError, match=r"no template 'V2'; did you mean 'v2'\?") as raised:
+        edits.using(tapp(**spec(**POOLED)), "V2", [0])
+    assert raised.value.code is Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("images", "name", "place"),
+    [
+        ({"app": "nginx:9"}, None, ("template",)),
+        ({"app": "nginx:9"}, "v2", ("templatePool", "v2")),
+        ({"*": "nginx:9"}, "a/b~c", ("templatePool", "a/b~c")),
+    ],
+)
+def test_an_image_is_set_in_one_template(
+    images: dict[str, str], name: str | None, place: tuple[str, ...]
+) -> None:
+    before = tapp(**spec(**POOLED))
+    after = edits.with_images(before, images, name)
+    path = "/spec/" + "/".join(jsonpatch.JsonPointer.from_parts(place).path.split("/")[1:])
+    assert edits.json_patch(before, after) == [
+        {"op": "replace", "path": f"{path}/spec/containers/0/image", "value": "nginx:9"}
+    ]
+
+
+def test_an_image_of_the_default_template_is_set_where_that_stands() -> None:
+    before = tapp(**spec(**POOLED | {"DefaultTemplateName": "v2"}))
+    after = edits.with_images(before, {"app": "nginx:9"})
+    assert after["spec"]["template"] == before["spec"]["template"]
+    assert after["spec"]["templatePool"]["v2"]["spec"]["containers"][0]["image"] == "nginx:9"
+
+
+def test_a_pooled_default_is_found() -> None:
+    before = tapp(**spec(template=None, templatePool={"default": template()}))
+    after = edits.with_images(before, {"app": "nginx:9"})
+    assert "template" not in after["spec"]
+    assert after["spec"]["templatePool"]["default"] == template("nginx:9")
+
+
+def test_images_of_init_containers_and_of_all() -> None:
+    init = [{"name": "migrate", "image": "tool:1"}]
+    before = tapp(**spec(template=template(initContainers=init)))
+    after = edits.with_images(before, {"*": "all:2", "migrate": "tool:2"})
+    assert after["spec"]["template"]["spec"]["initContainers"][0]["image"] == "tool:2"
+    assert after["spec"]["template"]["spec"]["containers"][0]["image"] == "all:2"
+
+
+def test_a_container_that_is_not_there_is_told_with_the_nearest_name() -> None:
+    with pytest.raises(CommandError, match=r"no container 'apq'; did you mean 'app'\?"):
+        edits.with_images(tapp(**spec()), {"apq": "nginx:9"})
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}, {"annotations": {"a": "b"}}])
+def test_a_restart_is_asked_for_in_the_template(metadata: Document | None) -> None:
+    body = template() | {"metadata": metadata}
+    edited = edits.restarted(tapp(**spec(template=body)), ["default"], AT)
+    annotations = edited["spec"]["template"]["metadata"]["annotations"]
+    kept = ((metadata or {}).get("annotations")) or {}
+    assert annotations == kept | {"kubectl.kubernetes.io/restartedAt": AT}
+
+
+def test_pause_and_resume_are_each_others_reverse() -> None:
+    before = tapp(**spec(updateStrategy={"maxUnavailable": "20%"}))
+    assert edits.paused(before)["spec"]["updateStrategy"]["paused"] is True
+    assert edits.resumed(edits.paused(before)) == before
+    assert edits.resumed(before) == before
+    assert edits.paused(tapp(**spec()))["spec"]["updateStrategy"] == {"paused": True}
+
+
+@pytest.mark.parametrize("replicas", [-1, 50_001])
+def test_a_number_of_instances_has_limits(replicas: int) -> None:
+    with pytest.raises(CommandError, match="no number of instances"):
+        edits.scaled(tapp(**spec()), replicas)
+
+
+def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
+    before = tapp(**spec(**POOLED, templates={"3": "v2"}))
+    copy_of_default = edits.copied(before, "default", "canary")
+    assert copy_of_default["spec"]["templatePool"]["canary"] == template()
+    for name in ("v2", "default"):
+        with pytest.raises(CommandError, match="in use"):
+            edits.copied(before, "default", name)
+
+
+def test_a_template_that_has_gone_comes_back_by_a_rollback() -> None:
+    edited = edits.with_template(tapp(**spec()), "v1", template("nginx:1"))
+    assert edited["spec"]["templatePool"] == {"v1": template("nginx:1")}
+
+
+def test_a_spec_that_makes_no_sense_is_told_with_its_path() -> None:
+    with pytest.raises(CommandError, match=r"spec\.replicas makes no sense"):
+        edits.spec_of(tapp(**spec(replicas="six")))
+
+
+# --- what is universal --------------------------------------------------------------------------
+
+IDS = st.lists(st.integers(0, 5), min_size=1, max_size=6)
+EDITS = st.one_of(
+    st.builds(lambda ids: lambda it: edits.killed(it, ids), IDS),
+    st.builds(lambda ids: lambda it: edits.started(it, ids), IDS),
+    st.builds(
+        lambda name, ids: lambda it: edits.using(it, name, ids),
+        st.sampled_from(["default", "v2", "a/b~c"]),
+        IDS,
+    ),
+    st.builds(
+        lambda name, image: lambda it: edits.with_images(it, {"app": image}, name),
+        st.sampled_from([None, "default", "v2", "a/b~c"]),
+        st.sampled_from(["nginx:1.25", "nginx:9", "a@sha256:0"]),
+    ),
+    st.builds(lambda name: lambda it: edits.restarted(it, [name], AT), st.sampled_from(["v2"])),
+    st.builds(lambda name: lambda it: edits.copied(it, name, "new"), st.just("a/b~c")),
+    st.builds(lambda number: lambda it: edits.scaled(it, number), st.integers(6, 9)),
+    st.sampled_from([edits.paused, edits.resumed]),
+    st.just(lambda it: edits.with_cause(it, "because")),
+)
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "statuses": st.none() | st.dictionaries(st.sampled_from("012"), st.just("Killed")),
+        "templates": st.none() | st.dictionaries(st.sampled_from("0123"), st.just("v2")),
+        "updateStrategy": st.sampled_from([None, {}, {"paused": True}, {"maxUnavailable": "30%"}]),
+        "defaultTemplateName": st.sampled_from(["default", "v2"]),
+        "DefaultTemplateName": st.sampled_from(["v2"]),
+    },
+)
+
+
+@given(SPECS, st.lists(EDITS, min_size=1, max_size=4))
+def test_what_is_written_is_the_edit_and_nothing_else(fields: Document, chosen: list[Any]) -> None:
+    before = tapp(**spec(**POOLED | fields), status={"ready": "6/6"})
+    seen = copy.deepcopy(before)
+    after = before
+    for edit in chosen:
+        after = edit(after)
+    assert before == seen
+    assert jsonpatch.apply_patch(before, edits.guarded_patch(before, after)) == after
+    for operation in edits.json_patch(before, after):
+        assert operation["path"].startswith(("/spec", "/metadata/annotations"))
+    assert {**after, "spec": 0, "metadata": 0} == {**before, "spec": 0, "metadata": 0}
+
+
+@given(EDITS)
+def test_an_edit_on_top_of_itself_changes_nothing(edit: Any) -> None:
+    once = edit(tapp(**spec(**POOLED)))
+    assert edits.json_patch(once, edit(once)) == []
+
+
+def test_the_guard_refuses_a_spec_that_changed_and_lets_status_change() -> None:
+    before = tapp(**spec(), generation=4)
+    patch = edits.guarded_patch(before, edits.killed(before, [1]))
+    status = before | {"status": {"ready": "1/6"}}
+    status["metadata"] = status["metadata"] | {"resourceVersion": "1002"}
+    assert jsonpatch.apply_patch(status, patch)["spec"]["statuses"] == {"1": "Killed"}
+    for other in ({"generation": 5}, {"uid": "another"}):
+        changed = before | {"metadata": before["metadata"] | other}
+        with pytest.raises(jsonpatch.JsonPatchTestFailed):
+            jsonpatch.apply_patch(changed, patch)
