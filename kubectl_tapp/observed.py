@@ -1,10 +1,12 @@
 """What the cluster shows of one TApp, and the request that Metacontroller would send of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+
+from kubectl_tapp.errors import CommandError
 
 Document = dict[str, Any]
 
@@ -29,7 +31,8 @@ class Observed:
         storage_classes: the cluster's StorageClasses, as far as they may be read.
         controller: the CompositeController that is registered; None where there is none, or it may
             not be read: then the one of this release is taken for it.
-        events: the events of the TApp and its pods, for people; no decision looks at them.
+        events: warnings of its namespace, for people; no decision looks at them.
+        unread: resource -> why its objects could not be read: what is empty above is unknown then.
     """
 
     tapp: Document
@@ -40,11 +43,22 @@ class Observed:
     storage_classes: list[Document] = field(default_factory=list)
     controller: Document | None = None
     events: list[Document] = field(default_factory=list)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The TApp's name."""
         return str(self.tapp["metadata"]["name"])
+
+    def require(self, *resources: str) -> None:
+        """Refuse to decide on what may not be seen: without its pods all would seem to be missing.
+
+        Raises:
+            CommandError: one of these resources could not be read.
+        """
+        for resource in resources:
+            if resource in self.unread:
+                raise CommandError(self.unread[resource])
 
     def with_tapp(self, tapp: Document) -> "Observed":
         """The same world with an edited TApp."""

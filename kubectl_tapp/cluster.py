@@ -1,0 +1,330 @@
+"""What the plugin reads from and writes to a cluster, through the user's kubectl."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from kubectl_tapp import shipped
+from kubectl_tapp.errors import CommandError
+from kubectl_tapp.kubectl import Finished, KubectlError, Program, Runner, failure
+from kubectl_tapp.observed import Document, Observed
+
+if TYPE_CHECKING:
+    from tapp.world import Options
+
+TAPPS = "tapps.apps.tkestack.io"
+PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
+REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
+CLASSES = "storageclasses.storage.k8s.io"
+CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
+_CHILDREN = (PODS, CLAIMS, REVISIONS)
+_GONE = ("Forbidden", "NoSuchKind", "NotFound")
+_NAMES = 5
+_TIMEOUT = "30s"
+_LONG = 100_000
+
+
+Documents = list[Document]
+_Words = list[str]
+
+
+class Cluster:
+    """One cluster and namespace, as one user sees them."""
+
+    def __init__(
+        self,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        namespace: str | None = None,
+        runner: Runner | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        """None leaves the choice to kubectl.
+
+        Args:
+            kubeconfig: file.
+            context: its context.
+            namespace: where the TApps are.
+            runner: what runs kubectl.
+            more: further options of kubectl for every call, such as `--as=jane`.
+        """
+        self._runner = runner or Program()
+        self._namespace = namespace
+        given = {"--kubeconfig": kubeconfig, "--context": context}
+        self._options = [f"{name}={value}" for name, value in given.items() if value] + [*more]
+        if not any(option.startswith("--request-timeout") for option in more):
+            self._options.append(f"--request-timeout={_TIMEOUT}")
+
+    @cached_property
+    def namespace(self) -> str:
+        """The namespace that is asked for, or else the context's, or `default`."""
+        if self._namespace:
+            return self._namespace
+        path = "--output=jsonpath={..namespace}"
+        done = self._runner.run([*self._options, "config", "view", "--minify", path])
+        return done.out.strip() or "default"
+
+    def get(self, resource: str, name: str, namespace: str | None = None) -> Document:
+        """One object.
+
+        Args:
+            resource: its plural, with the group after a dot where it has one.
+            name: its name.
+            namespace: another one than the user's.
+
+        Raises:
+            CommandError: there is none (the nearest name is given), or it may not be read.
+        """
+        try:
+            return self._json("get", resource, name, *self._scope(namespace))
+        except KubectlError as error:
+            if error.reason == "NotFound" and resource == TAPPS:
+                raise self._unknown(name, namespace) from None
+            raise
+
+    def list(
+        self, resource: str, selector: str | None = None, *, all_namespaces: bool = False
+    ) -> Documents:
+        """All objects of a kind, or those with these labels."""
+        scope = ["--all-namespaces"] if all_namespaces else self._scope(None)
+        chosen = [f"--selector={selector}"] if selector else []
+        return _items(self._json("get", resource, *scope, *chosen))
+
+    def names(self, resource: str) -> _Words:
+        """The names of all objects of a kind: quicker than the objects."""
+        text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
+        return self.kubectl("get", resource, *self._scope(None), text).out.split()
+
+    def observe(self, name: str, *, events: bool = False) -> Observed:
+        """One TApp and all that belongs to it; what may not be read is left out, and noted.
+
+        Args:
+            name: of the TApp.
+            events: whether to read the warnings of the last hour, too.
+        """
+        with ThreadPoolExecutor(4) as pool:
+            registered = pool.submit(self._registered)
+            tapp = self.get(TAPPS, name)
+            namespace, uid = tapp["metadata"]["namespace"], tapp["metadata"]["uid"]
+            asked: dict[str, Sequence[str]] = dict.fromkeys(
+                _CHILDREN, ("--namespace", namespace, f"--selector=controller-uid={uid}")
+            )
+            asked[NAMESPACES] = (namespace,)
+            if tapp.get("spec", {}).get("volumeClaimTemplates"):
+                asked[CLASSES] = ()
+            if events:
+                asked[EVENTS] = ("--namespace", namespace, "--field-selector=type=Warning")
+            futures = {
+                each: pool.submit(self._readable, each, *arguments)
+                for each, arguments in asked.items()
+            }
+            found = {each: future.result() for each, future in futures.items()}
+            controller = registered.result()
+        unread = {each: text for each, text in found.items() if isinstance(text, str)}
+        known = {each: items for each, items in found.items() if not isinstance(items, str)}
+        children = {
+            each: [item for item in known.get(each, []) if _belongs(item, uid)]
+            for each in _CHILDREN
+        }
+        spaces = known.get(NAMESPACES)
+        return Observed(
+            tapp=tapp,
+            pods=children[PODS],
+            claims=children[CLAIMS],
+            revisions=children[REVISIONS],
+            namespace=spaces[0] if spaces else None,
+            storage_classes=known.get(CLASSES, []),
+            controller=controller,
+            events=known.get(EVENTS, []),
+            unread=unread,
+        )
+
+    def controller(self) -> Document:
+        """The CompositeController that is registered, or where it may not be read the shipped."""
+        return self._registered() or shipped.manifest(shipped.COMPOSITE)
+
+    def options(self, controller: Document | None = None) -> "Options":
+        """The operator's choices, from the service's Deployment if that may be read.
+
+        Args:
+            controller: the CompositeController; its webhook names the service.
+        """
+        from tapp.world import Options  # noqa: PLC0415 - it costs start time
+
+        deployment = self._service(controller or self.controller())
+        return Options(**_chosen(deployment)) if deployment else Options()
+
+    def patch(
+        self,
+        resource: str,
+        name: str,
+        patch: object,
+        type_: str = "json",
+        *,
+        dry_run: bool = False,
+    ) -> Document:
+        """Change an object; what the API server has afterwards.
+
+        Args:
+            resource: its plural.
+            name: its name.
+            patch: a list of operations, or a document, as `type_` says.
+            type_: `json` or `merge`.
+            dry_run: let the server check it, and write nothing.
+
+        Raises:
+            KubectlError: it was refused; `reason` is the API server's, a failed `test` of a JSON
+                patch is `Invalid`.
+        """
+        more = ["--dry-run=server"] if dry_run else []
+        text = json.dumps(patch)
+        # One argument holds 128 KiB on Linux, and a template may be larger than that.
+        short = len(text) < _LONG
+        more += [f"--type={type_}", f"--patch={text}" if short else "--patch-file=/dev/stdin"]
+        scope, stdin = self._scope(None), "" if short else text
+        return self._json("patch", resource, name, *scope, *more, stdin=stdin)
+
+    def create(self, document: Document, *, dry_run: bool = False) -> Document:
+        """Create an object; what the API server makes of it."""
+        return self._send("create", document, dry_run)
+
+    def replace(self, document: Document, *, dry_run: bool = False) -> Document:
+        """Replace an object, guarded by its resourceVersion if it has one."""
+        return self._send("replace", document, dry_run)
+
+    def watch(
+        self, resource: str, selector: str | None = None, name: str | None = None
+    ) -> Iterator[Document]:
+        """Every object as it is, then at each of its changes: `{"type": ..., "object": ...}`.
+
+        Ends where the server ends it. Close the generator to stop earlier.
+        """
+        options = [each for each in self._options if not each.startswith("--request-timeout")]
+        which = [name] if name else []
+        which += [f"--selector={selector}"] if selector else []
+        arguments = ["get", resource, *which, *self._scope(None), "--watch"]
+        output = ["--output=json", "--output-watch-events"]
+        lines: list[str] = []
+        for line in self._runner.stream([*options, *arguments, *output]):
+            lines.append(line)
+            if line.rstrip() == "}":  # what is inside the document is indented
+                yield json.loads("".join(lines))
+                lines = []
+
+    def _send(self, verb: str, document: Document, dry_run: bool) -> Document:
+        more = ["--dry-run=server"] if dry_run else []
+        text = json.dumps(document)
+        return self._json(verb, "--filename=-", *self._scope(None), *more, stdin=text)
+
+    def _readable(self, resource: str, *arguments: str) -> Documents | str:
+        """Objects, or the sentence that says why they may not be read."""
+        try:
+            return _items(self._json("get", resource, *arguments))
+        except KubectlError as error:
+            if error.reason in _GONE:
+                return str(error)
+            raise
+
+    def _registered(self) -> Document | None:
+        found = self._readable(CONTROLLERS)
+        if isinstance(found, str):
+            return None
+        for each in found:
+            parent = each.get("spec", {}).get("parentResource", {})
+            if parent.get("resource") == "tapps":
+                return each
+        return None
+
+    def _service(self, controller: Document) -> Document | None:
+        """The Deployment behind the webhook: this release calls both by one name."""
+        hooks = controller["spec"].get("hooks", {})
+        webhook = hooks.get("sync", {}).get("webhook", {})
+        host = urlsplit(webhook.get("url") or "").hostname or ""
+        name, _, rest = host.partition(".")
+        service = webhook.get("service") or {"name": name, "namespace": rest.partition(".")[0]}
+        if not service.get("name") or not service.get("namespace"):
+            return None
+        scope = ("--namespace", service["namespace"])
+        try:
+            return self._json("get", DEPLOYMENTS, service["name"], *scope)
+        except KubectlError as error:
+            if error.reason in _GONE:
+                return None
+            raise
+
+    def _unknown(self, name: str, namespace: str | None) -> CommandError:
+        where = namespace or self.namespace
+        try:
+            items = _items(self._json("get", TAPPS, *self._scope(namespace)))
+        except KubectlError:
+            items = []
+        names = sorted(item["metadata"]["name"] for item in items)
+        near = get_close_matches(name, names, 1, 0.5)
+        if near:
+            hint = f"did you mean {near[0]}?"
+        elif names:
+            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+            hint = f"there are {', '.join(names[:_NAMES])}{more}"
+        else:
+            hint = "there is none; `kubectl tapp list -A` shows those of all namespaces"
+        return KubectlError("NotFound", f"no TApp {name} in namespace {where}: {hint}")
+
+    def _scope(self, namespace: str | None) -> _Words:
+        where = namespace or self._namespace
+        return ["--namespace", where] if where else []
+
+    def _json(self, *arguments: str, stdin: str = "") -> Document:
+        text = self.kubectl(*arguments, "--output=json", stdin=stdin).out
+        try:
+            found = json.loads(text)
+        except ValueError:
+            raise CommandError(f"kubectl {arguments[0]}: its answer is not JSON") from None
+        return found if isinstance(found, dict) else {}
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
+        """Any other call, with this cluster's options.
+
+        Raises:
+            KubectlError: it failed.
+        """
+        done = self._runner.run([*self._options, *arguments], stdin)
+        if done.code:
+            raise failure(done)
+        return done
+
+
+def _items(found: Document) -> list[Document]:
+    """The objects of a list; one object is a list of one."""
+    items = found.get("items", [found])
+    return items if isinstance(items, list) else []
+
+
+def _belongs(item: Document, uid: str) -> bool:
+    """Whether Metacontroller takes it for a child: of nobody else."""
+    owners = item["metadata"].get("ownerReferences") or []
+    return all(owner["uid"] == uid for owner in owners if owner.get("controller"))
+
+
+_SETTINGS = {
+    "TAPP_DELETE_POD_AFTER_APP_FINISH": ("delete_pod_after_app_finish", "flag"),
+    "TAPP_TOLERATION_SECONDS": ("toleration_seconds", "number"),
+    "TAPP_LOST_NODE_SECONDS": ("lost_node_seconds", "number"),
+}
+
+
+def _chosen(deployment: Document) -> Mapping[str, Any]:
+    """The settings of `hooks.settings` that decisions depend on, as the Deployment has them."""
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    written = {each["name"]: each.get("value") for each in containers[0].get("env") or []}
+    chosen: dict[str, Any] = {}
+    for variable, (name, kind) in _SETTINGS.items():
+        value = (written.get(variable) or "").strip()
+        if kind == "flag" and value:
+            chosen[name] = value.lower() in ("true", "1", "yes", "on", "t", "y")
+        elif value.isdecimal():
+            chosen[name] = int(value)
+    return chosen

@@ -1,0 +1,183 @@
+"""Runs the user's own kubectl, and says in one sentence what it could not do."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kubectl_tapp.errors import CommandError, Exit
+
+LONGEST = 300.0
+"""Seconds after which a kubectl that says nothing is given up, whatever its own time limit."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of one call."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Runner(Protocol):
+    """Whatever runs kubectl: the program, or the tests' stand-in."""
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """Run it to its end; `arguments` are without the program's name."""
+
+    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
+        """Run it and yield its output line by line; closing the iterator ends it."""
+
+
+class Program:
+    """kubectl as it is on PATH, or where $KUBECTL says."""
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """Run it to its end.
+
+        Raises:
+            CommandError: there is none, or it does not end.
+        """
+        try:
+            done = subprocess.run(  # noqa: S603 - the user's own program, no shell
+                [self._path(), *arguments],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+                timeout=LONGEST,
+            )
+        except OSError as error:
+            raise _not_run(error) from None
+        except subprocess.TimeoutExpired:
+            message = f"kubectl said nothing for {LONGEST:.0f} s; is the cluster reachable?"
+            raise CommandError(message) from None
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
+        """Run it and yield its output line by line; closing the iterator ends it.
+
+        Raises:
+            CommandError: there is none, or it failed.
+        """
+        try:
+            process = subprocess.Popen(  # noqa: S603 - as above
+                [self._path(), *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except OSError as error:
+            raise _not_run(error) from None
+        with process:
+            try:
+                assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+                assert process.stderr is not None  # noqa: S101
+                yield from process.stdout
+                said = process.stderr.read()
+            finally:
+                process.terminate()
+        if process.returncode > 0:
+            raise failure(Finished(process.returncode, "", said))
+
+    @staticmethod
+    def _path() -> str:
+        named = os.environ.get("KUBECTL")
+        path = named or shutil.which("kubectl")
+        if not path:
+            raise CommandError(
+                "there is no kubectl on PATH: install it, or name it in the variable KUBECTL"
+            )
+        return path
+
+
+def _not_run(error: OSError) -> CommandError:
+    return CommandError(f"kubectl cannot be run ({error.strerror}): see PATH and $KUBECTL")
+
+
+class KubectlError(CommandError):
+    """kubectl could not do it.
+
+    Attributes:
+        reason: the API server's word for it (`NotFound`, `Forbidden`, `Conflict`, ...), or one of
+            ours: `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
+    """
+
+    def __init__(self, reason: str, message: str, code: Exit = Exit.FAILED) -> None:
+        """`message` is one sentence."""
+        super().__init__(message, code)
+        self.reason = reason
+
+
+_SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
+_KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d")
+_RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
+_FLAG_HINT = "See 'kubectl"
+_UNREACHABLE = (
+    "was refused", "no route to host", "no such host", "network is unreachable", "i/o timeout",
+    "connection reset", "server misbehaving",
+)  # fmt: skip
+_CERTIFICATE = ("x509:", "tls:", "certificate")
+_LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
+
+
+def failure(done: Finished) -> KubectlError:
+    """What a failed call means, from what kubectl said."""
+    lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
+    text = "\n".join(lines) or done.err.strip()
+    if not text:
+        return KubectlError("", f"kubectl ended with code {done.code} and no message")
+    if found := _RESOURCE.search(text):
+        return _no_such_kind(found[1])
+    said = _one_line(text)
+    if any(word in text for word in _LOGIN):
+        return KubectlError("Unauthorized", f"the cluster does not know who you are: {said}")
+    if found := _SERVER.search(text):
+        return _refused(found[1] or "", _one_line(found[2]))
+    if "context" in text and ("does not exist" in text or "was not found" in text):
+        hint = "`kubectl config get-contexts` lists those that are there"
+        return KubectlError("NoContext", f"{said}; {hint}", Exit.USAGE)
+    if "deadline exceeded" in text or "Client.Timeout" in text or "request canceled" in text:
+        hint = "is the cluster reachable? --request-timeout sets how long to wait"
+        return KubectlError("Timeout", f"the cluster did not answer in time ({said}); {hint}")
+    if any(word in text for word in _UNREACHABLE):
+        hint = "is it the right --context, and is the cluster up?"
+        return KubectlError("Unreachable", f"no cluster: {said}; {hint}")
+    if any(word in text for word in _CERTIFICATE):
+        return KubectlError("Certificate", f"the cluster's certificate is not trusted: {said}")
+    return KubectlError("", f"kubectl: {said}")
+
+
+def _no_such_kind(resource: str) -> KubectlError:
+    if resource.startswith("tapp"):
+        message = (
+            "this cluster knows no TApps: is it the right --context, and is the CustomResource"
+            "Definition tapps.apps.tkestack.io installed?"
+        )
+    else:
+        message = f"this cluster has no {resource}"
+    return KubectlError("NoSuchKind", message)
+
+
+def _refused(reason: str, said: str) -> KubectlError:
+    if reason == "Forbidden":
+        return KubectlError(reason, f"no permission: {said}")
+    if reason == "Timeout":
+        return KubectlError(reason, f"the cluster did not answer in time: {said}")
+    if reason == "ServiceUnavailable":
+        return KubectlError("Unreachable", f"no cluster: {said}")
+    return KubectlError(reason, said)
+
+
+def _one_line(text: str) -> str:
+    """The message without kubectl's own prefix, and on one line."""
+    lines = [line.strip() for line in text.splitlines() if not line.startswith(_FLAG_HINT)]
+    return " ".join(" ".join(lines).split()).removeprefix("error: ").rstrip(".")

@@ -1,0 +1,130 @@
+"""`kubectl tapp`: the command line, and the one way out of it."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from kubectl_tapp.errors import CommandError, Exit
+from kubectl_tapp.kubectl import Runner
+from kubectl_tapp.options import register, with_targets
+from kubectl_tapp.session import Session
+from kubectl_tapp.status import status
+
+_NAME, _PROGRAM = "kubectl tapp", "kubectl-tapp"
+_COMPLETION = ("--show-completion", "--install-completion")
+_PIPE_CLOSED = 141
+"""What a shell reports of a program whose reader went away (128 + SIGPIPE)."""
+
+app = typer.Typer(
+    help="TApps: see what each instance does, ask why, preview an edit, do it.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 --fail-if holds, 4 stuck, 5 answered "
+    "no, 6 changed meanwhile, 130 interrupted.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from hooks.version import VERSION  # noqa: PLC0415 - it costs start time
+
+        print(VERSION)
+        raise typer.Exit
+
+
+def _options(
+    session: Session,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print it.")
+    ] = False,
+) -> None:
+    """What stands before the command."""
+
+
+app.callback(options_metavar="[options]")(with_targets(_options))
+register(app, status)
+
+_ClickError: Any = typer.BadParameter.__mro__[2]
+"""The base of all that the command line's parser raises; typer has no name for it."""
+
+
+def run(
+    arguments: Sequence[str],
+    runner: Runner | None = None,
+    clock: Callable[[], float] = time.time,
+) -> int:
+    """One call of the command; its exit code. Whatever goes wrong is one sentence on stderr.
+
+    Args:
+        arguments: without the program's name.
+        runner: what runs kubectl; None for the program itself.
+        clock: the time in seconds since the epoch.
+    """
+    completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
+        word in _COMPLETION for word in arguments
+    )
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(
+            [*arguments],
+            prog_name=_PROGRAM if completing else _NAME,
+            standalone_mode=False,
+            obj=Session(runner, clock),
+        )
+        sys.stdout.flush()
+    except CommandError as error:
+        return _end(error, error.code)
+    except _ClickError as error:
+        return _usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return Exit.INTERRUPTED
+    except (BrokenPipeError, SystemExit) as error:
+        if isinstance(error, BrokenPipeError) or error.code == 1:
+            return _pipe_closed()
+        return int(error.code or 0)
+    except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = (
+            ""
+            if place is None
+            else f" at {place.tb_frame.f_globals.get('__name__')}:" + str(place.tb_lineno)
+        )
+        what = f"this is a fault of kubectl-tapp: {type(error).__name__}{where}: {error}"
+        return _end(what, Exit.FAILED)
+    return int(code or 0)
+
+
+def _end(what: object, code: Exit) -> int:
+    Session.note(f"error: {what}")
+    return code
+
+
+def _usage(error: Any) -> int:
+    message = error.format_message().rstrip(".")
+    if not message:  # no command: the help has been shown
+        return Exit.USAGE
+    return _end(f"{message[0].lower()}{message[1:]}", Exit.USAGE)
+
+
+def _pipe_closed() -> int:
+    """Leave without a word: whoever read has seen enough."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    return _PIPE_CLOSED
+
+
+def main() -> None:
+    """The program `kubectl-tapp`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

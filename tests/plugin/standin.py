@@ -1,0 +1,333 @@
+"""A stand-in for kubectl in front of the simulated cluster, and calls of the plugin through it.
+
+It answers what the plugin asks, in kubectl's words: get, list, watch, patch (json and merge, with
+`test` and resourceVersion), create, replace, apply, dry runs. What it is to refuse, as real
+clusters do, is set on it.
+"""
+
+import contextlib
+import copy
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.kubectl import Finished, failure
+from kubectl_tapp.main import run
+from simulator.clock import EPOCH
+from simulator.kinds import Kind, UnknownKindError
+from simulator.objects import key_of, labels_of, name_of, namespace_of, version_of
+from simulator.store import ApiError, Event, NotFoundError
+from simulator.world import World, merge_patch
+
+Document = dict[str, Any]
+
+_WITH_VALUE = ("-n", "-l", "-o", "-f")
+_LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
+_SWITCHES = ("--all-namespaces", "--watch", "--output-watch-events", "--minify", "--raw")
+USER = "jane"
+
+
+class _RefusedError(Exception):
+    """What kubectl says on stderr."""
+
+
+@dataclass
+class StandIn:
+    """kubectl, as far as the plugin uses it.
+
+    Attributes:
+        world: the cluster.
+        namespace: of the current context.
+        calls: the arguments of every call.
+        forbidden: `verb resource` pairs that the user may not use: `list pods`.
+        missing: resources that the cluster does not know.
+        failing: text in a call -> what kubectl says instead of doing it.
+        meanwhile: what happens one after the other while a watch is open.
+        before: called before each write that is no dry run, and taken off the list.
+    """
+
+    world: World
+    namespace: str = "default"
+    calls: list[list[str]] = field(default_factory=list)
+    forbidden: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    failing: dict[str, str] = field(default_factory=dict)
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+    before: list[Callable[[], object]] = field(default_factory=list)
+
+    def forbid(self, *pairs: str) -> None:
+        """Forbid `verb resource` pairs."""
+        self.forbidden |= set(pairs)
+
+    @property
+    def writes(self) -> list[list[str]]:
+        """The calls that change something, dry runs left out."""
+        verbs = {"patch", "create", "replace", "apply", "delete"}
+        return [call for call in self.calls if verbs & set(call) and "--dry-run=server" not in call]
+
+    # What the plugin calls.
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """One call."""
+        self.calls.append(list(arguments))
+        try:
+            return Finished(0, self._answer(list(arguments), stdin), "")
+        except _RefusedError as error:
+            return Finished(1, "", f"{error}\n")
+        except ApiError as error:
+            return Finished(1, "", f"Error from server ({error.reason}): {error}\n")
+
+    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
+        """A watch: what is there, then what `meanwhile` brings about."""
+        self.calls.append(list(arguments))
+        words, options = _split(list(arguments))
+        try:
+            kind, objects = self._found(words, options)
+        except _RefusedError as error:
+            raise failure(Finished(1, "", str(error))) from None
+        except ApiError as error:
+            said = f"Error from server ({error.reason}): {error}\n"
+            raise failure(Finished(1, "", said)) from None
+        for each in objects:
+            yield from _event("ADDED", each)
+        seen: list[Event] = []
+        self.world.watch(seen.append)
+        chosen = {key_of(each) for each in objects}
+        while self.meanwhile:
+            self.meanwhile.pop(0)()
+            for event in seen:
+                named = len(words) < 3 or key_of(event.object) in chosen
+                if event.kind is kind and named and _matches(event.object, options):
+                    type_ = "ADDED" if event.old is None else "MODIFIED"
+                    yield from _event("DELETED" if event.new is None else type_, event.object)
+            seen.clear()
+
+    def _answer(self, arguments: list[str], stdin: str) -> str:
+        line = " ".join(arguments)
+        for text, said in self.failing.items():
+            if text in line:
+                raise _RefusedError(said)
+        words, options = _split(arguments)
+        verb = words[0]
+        if verb == "config":
+            return self.namespace if words[1] == "view" else "here\nthere\n"
+        if verb == "get":
+            return self._get(words, options)
+        dry = options.get("--dry-run") == "server"
+        if not dry and self.before:
+            self.before.pop(0)()
+        if verb == "patch":
+            return _printed(self._patch(words, options, stdin, dry))
+        documents = [json.loads(stdin)]
+        return _printed(self._put(verb, documents[0], options, dry))
+
+    def _get(self, words: list[str], options: dict[str, str]) -> str:
+        output = options.get("--output", "")
+        if len(words) > 2:
+            kind, resource, name = *self._kind(words[1]), words[2]
+            self._check("get", resource, kind, options)
+            if kind is None:
+                raise NotFoundError(f'{resource} "{name}" not found')
+            return _printed(self._live(kind, options, name))
+        _, objects = self._found(words, options)
+        if output.startswith("jsonpath"):
+            return " ".join(name_of(each) for each in objects)
+        return _printed({"apiVersion": "v1", "kind": "List", "items": objects})
+
+    def _found(
+        self, words: list[str], options: dict[str, str]
+    ) -> tuple[Kind | None, list[Document]]:
+        kind, resource = self._kind(words[1])
+        self._check("get" if len(words) > 2 else "list", resource, kind, options)
+        if kind is None:
+            return None, []
+        if len(words) > 2:
+            return kind, [self._live(kind, options, words[2])]
+        everywhere = "--all-namespaces" in options or not kind.namespaced
+        objects = self.world.cluster.list(kind, None if everywhere else self._where(options))
+        return kind, [dict(each) for each in objects if _matches(each, options)]
+
+    def _live(self, kind: Kind, options: dict[str, str], name: str) -> Document:
+        return dict(self.world.cluster.get(kind, self._where(options), name))
+
+    def _patch(self, words: list[str], options: dict[str, str], stdin: str, dry: bool) -> Document:
+        kind, resource = self._kind(words[1])
+        self._check("patch", resource, kind, options)
+        assert kind is not None
+        live = self._live(kind, options, words[2])
+        patch = json.loads(options.get("--patch") or stdin)
+        if options["--type"] == "merge":
+            changed = merge_patch(live, patch)
+        else:
+            changed = json_patch(live, patch)
+        if not version_of(changed):
+            changed["metadata"]["resourceVersion"] = version_of(live)
+        if options.get("--subresource") == "status":
+            return dict(self.world.cluster.update_status(kind, changed))
+        return self._update(kind, changed, dry)
+
+    def _put(self, verb: str, document: Document, options: dict[str, str], dry: bool) -> Document:
+        kind = self.world.kinds.of(document)
+        self._check("create" if verb == "create" else "update", kind.plural, kind, options)
+        if kind.namespaced:
+            document["metadata"].setdefault("namespace", self._where(options))
+        if verb == "apply" and not dry:
+            return dict(self.world.apply(document))
+        if verb == "create":
+            return document if dry else dict(self.world.cluster.create(kind, document))
+        if not version_of(document):
+            live = self.world.cluster.get(kind, *key_of(document))
+            document["metadata"]["resourceVersion"] = version_of(live)
+        return self._update(kind, document, dry)
+
+    def _update(self, kind: Kind, changed: Document, dry: bool) -> Document:
+        cluster = copy.copy(self.world.cluster) if dry else self.world.cluster
+        if dry:
+            return self._tried(cluster, kind, changed)
+        return dict(cluster.update(kind, changed))
+
+    @staticmethod
+    def _tried(cluster: Any, kind: Kind, changed: Document) -> Document:
+        """A write on a shallow copy that nobody listens to."""
+        cluster._objects = {each: dict(found) for each, found in cluster._objects.items()}
+        cluster._homes, cluster._listeners = dict(cluster._homes), []
+        return dict(cluster.update(kind, changed))
+
+    def _kind(self, word: str) -> tuple[Kind | None, str]:
+        """The kind, None where nothing of it can be there, and how kubectl calls it."""
+        resource = word.partition(".")[0]
+        if resource in self.missing or word in self.missing:
+            raise _RefusedError(f'error: the server doesn\'t have a resource type "{resource}"')
+        try:
+            return self.world.kinds.find(resource), word
+        except UnknownKindError:
+            return None, word
+
+    def _check(self, verb: str, word: str, kind: Kind | None, options: dict[str, str]) -> None:
+        resource, _, group = word.partition(".")
+        if f"{verb} {resource}" not in self.forbidden:
+            return
+        where = f' in the namespace "{self._where(options)}"'
+        if "--all-namespaces" in options or (kind and not kind.namespaced):
+            where = " at the cluster scope"
+        raise _RefusedError(
+            f'Error from server (Forbidden): {word} is forbidden: User "{USER}" cannot {verb} '
+            f'resource "{resource}" in API group "{group}"{where}'
+        )
+
+    def _where(self, options: dict[str, str]) -> str:
+        return options.get("--namespace", self.namespace)
+
+
+def _split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
+    words, options, rest = [], {}, iter(arguments)
+    for word in rest:
+        if word in _WITH_VALUE or (
+            word.startswith("--") and "=" not in word and word not in _SWITCHES
+        ):
+            options[_LONG.get(word, word)] = next(rest)
+        elif word.startswith("-"):
+            name, _, value = word.partition("=")
+            options[name] = value
+        else:
+            words.append(word)
+    return words, options
+
+
+def _matches(obj: Document, options: dict[str, str]) -> bool:
+    where = options.get("--namespace")
+    if where and namespace_of(obj) not in ("", where):
+        return False
+    for term in options.get("--selector", "").split(","):
+        key, _, value = term.partition("=")
+        if term and labels_of(obj).get(key) != value:
+            return False
+    for term in options.get("--field-selector", "").split(","):
+        path, _, value = term.partition("=")
+        found: Any = obj
+        for part in path.split("."):
+            found = (found or {}).get(part) if term else None
+        if term and found != value:
+            return False
+    return True
+
+
+def _event(type_: str, obj: Any) -> Iterator[str]:
+    text = json.dumps({"type": type_, "object": obj}, indent=4)
+    yield from (f"{line}\n" for line in text.splitlines())
+
+
+def _printed(document: Document) -> str:
+    return json.dumps(document, indent=4)
+
+
+def json_patch(document: Document, operations: list[Document]) -> Document:
+    """The document after a JSON patch; a `test` that fails is refused as the API server does it."""
+    result = json.loads(json.dumps(document))
+    for operation in operations:
+        *parents, last = [
+            part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
+        ]
+        at: Any = result
+        try:
+            for part in parents:
+                at = at[int(part)] if isinstance(at, list) else at[part]
+            _operate(operation, at, last)
+        except (KeyError, IndexError, ValueError):
+            raise _RefusedError(
+                "Error from server (Invalid): the server rejected our request due to an error in "
+                "our request"
+            ) from None
+    return dict(result)
+
+
+def _operate(operation: Document, at: Any, last: str) -> None:
+    index: Any = last
+    if isinstance(at, list):
+        index = len(at) if last == "-" else int(last)
+    match operation["op"]:
+        case "test":
+            if at[index] != operation["value"]:
+                raise ValueError
+        case "remove":
+            del at[index]
+        case "replace":
+            at[index] = operation["value"]
+        case "add" if isinstance(at, list):
+            at.insert(index, operation["value"])
+        case "add":
+            at[index] = operation["value"]
+        case other:
+            raise AssertionError(f"JSON patch: {other}")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard output, line by line, without trailing blanks."""
+        return [line.rstrip() for line in self.out.splitlines()]
+
+
+def kubectl_tapp(standin: StandIn, *arguments: str, stdin: str = "") -> Said:
+    """One call of the plugin at the cluster's own time."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.stdin", io.StringIO(stdin))
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = run(
+                arguments,
+                runner=standin,
+                clock=lambda: EPOCH.timestamp() + standin.world.clock.now,
+            )
+    return Said(int(code), out.getvalue(), err.getvalue())
