@@ -17,8 +17,9 @@ $(VENV)/.small: requirements.txt requirements-demo.txt
 	$(PIP) -r requirements-demo.txt
 	touch $@
 
-$(VENV)/.ready: $(VENV)/.small requirements-dev.txt
+$(VENV)/.ready: $(VENV)/.small requirements-plugin.txt requirements-dev.txt pyproject.toml
 	$(PIP) -r requirements-dev.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
 .PHONY: help
@@ -26,7 +27,7 @@ help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
 
 .PHONY: install
-install: $(VENV)/.ready ## Create the virtualenv with pinned requirements
+install: $(VENV)/.ready ## Create the virtualenv with pinned requirements, kubectl-tapp in it
 
 .PHONY: demo
 demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real service (ALL=1: more)

@@ -14,7 +14,7 @@ from kubectl_tapp.options import register, with_targets
 from kubectl_tapp.session import Session
 from kubectl_tapp.status import status
 
-_NAME, _PROGRAM = "kubectl tapp", "kubectl-tapp"
+_NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")
 _PIPE_CLOSED = 141
 """What a shell reports of a program whose reader went away (128 + SIGPIPE)."""
@@ -73,7 +73,7 @@ def run(
     try:
         code = command.main(
             [*arguments],
-            prog_name=_PROGRAM if completing else _NAME,
+            prog_name=PROGRAM if completing else _NAME,
             standalone_mode=False,
             obj=Session(runner, clock),
         )

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is n
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """What `make` reads, without a virtualenv beside it."""
-    for name in ("Makefile", "requirements.txt", "requirements-demo.txt", "requirements-dev.txt"):
-        shutil.copy(ROOT / name, tmp_path)
+    for file in (ROOT / "Makefile", ROOT / "pyproject.toml", *ROOT.glob("requirements*.txt")):
+        shutil.copy(file, tmp_path)
     return tmp_path
 
 

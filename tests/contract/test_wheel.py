@@ -1,0 +1,77 @@
+"""The wheel of the kubectl plugin: what is in it, what it needs, and which version it has."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from hooks.version import VERSION
+from kubectl_tapp import shipped
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+NEEDS = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
+MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR, shipped.DEFINITION)
+
+
+def pins() -> dict[str, str]:
+    """Name -> version, of what the tests run on."""
+    texts = [file.read_text(encoding="utf-8") for file in ROOT.glob("requirements*.txt")]
+    return dict(re.findall(r"(?m)^([\w-]+)==(\S+)$", "\n".join(texts)))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel as pip builds it from the repository."""
+    where = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(where)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = where.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+@pytest.mark.parametrize("need", NEEDS, ids=lambda need: need.name)
+def test_what_the_tests_run_on_is_what_the_wheel_asks_for(need: Requirement) -> None:
+    pinned = pins()[need.name]
+    assert Version(pinned) in need.specifier
+    assert version(need.name) == pinned
+
+
+def test_the_wheel_has_the_services_version(wheel: zipfile.ZipFile) -> None:
+    (metadata,) = [name for name in wheel.namelist() if name.endswith("dist-info/METADATA")]
+    assert f"\nVersion: {VERSION}\n" in wheel.read(metadata).decode()
+
+
+@pytest.mark.parametrize("path", MANIFESTS)
+def test_the_wheel_has_the_repositorys_manifests(wheel: zipfile.ZipFile, path: str) -> None:
+    assert wheel.read(f"kubectl_tapp/shipped/{path}") == (ROOT / path).read_bytes()
+    assert shipped.manifest(path)["kind"]
+
+
+def test_the_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    (entries,) = [name for name in names if name.endswith("dist-info/entry_points.txt")]
+    assert re.findall(r"(?m)^(\S+) = ", wheel.read(entries).decode()) == [
+        "kubectl-tapp",
+        "kubectl_complete-tapp",
+    ]
+    tops = {name.partition("/")[0] for name in names if "dist-info" not in name}
+    assert tops == {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
+
+
+def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
+    modules = [f"kubectl_tapp.{file.stem}" for file in (ROOT / "kubectl_tapp").glob("*.py")]
+    others = ("flask", "gunicorn", "prometheus_client", "pydantic_settings", "click", "hypothesis")
+    script = (
+        f"import importlib, sys\nsys.modules.update(dict.fromkeys({others!r}))\n"
+        f"for name in {modules!r}: importlib.import_module(name)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
