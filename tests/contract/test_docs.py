@@ -98,7 +98,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 @pages
 def test_every_path_of_the_repository_exists(page: Path) -> None:
-    roots = "bench|crds|docs|examples|hooks|metacontroller|migration|simulator|tapp|tests"
+    roots = "bench|crds|docs|examples|gitops|hooks|metacontroller|migration|simulator|tapp|tests"
     for path in re.findall(rf"(?<![\w./-])(?:{roots})/[\w./-]*\w", text(page)):
         if re.fullmatch(r"tapp/\w+", path):
             continue  # kubectl wait tapp/NAME

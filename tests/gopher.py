@@ -1,0 +1,100 @@
+"""Lua as Argo CD runs it, which is gopher-lua: Lua 5.1 with few libraries, objects in, JSON out.
+
+The rules are those of Argo CD's `util/lua/lua.go`: scripts have the base, `package` and `table`
+libraries and of `os` the clock, so no `string` and no `math`. Null is left out on the way in. On
+the way out an empty table is an empty array, which is made an object again where there was one.
+"""
+
+from typing import Any
+
+from lupa.lua51 import LuaError, LuaRuntime, lua_type
+
+Document = dict[str, Any]
+
+SANDBOX = """
+local date, time = os.date, os.time
+debug.setmetatable("", nil)
+os = {date = date, time = time}
+package.loaded.os = os
+for _, name in ipairs({"string", "math", "io", "debug", "coroutine"}) do
+  _G[name], package.loaded[name] = nil, nil
+end
+"""
+
+
+class ScriptError(Exception):
+    """What a script said by `error`, as it reaches the user."""
+
+
+def run(script: str, obj: Document, parameters: dict[str, str] | None = None) -> Any:
+    """What a script returns for an object, as JSON.
+
+    Args:
+        script: its text.
+        obj: the resource, the script's `obj`.
+        parameters: what the user entered, the script's `actionParams`.
+
+    Raises:
+        ScriptError: the script gave up.
+    """
+    lua = LuaRuntime(unpack_returned_tuples=True)
+    lua.execute(SANDBOX)
+    variables = lua.globals()
+    variables.obj = _table(lua, obj)
+    variables.actionParams = _table(lua, parameters or {})
+    try:
+        return _json(lua.execute(script))
+    except LuaError as error:
+        raise ScriptError(str(error).partition("\n")[0]) from None
+
+
+def acted(script: str, obj: Document, parameters: dict[str, str] | None = None) -> Document:
+    """The resource as an action would leave it; raises what `run` raises."""
+    result = run(script, obj, parameters)
+    assert isinstance(result, dict)
+    cleaned: Document = _cleaned(result, obj)
+    return cleaned
+
+
+def merge_patch(before: Any, after: Any) -> Any:
+    """The JSON merge patch (RFC 7386) that Argo CD sends for what an action changed."""
+    patch = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        if key not in before:
+            patch[key] = value
+        elif isinstance(value, dict) and isinstance(before[key], dict):
+            if inner := merge_patch(before[key], value):
+                patch[key] = inner
+        elif value != before[key]:
+            patch[key] = value
+    return patch
+
+
+def _table(lua: LuaRuntime, value: Any) -> Any:
+    if isinstance(value, dict):
+        items = {key: _table(lua, item) for key, item in value.items() if item is not None}
+        return lua.table_from(items)
+    if isinstance(value, list):
+        return lua.table_from([_table(lua, item) for item in value])
+    return value
+
+
+def _json(value: Any) -> Any:
+    if lua_type(value) != "table":
+        return value
+    keys = list(value.keys())
+    if all(isinstance(key, str) for key in keys) and keys:
+        return {key: _json(item) for key, item in value.items()}
+    assert keys == list(range(1, len(keys) + 1)), "Argo CD refuses mixed and sparse tables"
+    return [_json(item) for item in value.values()]
+
+
+def _cleaned(new: Any, old: Any) -> Any:
+    if isinstance(new, dict) and isinstance(old, dict):
+        return {key: _cleaned(value, old.get(key)) for key, value in new.items()}
+    if new == [] and isinstance(old, dict):
+        return {}
+    if isinstance(new, list) and isinstance(old, list):
+        pairs = [*zip(new, old, strict=False)]
+        return [*(_cleaned(*pair) for pair in pairs), *new[len(pairs) :]]
+    return new
