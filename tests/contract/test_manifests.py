@@ -19,6 +19,7 @@ import yaml
 from crds.kubernetes_schema import KUBERNETES
 from hooks.app import create_app
 from hooks.settings import Settings
+from hooks.version import VERSION
 from tapp import vocabulary
 
 Document = dict[str, Any]
@@ -530,6 +531,14 @@ def test_pod_status_without_the_base_is_refused() -> None:
     )
     assert done.returncode != 0
     assert "nothing selected by CompositeController" in done.stderr
+
+
+def test_no_image_is_named_that_somebody_could_publish() -> None:
+    """Until it is set, a pull fails on a name that says so, and nobody can come to own it."""
+    (container,) = pod_spec(build(INSTALL / "base"))["containers"]
+    registry, _, rest = container["image"].partition("/")
+    assert registry == "set-the-image.invalid"
+    assert rest == f"tapp-hooks:{VERSION}"
 
 
 def test_kind_overlay_runs_a_local_image() -> None:
