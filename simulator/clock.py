@@ -76,3 +76,13 @@ class Clock:
         """Format a moment (default: now) as the API does, in whole seconds."""
         moment = EPOCH + timedelta(seconds=self.now if seconds is None else seconds)
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def moment(self, text: str | None) -> float | None:
+        """Read a moment as the API writes it; None for one that is missing or unreadable."""
+        try:
+            found = datetime.fromisoformat(text or "")
+        except ValueError:
+            return None
+        if found.tzinfo is None:
+            return None
+        return (found - EPOCH).total_seconds()

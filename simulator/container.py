@@ -110,6 +110,12 @@ class Container:
     pull_errors: dict[str, str] = field(default_factory=dict)
     startup: Prober | None = None
     readiness: Prober | None = None
+    stuck: str = ""
+    """The image under which it was found not to come up: it stays as it is shown."""
+
+    def stays(self, image: str) -> bool:
+        """Tell whether nothing is done about it while it is to run this image."""
+        return bool(self.stuck) and self.stuck == image
 
     @property
     def run(self) -> Run | None:

@@ -157,7 +157,7 @@ class ClaimController:
             key = key_of(event.new)
             if event.old is None:
                 self._clock.after(self._bind_seconds, lambda: self._bind(*key))
-            elif is_terminating(event.new) and not is_terminating(event.old):
+            if is_terminating(event.new) and (event.old is None or not is_terminating(event.old)):
                 self._clock.after(0.1, lambda: self._release(*key))
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)

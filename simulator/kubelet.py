@@ -17,8 +17,10 @@ from simulator.kinds import POD
 from simulator.levers import Levers
 from simulator.local_pod import Node
 from simulator.objects import Object, is_terminating, key_of, same, uid_of, with_meta
+from simulator.pod_status import FINISHED
 from simulator.pod_worker import PodWorker
 from simulator.store import DeleteOptions, Event
+from simulator.takeover import Sight
 
 
 class Kubelet:
@@ -28,6 +30,8 @@ class Kubelet:
         self.behaviour = Levers()
         self.lost_nodes: set[str] = set()
         """Nodes that are not heard of: their containers live on."""
+        self.sight: Sight | None = None
+        """How to take over pods that other kubelets ran; None: there are none such."""
         self.managed_fields = True
         """Whether the API server says in `managedFields` when a kubelet wrote a status."""
         self._cluster = cluster
@@ -104,7 +108,9 @@ class Kubelet:
                 node = self._nodes.setdefault(
                     name, Node(self.behaviour, self._rng, self._clock.timestamp)
                 )
-                self._workers[uid] = PodWorker(pod, node, self._clock.now)
+                worker = self._workers[uid] = PodWorker(pod, node, self._clock.now)
+                if self.sight is not None and _was_run(pod):
+                    worker.take_over(self.sight, self._clock.now)
                 self._wake(uid)
         elif name not in self.lost_nodes:
             worker.notice(pod, self._clock.now)
@@ -165,6 +171,11 @@ class Kubelet:
             one for one in pod["metadata"].get("managedFields") or [] if one["manager"] != "kubelet"
         ]
         return with_meta(pod, managedFields=[*others, entry])
+
+
+def _was_run(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    return bool(status.get("containerStatuses") or status.get("phase") in FINISHED)
 
 
 def _removed(pod: Object) -> Object:

@@ -80,6 +80,10 @@ class Levers:
         """Return how long pulling this image takes."""
         return self.pulls.get(image, self.pull_seconds)
 
+    def pull_of(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
+        """Return the same for a container of a pod; `fresh`: it has never run there."""
+        return self.pull_time(image)
+
     def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
         """Return how long a container would take to stop, and with which code."""
         return self.stops.get(image, self.stop_seconds), self.stop_code

@@ -94,6 +94,10 @@ class LocalPod:
         """Return the published status of a container, {} if there is none yet."""
         return self._shown.get(name) or {}
 
+    def keep(self, name: str, shown: Object) -> None:
+        """Take a container's status as published."""
+        self._shown[name] = shown
+
     def serves(self, now: float) -> bool:
         """Tell whether it really serves: all runs, nothing is told to stop, all probes succeed."""
         needed = [*self.mains, *(one for one in self.inits if one.sidecar)]
@@ -185,6 +189,8 @@ class LocalPod:
 
     def _report(self, pod: Object, one: Container, *, final: bool) -> Object:
         run, before = one.run, self.shown(one.name)
+        if before and not final and one.stays(specs_of(pod)[one.name]["image"]):
+            return before
         creating = "PodInitializing" if self.inits else "ContainerCreating"
         status: Object = {
             "name": one.name,

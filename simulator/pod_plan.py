@@ -54,7 +54,9 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Pl
     kept, begun = 0, len(plan.start)
     for one in mains:
         run = one.run
-        if run is None or not run.alive:
+        if one.stays(specs[one.name]["image"]):
+            kept += 1
+        elif run is None or not run.alive:
             if to_be_started(pod, one):
                 plan.start.append(one)
         elif run.image != specs[one.name]["image"]:
@@ -77,6 +79,10 @@ def _initialized(pod: Object, inits: list[Container], mains: list[Container], pl
     begin.done = begin.seen or not inits
     for number in reversed(range(len(inits))):
         one, following = inits[number], inits[number + 1 : number + 2]
+        if one.stays(specs[one.name]["image"]):
+            if not begin.seen:
+                return False
+            continue
         if one.run is None:
             if begin.seen and one.sidecar:
                 begin.start.append(one)

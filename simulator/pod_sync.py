@@ -112,7 +112,7 @@ class Sync:
                 one.reason = "CrashLoopBackOff", f"{wait} restarting failed {where}"
                 return False
             one.crashes.next(image, exited.finished, local.now, first, limit)
-        error = yield from self._pull(one, spec)
+        error = yield from self._pull(pod, one, spec)
         if error is not None:
             one.reason, self.failed = error, True
             return False
@@ -123,7 +123,9 @@ class Sync:
             yield self._after(self._levers.hooks[image])
         return True
 
-    def _pull(self, one: Container, spec: Object) -> Generator[Busy, None, tuple[str, str] | None]:
+    def _pull(
+        self, pod: Object, one: Container, spec: Object
+    ) -> Generator[Busy, None, tuple[str, str] | None]:
         """Get the image; return reason and message if it cannot be had."""
         local, image = self._local, spec["image"]
         if not valid(image):
@@ -139,7 +141,7 @@ class Sync:
         if end is not None and local.now < end:
             why = f"ErrImagePull: {one.pull_errors[image]}"
             return "ImagePullBackOff", f'Back-off pulling image "{image}": {why}'
-        yield self._after(self._levers.pull_time(image))
+        yield self._after(self._levers.pull_of(pod, one.name, image, fresh=one.run is None))
         if image not in self._levers.bad_images:
             return None
         one.pulls.next(image, local.now, local.now, self._levers.backoff_seconds, limit)

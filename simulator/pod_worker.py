@@ -21,6 +21,7 @@ from simulator.objects import Json, Object, generation_of, is_terminating
 from simulator.pod_plan import specs_of
 from simulator.pod_status import FINISHED, gates_of
 from simulator.pod_sync import Busy, Sync
+from simulator.takeover import Sight, take_over
 
 RESYNC = 60.0
 
@@ -109,6 +110,11 @@ class PodWorker:
             if known.get(one.name, {}).get("containerID"):
                 one.add(self._adopted(one, known[one.name], now))
         self.local.recall()
+
+    def take_over(self, sight: Sight, now: float) -> None:
+        """Go on with a pod that another kubelet ran; see `simulator.takeover`."""
+        if not take_over(self.local, sight, now):
+            self._asked = None
 
     def _adopted(self, one: Container, status: Object, now: float) -> Run:
         image = specs_of(self.local.pod)[one.name]["image"]
