@@ -19,13 +19,13 @@ from simulator.kinds import NAMESPACE, NODE, Kind, UnknownKindError
 from simulator.levers import Levers
 from simulator.nodes import UNREACHABLE
 from simulator.objects import Object, namespace_of, owners_of, uid_of
-from simulator.takeover import Sight
 from simulator.taints import NO_EXECUTE
+from simulator.takeover import Sight
 from simulator.world import World
 
 SPARE = "another-node"
 SEED = 7919
-"""Of the chances: another one than worlds have that were never seeded, so that no id comes twice."""
+"""Of the chances: another one than worlds have that begin empty, so that no id comes twice."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,251 @@
+"""What an edit of a TApp would do: to whom, why, in which order, how long, and where it gets stuck.
+
+The real decisions are run forward on the simulator, which begins as the cluster is now
+(`run.py`). Every reason is the deciding code's own.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kubectl_tapp.observed import Document, Observed
+from tapp.differences import Difference
+from tapp.ranges import some
+from tapp.world import Options
+
+
+class Outcome(StrEnum):
+    """What becomes of an instance."""
+
+    UNCHANGED = "unchanged"
+    LABELLED = "labels only"
+    """Its pod gets other labels or annotations; nothing restarts."""
+    IN_PLACE = "in place"
+    RECREATED = "recreated"
+    CREATED = "created"
+    DELETED = "deleted"
+    WAITING = "waiting"
+    """It is to change, and does not: what it waits for does not come by itself."""
+
+
+@dataclass(frozen=True)
+class TemplateChange:
+    """What changes in one template.
+
+    Attributes:
+        name: the template's name.
+        how: `changed`, `added` or `removed`.
+        differences: field by field, of one that is changed.
+        instances: numbers of the instances that are to run it, after the edit.
+    """
+
+    name: str
+    how: str
+    differences: tuple[Difference, ...] = ()
+    instances: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class InstanceForecast:
+    """What becomes of one instance.
+
+    Attributes:
+        id: its number.
+        outcome: what becomes of it.
+        template: name of the template that it is to run.
+        containers: those that restart in place.
+        fields: the template's fields because of which it is recreated.
+        reason: the first verdict that changes it, such as `TemplateChanged`; "" where nothing does.
+        message: the same in the deciding code's words.
+        began: when it is first touched, in seconds from now; None: it is not.
+        done: when it is available again, or gone.
+        waits_for: what it still waits for in the end, in a sentence; "" for nothing.
+        claims: claim -> `kept`, `created`, `grown` or `deleted`.
+    """
+
+    id: int
+    outcome: Outcome
+    template: str = ""
+    containers: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    reason: str = ""
+    message: str = ""
+    began: float | None = None
+    done: float | None = None
+    waits_for: str = ""
+    claims: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is written at one time.
+
+    Attributes:
+        at: when, in seconds from now.
+        created: instances whose pod is created.
+        updated: instances whose pod is updated in place.
+        recreated: instances whose pod is deleted, and made anew.
+        deleted: instances whose pod goes for good.
+        unavailable: how many of the instances that should run are unavailable after it.
+    """
+
+    at: float
+    created: tuple[int, ...] = ()
+    updated: tuple[int, ...] = ()
+    recreated: tuple[int, ...] = ()
+    deleted: tuple[int, ...] = ()
+    unavailable: int = 0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One budget of the edited TApp.
+
+    Attributes:
+        name: where it is written.
+        value: as it is written.
+        allowed: how many may be unavailable; None where the value makes no sense.
+        instances: how many instances it is for.
+    """
+
+    name: str
+    value: int | str
+    allowed: int | None
+    instances: int
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of Metacontroller to a child, as an API server would log it.
+
+    Attributes:
+        at: when, in seconds from now.
+        verb: `create`, `update`, `delete`.
+        kind: the child's kind.
+        name: the child's name.
+        paths: the fields that an update changes.
+        outcome: `ok`, or the reason of a refusal.
+        message: the refusal's words.
+    """
+
+    at: float
+    verb: str
+    kind: str
+    name: str
+    paths: tuple[str, ...] = ()
+    outcome: str = "ok"
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an edit would do.
+
+    Attributes:
+        name: the TApp.
+        namespace: its namespace.
+        templates: what changes in which template.
+        fields: what else changes in the spec: path, before, after.
+        instances: every instance, by its number: those of before and those of after.
+        steps: what is written, in order.
+        writes: every write to a child, in order; of refused ones the first.
+        limits: the budgets that hold.
+        should_run: how many instances should run in the end.
+        unavailable_before: how many of those that should run are unavailable now.
+        unavailable_worst: the most that are unavailable at one time, of those that are there now.
+        duration: seconds until nothing more changes.
+        pace: what the times are from, a sentence for each template.
+        stuck: what does not come to its end, and why, in sentences.
+        refusals: conditions that the edited spec raises and the one before did not: type, message.
+        notes: what was assumed of what is not known.
+        refused: the edit cannot be made at all, in the API server's or the service's words.
+        states: instance -> (seconds from now, state): what a timeline shows.
+        claims: claim -> `kept`, `created`, `grown` or `deleted`.
+    """
+
+    name: str
+    namespace: str
+    templates: tuple[TemplateChange, ...] = ()
+    fields: tuple[tuple[str, Any, Any], ...] = ()
+    instances: tuple[InstanceForecast, ...] = ()
+    steps: tuple[Step, ...] = ()
+    writes: tuple[Write, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    should_run: int = 0
+    unavailable_before: int = 0
+    unavailable_worst: int = 0
+    duration: float = 0.0
+    pace: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
+    claims: dict[str, str] = field(default_factory=dict)
+
+    def of(self, outcome: Outcome) -> list[InstanceForecast]:
+        """The instances with this outcome."""
+        return [each for each in self.instances if each.outcome is outcome]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether nothing is written to any child, and nothing is refused."""
+        return not (self.writes or self.refused or self.stuck or self.refusals)
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What a person tells that the cluster does not.
+
+    Attributes:
+        broken: images that will not come up.
+        refused: what the API server said to the edit, tried by a dry run.
+    """
+
+    broken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def forecast(  # noqa: PLR0913 - five are what there is, one what is assumed
+    observed: Observed,
+    edited: Document,
+    controller: Document,
+    options: Options,
+    now: float,
+    *,
+    assumptions: Assumptions | None = None,
+) -> Forecast:
+    """What would become of a TApp with this edit.
+
+    Args:
+        observed: the TApp and what belongs to it; a TApp without a uid is not there yet.
+        edited: the TApp as it would be, with the API server's defaults where it is known.
+        controller: the CompositeController that is registered, or the shipped one.
+        options: the operator's choices.
+        now: seconds since the epoch.
+        assumptions: what else is known.
+    """
+    # Only here, so that the shapes above cost nothing to import.
+    from kubectl_tapp.foresee import foresee  # noqa: PLC0415
+
+    return foresee(observed, edited, controller, options, now, assumptions or Assumptions())
+
+
+def settled(tapp: Document, controller: Document, options: Options, now: float) -> Observed:
+    """The TApp as if it were running, with all that it asks for done: a plan without a cluster.
+
+    Args:
+        tapp: a TApp from a file.
+        controller: the CompositeController.
+        options: the operator's choices.
+        now: seconds since the epoch.
+    """
+    from kubectl_tapp.foresee import settle  # noqa: PLC0415
+
+    return settle(tapp, controller, options, now)
+
+
+def named(ids: Collection[int]) -> str:
+    """Numbers for a sentence: `instance 3`, `instances 0-3, 7`."""
+    return f"instance{'s'[: len(ids) != 1]} {some(ids)}"

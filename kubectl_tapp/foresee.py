@@ -1,0 +1,174 @@
+"""The work behind `forecast.py`: build the world, make the edit, run it, tell what came of it."""
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+from hooks.decode import WireError
+from kubectl_tapp.behaviour import Behaviour, behaviour, broken_images, take_as_broken
+from kubectl_tapp.decisions import decide
+from kubectl_tapp.forecast import Assumptions, Forecast
+from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.outcomes import Outcomes
+from kubectl_tapp.run import Runner, behaviour_patience
+from kubectl_tapp.templates import other_fields, template_bodies, template_changes
+from kubectl_tapp.timing import Pace, Timing, timing
+from simulator.kinds import NAMESPACE
+from simulator.store import ApiError
+from tapp.plan import Plan
+from tapp.world import Options
+
+QUIET = 900.0
+"""Seconds without any change after which a forecast takes it that nothing more comes."""
+_FEW = 3
+"""How many pods a note names."""
+
+
+def foresee(  # noqa: PLR0913, PLR0917 - see `forecast.forecast`
+    observed: Observed,
+    edited: Document,
+    controller: Document,
+    options: Options,
+    now: float,
+    assumptions: Assumptions,
+) -> Forecast:
+    """See `forecast.forecast`."""
+    edited = _placed(edited, observed.tapp)
+    base = Forecast(
+        observed.name,
+        edited["metadata"]["namespace"],
+        templates=template_changes(observed, edited),
+        fields=other_fields(observed.tapp, edited),
+    )
+    if observed.tapp["metadata"].get("deletionTimestamp"):
+        return _refused(base, f"TApp {observed.name} is being deleted")
+    if assumptions.refused:
+        return _refused(base, *assumptions.refused)
+    before, times = _before(observed, controller, options, now)
+    paces = _paces(observed.tapp, edited, times)
+    known = behaviour(paces, observed.pods, now)
+    patience = max(behaviour_patience(known), 60.0)
+    broken = broken_images(observed.pods, now, patience)
+    take_as_broken(known, broken, assumptions.broken)
+    runner = Runner(observed, controller, options, known, now)
+    try:
+        runner.apply(edited)
+    except ApiError as error:
+        return _refused(base, str(error))
+    record = runner.until_rest(_quiet(edited, known))
+    if record.refused:
+        return _refused(base, record.refused)
+    notes = [
+        f"image {item.image} is taken as broken: {item.reason} in {', '.join(item.pods[:_FEW])}"
+        + (f" and {len(item.pods) - _FEW} more" if len(item.pods) > _FEW else "")
+        for item in broken
+    ]
+    notes += [f"image {image} is assumed not to come up" for image in assumptions.broken]
+    if record.gave_up:
+        notes.append("it was not followed for longer than 30 days")
+    outcomes = Outcomes(observed, edited, before, record, now)
+    return outcomes.forecast(base, pace=_said(edited, times), notes=notes)
+
+
+def settle(tapp: Document, controller: Document, options: Options, now: float) -> Observed:
+    """See `forecast.settled`."""
+    tapp = _placed(tapp, tapp)
+    empty = Observed({**tapp, "metadata": {**tapp["metadata"], "uid": None}})
+    paces = _paces(tapp, tapp, Timing())
+    known = behaviour(paces, [], now)
+    hour = 3600.0
+    runner = Runner(empty, controller, options, known, now - hour)
+    try:
+        runner.apply(tapp)
+    except ApiError as error:
+        raise WireError("", str(error)) from None
+    record = runner.until_rest(_quiet(tapp, known))
+    if record.refused:
+        raise WireError("", record.refused)
+    world, space = runner.world, tapp["metadata"]["namespace"]
+    return Observed(
+        next(
+            each
+            for each in world.list("TApp", space)
+            if each["metadata"]["name"] == tapp["metadata"]["name"]
+        ),
+        pods=world.list("Pod", space),
+        claims=world.list("PersistentVolumeClaim", space),
+        revisions=_revisions(runner, space),
+        namespace=world.cluster.get(NAMESPACE, "", space),
+        controller=controller,
+    )
+
+
+def _revisions(runner: Runner, space: str) -> list[Document]:
+    try:
+        return runner.world.list("ControllerRevision", space)
+    except LookupError:
+        return []
+
+
+def _placed(edited: Document, live: Document) -> Document:
+    """The edited TApp with a namespace, and with nothing that only a server writes."""
+    edited = copy.deepcopy(edited)
+    metadata = edited.setdefault("metadata", {})
+    metadata.setdefault("namespace", live["metadata"].get("namespace") or "default")
+    for name in ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"):
+        metadata.pop(name, None)
+    edited.pop("status", None)
+    return edited
+
+
+def _refused(base: Forecast, *messages: str) -> Forecast:
+    return replace(base, refused=messages)
+
+
+def _before(
+    observed: Observed, controller: Document, options: Options, now: float
+) -> tuple[Plan | None, Timing]:
+    """What is decided about the TApp as it is, and how long its instances take."""
+    if not observed.tapp["metadata"].get("uid"):
+        return None, Timing()
+    try:
+        plan = decide(observed, controller, options, now)
+    except WireError:
+        return None, Timing()
+    templates = {i.pod.name: i.template.name for i in plan.instances if i.pod is not None}
+    return plan, timing(observed, templates)
+
+
+def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Pace, Document]]:
+    """How long the containers of all templates take, those of the old spec first."""
+    return [
+        (times.pace(name, body), body)
+        for tapp in (live, edited)
+        for name, body in template_bodies(tapp).items()
+    ]
+
+
+def _said(edited: Document, times: Timing) -> list[str]:
+    """What the durations are from, a sentence for each template."""
+    found = []
+    for name, body in template_bodies(edited).items():
+        pace = times.pace(name, body)
+        start = f"{name}: {pace.start:.0f} s from a new pod to Ready"
+        start += f", the median of {_count(pace.starts, 'start')}" if pace.starts else ", assumed"
+        swap = f"{pace.stop:.0f} s to stop"
+        swap += f" (of {pace.stops})" if pace.stops else " (assumed)"
+        swap += f", {pace.swap:.0f} s to put an image in place"
+        swap += f" (of {pace.swaps})" if pace.swaps else " (assumed)"
+        found.append(f"{start}; {swap}")
+    return found
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s'[: number != 1]}"
+
+
+def _quiet(edited: Document, known: Behaviour) -> float:
+    """Seconds without any change after which nothing more comes."""
+    spec: dict[str, Any] = edited.get("spec") or {}
+    strategy = spec.get("updateStrategy")
+    in_place = strategy.get("inPlaceUpdateStrategy") if isinstance(strategy, dict) else None
+    grace = in_place.get("gracePeriodSeconds") if isinstance(in_place, dict) else None
+    waits = [value for value in (spec.get("minReadySeconds"), grace) if isinstance(value, int)]
+    return max(QUIET, 4 * behaviour_patience(known)) + sum(waits)

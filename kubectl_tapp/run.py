@@ -1,0 +1,332 @@
+"""Runs a TApp forward on the simulator, and keeps what its decisions were."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kubectl_tapp.behaviour import Behaviour
+from kubectl_tapp.inprocess import InProcess
+from kubectl_tapp.observed import Document, Observed
+from simulator.admission import Policy, lean_pods
+from simulator.clock import EPOCH
+from simulator.objects import with_meta
+from simulator.recording import Write
+from simulator.seed import Snapshot, clock_at, seeded
+from simulator.world import World
+from tapp.instances import Instance
+from tapp.judge import Verdict
+from tapp.lost import LEAST_SECONDS
+from tapp.plan import Plan
+from tapp.times import seconds
+from tapp.vocabulary import LAST_APPLIED, POD_STATUS, InstanceStatus
+from tapp.world import Options
+
+LONGEST = 30 * 24 * 3600.0
+"""Simulated seconds after which a forecast gives up."""
+SYNC_DELAY = 0.2
+"""Seconds in which Metacontroller gathers events before it syncs."""
+DECORATOR: Document = {
+    "apiVersion": "metacontroller.k8s.io/v1alpha1",
+    "kind": "DecoratorController",
+    "metadata": {"name": "tapp-pod-status"},
+    "spec": {
+        "resources": [
+            {
+                "apiVersion": "v1",
+                "resource": "pods",
+                "labelSelector": {"matchLabels": {POD_STATUS: "true"}},
+            }
+        ],
+        "resyncPeriodSeconds": 300,
+        "hooks": {"sync": {"version": "v2", "webhook": {"url": "http://tapp/pod-status"}}},
+    },
+}
+"""The part of metacontroller/components/pod-status that a simulation needs."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one sync saw.
+
+    Attributes:
+        at: when, in seconds since the epoch.
+        available: numbers of the available instances.
+        should_run: numbers of the instances that should run.
+    """
+
+    at: float
+    available: frozenset[int]
+    should_run: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Act:
+    """One write of Metacontroller, with the verdict that asked for it.
+
+    Attributes:
+        at: when, in seconds since the epoch.
+        verb: `create`, `update`, `delete` or `status`.
+        kind: the child's kind.
+        name: the child's name.
+        outcome: `ok`, `no-op` or the reason of the refusal.
+        message: the refusal's words.
+        paths: the fields that an update changed.
+        instance: the pod's instance; None for other children.
+        verdict: the instance's verdict.
+    """
+
+    at: float
+    verb: str
+    kind: str
+    name: str
+    outcome: str = "ok"
+    message: str = ""
+    paths: tuple[str, ...] = ()
+    instance: int | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass
+class Record:
+    """What a run came to."""
+
+    looks: list[Look] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+    states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
+    """Instance -> since when it was in which state: what a timeline shows."""
+    first: Plan | None = None
+    last: Plan | None = None
+    ended: float = 0.0
+    """When the last thing changed, in seconds since the epoch."""
+    refused: str = ""
+    """Why the hooks cannot read the TApp at all."""
+    gave_up: bool = False
+
+
+class Runner:
+    """One run: a world around an observation, an edit, and what follows."""
+
+    def __init__(
+        self,
+        observed: Observed,
+        controller: Document,
+        options: Options,
+        behaviour: Behaviour,
+        now: float,
+    ) -> None:
+        """Builds the world.
+
+        Args:
+            observed: the TApp and what belongs to it.
+            controller: the CompositeController.
+            options: the operator's choices.
+            behaviour: of the kubelets.
+            now: seconds since the epoch.
+        """
+        self.record = Record()
+        self._name = observed.name
+        self._before: dict[int, tuple[str, str]] = {}
+        self._plan: Plan | None = None
+        self._verdicts: dict[int, Verdict] = {}
+        self._changed = now
+        clock = clock_at(now)
+        self.hook = InProcess(options, lambda: EPOCH.timestamp() + clock.now, self._on_plan)
+        patience = max(behaviour_patience(behaviour), 60.0)
+        snapshot = Snapshot(
+            _objects(observed),
+            frozenset(silent_nodes(observed.pods, now)),
+            start_patience=patience,
+            ready_patience=patience,
+            levers=behaviour,
+        )
+        self.world: World = seeded(
+            snapshot,
+            controller,
+            self.hook,
+            clock,
+            policies=_policies(observed.pods),
+            decorators=[DECORATOR] if _is_served(observed) else (),
+            keep_calls=1,
+        )
+        self.world.metacontroller.queue.delay = SYNC_DELAY
+
+    @property
+    def now(self) -> float:
+        """The simulated time, in seconds since the epoch."""
+        return EPOCH.timestamp() + self.world.clock.now
+
+    def apply(self, edited: Document) -> None:
+        """Writes the edited TApp, as its author would.
+
+        Raises:
+            simulator.store.ApiError: the simulated API server refuses it.
+        """
+        world, metadata = self.world, edited["metadata"]
+        kind = world.kinds.of(edited)
+        found = [
+            each
+            for each in world.list(kind.name, metadata["namespace"])
+            if each["metadata"]["name"] == metadata["name"]
+        ]
+        if not found:
+            world.cluster.create(kind, edited)
+            return
+        live = found[0]
+        wanted = {**live, "spec": edited.get("spec")}
+        for part in ("labels", "annotations"):
+            wanted = with_meta(wanted, **{part: metadata.get(part)})
+        world.cluster.update(kind, wanted)
+
+    def until_rest(self, patience: float) -> Record:
+        """Runs until nothing is due, or nothing has changed for `patience` seconds."""
+        clock, record = self.world.clock, self.record
+        seen = len(self.world.writes)
+        limit = self._changed + LONGEST
+        while clock.busy:
+            if self.now - self._changed > patience or not clock.step():
+                break
+            if self.now > limit:
+                record.gave_up = True
+                break
+            if len(self.world.writes) != seen:
+                self._note_writes(self.world.writes[seen:])
+                seen = len(self.world.writes)
+        record.last, record.ended = self._plan, self._changed
+        record.refused = self.hook.refused
+        return record
+
+    def _on_plan(self, plan: Plan) -> None:
+        record, available = self.record, frozenset(plan.available)
+        record.first = record.first or plan
+        self._plan = plan
+        self._verdicts = {instance.id: verdict for instance, verdict in plan.open_cases}
+        should_run = frozenset(i.id for i in plan.instances if i.should_run)
+        if not record.looks or (available, should_run) != (
+            record.looks[-1].available,
+            record.looks[-1].should_run,
+        ):
+            record.looks.append(Look(plan.now, available, should_run))
+        there = set()
+        for instance in plan.instances:
+            there.add(instance.id)
+            state = _state(plan, instance)
+            uid = instance.pod.uid if instance.pod is not None else ""
+            if self._before.get(instance.id) != (state, uid):
+                self._note_state(plan.now, instance.id, state, uid)
+        for id in [id for id in self._before if id not in there]:
+            self._note_state(plan.now, id, "none", "")
+            del self._before[id]
+
+    def _note_state(self, at: float, id: int, state: str, uid: str) -> None:
+        self._before[id] = state, uid
+        self._changed = at
+        spans = self.record.states.setdefault(id, [])
+        if not spans or spans[-1][1] != state:
+            spans.append((at, state))
+
+    def _note_writes(self, writes: Iterable[Write]) -> None:
+        for write in writes:
+            if write.kind == "TApp" or write.outcome == "no-op":
+                continue
+            id = self._instance(write)
+            verdict = self._verdicts.get(id) if id is not None else None
+            self.record.acts.append(
+                Act(
+                    EPOCH.timestamp() + write.time,
+                    *(write.verb, write.kind, write.name, write.outcome, write.message),
+                    paths=write.paths,
+                    instance=id,
+                    verdict=verdict,
+                )
+            )
+            if write.outcome == "ok":
+                self._changed = EPOCH.timestamp() + write.time
+
+    def _instance(self, write: Write) -> int | None:
+        number = write.name.removeprefix(f"{self._name}-")
+        return int(number) if write.kind == "Pod" and number.isdecimal() else None
+
+
+def behaviour_patience(known: Behaviour) -> float:
+    """Seconds after which what has not come up will not: three times what is usual."""
+    return max([3 * (pace.begin + pace.ready) for pace in known.paces.values()], default=120.0)
+
+
+def _state(plan: Plan, instance: Instance) -> str:
+    """One word for a timeline."""
+    if instance.id in plan.available:
+        return "available"
+    if instance.pod is None:
+        return "none" if not instance.should_run else "missing"
+    if instance.status is InstanceStatus.KILLING or instance.pod.terminating:
+        return "stopping"
+    if instance.finished or instance.pod.completed:
+        return "ended"
+    found = plan.troubles.get(instance.id)
+    if found is not None and found.text:
+        return "broken"
+    return "updating" if instance.status is InstanceStatus.UPDATING else "starting"
+
+
+def _objects(observed: Observed) -> list[Document]:
+    objects = [*observed.storage_classes, *observed.claims, *observed.revisions, *observed.pods]
+    if observed.tapp["metadata"].get("uid"):
+        objects.insert(0, observed.tapp)
+    namespace = observed.namespace or _namespace(observed)
+    return [namespace, *objects]
+
+
+def _namespace(observed: Observed) -> Document:
+    """The Namespace as claims know it, where it may not be read itself."""
+    name = observed.tapp["metadata"]["namespace"]
+    owners = [
+        owner
+        for claim in observed.claims
+        for owner in claim["metadata"].get("ownerReferences") or []
+        if owner["kind"] == "Namespace"
+    ]
+    uid = owners[0]["uid"] if owners else "5eed0000-0000-4000-8000-00000000000a"
+    metadata = {"name": name, "uid": uid, "resourceVersion": "1"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _policies(pods: list[Document]) -> list[Policy]:
+    """The admission that shows in the pods: what keeps Metacontroller's annotation small."""
+    applied = [
+        pod["metadata"].get("annotations", {}).get(LAST_APPLIED)
+        for pod in pods
+        if LAST_APPLIED in (pod["metadata"].get("annotations") or {})
+    ]
+    return [lean_pods] if applied and all('"spec":' not in text for text in applied) else []
+
+
+def _is_served(observed: Observed) -> bool:
+    """Whether somebody writes the status of pods: nothing says that nobody does."""
+    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
+    return not any(
+        item.get("type") == "PodStatusNotWritten" and item.get("status") == "True"
+        for item in conditions
+    )
+
+
+def silent_nodes(pods: Iterable[Document], now: float) -> set[str]:
+    """Nodes that are not heard of: every container ready, every gate open, and the pod not.
+
+    For a moment a gate that was just opened looks the same.
+    """
+    silent, heard = set[str](), set[str]()
+    for pod in pods:
+        status = pod.get("status") or {}
+        conditions = status.get("conditions") or []
+        known = {item["type"]: item.get("status") for item in conditions}
+        newest = max([seconds(item.get("lastTransitionTime")) for item in conditions], default=now)
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node or status.get("phase") != "Running":
+            continue
+        gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
+        if known.get("Ready") == "True":
+            heard.add(node)
+        elif now - newest >= LEAST_SECONDS and all(
+            known.get(name) == "True" for name in ("ContainersReady", *gates)
+        ):
+            silent.add(node)
+    return silent - heard
