@@ -119,7 +119,7 @@ def _print_changes(console: Console, forecast: Forecast) -> None:
 
 
 def _print_template(console: Console, change: TemplateChange) -> None:
-    who = f"instances {some(change.instances)}" if change.instances else "no instance runs it"
+    who = named(change.instances) if change.instances else "no instance runs it"
     console.print(
         f"  template [bold]{escape(change.name)}[/] {change.how} ({who})", highlight=False
     )
