@@ -25,7 +25,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """
     known = sorted(names)
     folded = {each.casefold(): each for each in known}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    close = difflib.get_close_matches(name.casefold(), folded, 1, 0.5)
     if close:
         return f"; did you mean {folded[close[0]]!r}?"
     if not known:

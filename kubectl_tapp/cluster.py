@@ -21,6 +21,8 @@ PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "
 REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
+FIELD_MANAGER = "kubectl-tapp"
+"""Who owns the fields that are written."""
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 _NAMES = 5
@@ -181,6 +183,7 @@ class Cluster:
                 patch is `Invalid`.
         """
         more = ["--dry-run=server"] if dry_run else []
+        more.append(f"--field-manager={FIELD_MANAGER}")
         text = json.dumps(patch)
         # One argument holds 128 KiB on Linux, and a template may be larger than that.
         short = len(text) < _LONG

@@ -110,7 +110,7 @@ def copied(tapp: Document, template: str, name: str) -> Document:
     body = body_of(spec, template)
     users = [id for id in range(spec.replicas) if spec.template_name(id) == name]
     if users or name in (template, spec.rolling_name, DEFAULT_TEMPLATE):
-        message = f"template {name!r} is in use; give the copy another name with --as"
+        message = f"template {name!r} is in use; give the copy another name with --copy-as"
         raise CommandError(message, Exit.USAGE)
     return put(tapp, ("spec", "templatePool", name), body)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kubectl_tapp import verbs
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.kubectl import Runner
 from kubectl_tapp.options import register, with_targets
@@ -49,6 +50,7 @@ def _options(
 
 app.callback(options_metavar="[options]")(with_targets(_options))
 register(app, status)
+verbs.add_to(app)
 
 _ClickError: Any = typer.BadParameter.__mro__[2]
 """The base of all that the command line's parser raises; typer has no name for it."""
@@ -58,6 +60,7 @@ def run(
     arguments: Sequence[str],
     runner: Runner | None = None,
     clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> int:
     """One call of the command; its exit code. Whatever goes wrong is one sentence on stderr.
 
@@ -65,6 +68,7 @@ def run(
         arguments: without the program's name.
         runner: what runs kubectl; None for the program itself.
         clock: the time in seconds since the epoch.
+        sleep: lets so many seconds pass.
     """
     completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
         word in _COMPLETION for word in arguments
@@ -75,7 +79,7 @@ def run(
             [*arguments],
             prog_name=PROGRAM if completing else _NAME,
             standalone_mode=False,
-            obj=Session(runner, clock),
+            obj=Session(runner, clock, sleep=sleep),
         )
         sys.stdout.flush()
     except CommandError as error:

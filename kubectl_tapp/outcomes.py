@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 from kubectl_tapp.forecast import (
     Forecast,
@@ -208,11 +209,8 @@ class Outcomes:
         for act in self._record.acts:
             if act.instance is not None and act.outcome == "ok":
                 by_time[act.at].append(act)
-        times = sorted(by_time)
-        return tuple(
-            self._step(at, until, by_time[at])
-            for at, until in zip(times, [*times[1:], float("inf")], strict=True)
-        )
+        times = [*sorted(by_time), float("inf")]
+        return tuple(self._step(at, until, by_time[at]) for at, until in pairwise(times))
 
     def _step(self, at: float, until: float, acts: list[Act]) -> Step:
         groups: dict[str, list[int]] = defaultdict(list)

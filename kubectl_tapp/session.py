@@ -26,11 +26,13 @@ class Session:
         runner: what runs kubectl; None for the program itself.
         now: the time, in seconds since the epoch.
         targets: kubectl's own options that were given: name -> value.
+        sleep: lets so many seconds pass.
     """
 
     runner: Runner | None = None
     now: Callable[[], float] = time.time
     targets: dict[str, str] = field(default_factory=dict)
+    sleep: Callable[[float], None] = time.sleep
 
     def narrowed(self, **targets: str | None) -> "Session":
         """The same with further options; the later ones win, as they stand behind."""
@@ -69,6 +71,16 @@ class Session:
     def interactive(self) -> bool:
         """Whether there is a person to ask."""
         return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+    @staticmethod
+    def ask(question: str) -> str:
+        """A person's answer, as it was typed.
+
+        Raises:
+            EOFError: there is none.
+        """
+        _printable()
+        return input(question)
 
     def say(self, text: str = "") -> None:
         """A line on standard output, as it is."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from kubectl_tapp.kubectl import Finished, failure
@@ -267,42 +268,13 @@ def _printed(document: Document) -> str:
 
 def json_patch(document: Document, operations: list[Document]) -> Document:
     """The document after a JSON patch; a `test` that fails is refused as the API server does it."""
-    result = json.loads(json.dumps(document))
-    for operation in operations:
-        *parents, last = [
-            part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]
-        ]
-        at: Any = result
-        try:
-            for part in parents:
-                at = at[int(part)] if isinstance(at, list) else at[part]
-            _operate(operation, at, last)
-        except (KeyError, IndexError, ValueError):
-            raise _RefusedError(
-                "Error from server (Invalid): the server rejected our request due to an error in "
-                "our request"
-            ) from None
-    return dict(result)
-
-
-def _operate(operation: Document, at: Any, last: str) -> None:
-    index: Any = last
-    if isinstance(at, list):
-        index = len(at) if last == "-" else int(last)
-    match operation["op"]:
-        case "test":
-            if at[index] != operation["value"]:
-                raise ValueError
-        case "remove":
-            del at[index]
-        case "replace":
-            at[index] = operation["value"]
-        case "add" if isinstance(at, list):
-            at.insert(index, operation["value"])
-        case "add":
-            at[index] = operation["value"]
-        case other:
-            raise AssertionError(f"JSON patch: {other}")
+    try:
+        return dict(jsonpatch.apply_patch(document, operations))
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        raise _RefusedError(
+            "Error from server (Invalid): the server rejected our request due to an error in our "
+            "request"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -329,5 +301,6 @@ def kubectl_tapp(standin: StandIn, *arguments: str, stdin: str = "") -> Said:
                 arguments,
                 runner=standin,
                 clock=lambda: EPOCH.timestamp() + standin.world.clock.now,
+                sleep=standin.world.run,
             )
     return Said(int(code), out.getvalue(), err.getvalue())

@@ -1,0 +1,213 @@
+"""An edit, done: its plan first, then the question, then one guarded write.
+
+Ctrl-C does no harm at any time: before the write nothing is written, the write itself is not
+interrupted, and after it the TApp goes on without us.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kubectl_tapp import edits, owners
+from kubectl_tapp.cluster import TAPPS
+from kubectl_tapp.decisions import decide
+from kubectl_tapp.dry_run import DryRun
+from kubectl_tapp.errors import CommandError, Exit
+from kubectl_tapp.kubectl import KubectlError
+from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.session import Session
+from kubectl_tapp.standing import touched
+from kubectl_tapp.waiting import Watch, wait
+
+_UNSURE = ("Timeout", "Unreachable")
+"""What leaves open whether a write was done."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How a verb is to be carried out.
+
+    Attributes:
+        yes: do not ask.
+        dry_run: show the plan, and with `server` let the API server check it; write nothing.
+        wait: wait until it is done.
+        timeout: seconds to wait at most.
+    """
+
+    yes: bool = False
+    dry_run: DryRun | None = None
+    wait: bool = False
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One edit.
+
+    Attributes:
+        seen: the TApp as it was when the edit was made of it.
+        edited: the TApp as it is to be.
+        notes: what else is to be said before the question.
+        everything: wait for all instances, not only for those that the edit means something to.
+    """
+
+    seen: Observed
+    edited: Document
+    notes: Sequence[str] = ()
+    everything: bool = False
+
+
+def observed(session: Session, name: str) -> Observed:
+    """The TApp with all that decisions need.
+
+    Raises:
+        CommandError: it is not there, is being deleted, or its pods may not be read.
+    """
+    found = session.cluster.observe(name)
+    found.require("pods")
+    if found.tapp["metadata"].get("deletionTimestamp"):
+        raise CommandError(f"TApp {name} is being deleted")
+    return found
+
+
+def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
+    """Shows what an edit does, asks, writes, and waits if that is asked for.
+
+    Raises:
+        CommandError: it is refused (nothing is written then), or it does not come about.
+    """
+    seen, edited = deed.seen, deed.edited
+    name = seen.name
+    operations = edits.json_patch(seen.tapp, edited)
+    if not any(str(each["path"]).startswith("/spec") for each in operations):
+        for note in deed.notes:
+            session.say(note)
+        session.say(f"{name}: nothing to do, it is so already")
+        return
+    try:
+        tried = edited
+        if choices.dry_run is not DryRun.CLIENT:
+            tried = _write(session, seen, edited, dry_run=True)
+        ids = _preview(session, seen, tried)
+        scaling = any(each["path"] == "/spec/replicas" for each in operations)
+        for note in deed.notes:
+            session.say(note)
+        for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
+            session.note(f"warning: {warning}")
+        if choices.dry_run is not None:
+            checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
+            session.say(f"Dry run: nothing was written.{checked}")
+            return
+        ask(session, choices)
+    except KeyboardInterrupt:
+        session.note("interrupted; nothing was written")
+        raise
+    with uninterrupted():
+        written = _write(session, seen, edited)
+    generation = written["metadata"].get("generation")
+    session.say(f"{name}: written (generation {generation})")
+    if choices.wait:
+        which = None if deed.everything else ids
+        follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout))
+
+
+def ask(session: Session, choices: Choices) -> None:
+    """Goes on only if a person says yes, or `-y` did.
+
+    Raises:
+        CommandError: the answer is no, or there is nobody to ask.
+    """
+    if choices.yes:
+        return
+    if not session.interactive:
+        message = "there is no terminal to ask on: repeat it with -y; nothing was written"
+        raise CommandError(message, Exit.USAGE)
+    try:
+        answer = session.ask("Apply? [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CommandError("not applied; nothing was written", Exit.DECLINED)
+
+
+def follow(session: Session, watch: Watch) -> None:
+    """Waits after a write; whoever interrupts that is told that it goes on."""
+    try:
+        wait(session, watch)
+    except KeyboardInterrupt:
+        again = f"`kubectl tapp wait {watch.name}`"
+        session.note(f"interrupted; it is written and goes on: {again} looks again")
+        raise
+
+
+def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
+    """Shows the plan; the instances that the edit means something to.
+
+    Raises:
+        CommandError: the service would not take the edited TApp.
+    """
+    from kubectl_tapp.forecast import forecast  # noqa: PLC0415 - it brings the simulator
+    from kubectl_tapp.show_plan import print_plan  # noqa: PLC0415
+
+    controller = seen.controller or session.cluster.controller()
+    options, now = session.cluster.options(controller), session.now()
+    expected = forecast(seen, edited, controller, options, now)
+    if expected.refused:
+        raise CommandError(f"{'; '.join(expected.refused)}; nothing was written")
+    print_plan(session.console, expected)
+    plans = [decide(seen.with_tapp(each), controller, options, now) for each in (seen.tapp, edited)]
+    return touched(*plans)
+
+
+def _write(
+    session: Session, seen: Observed, edited: Document, *, dry_run: bool = False
+) -> Document:
+    """One guarded write.
+
+    Raises:
+        CommandError: it was refused; or nobody knows, and the sentence says so.
+    """
+    cluster, name = session.cluster, seen.name
+    patch = edits.guarded_patch(seen.tapp, edited)
+    try:
+        return cluster.patch(TAPPS, name, patch, dry_run=dry_run)
+    except KubectlError as error:
+        if dry_run and error.reason in _UNSURE:
+            raise
+        raise _explained(session, seen, edited, error) from None
+
+
+def _explained(
+    session: Session, seen: Observed, edited: Document, error: KubectlError
+) -> CommandError:
+    """Why a write was refused, and whether it was: from what is there now."""
+    unsure = error.reason in _UNSURE
+    try:
+        live = session.cluster.get(TAPPS, seen.name)
+    except CommandError as second:
+        if not unsure:
+            return second if getattr(second, "reason", "") == "NotFound" else error
+        return CommandError(f"nobody knows whether it was written: {error}")
+    if unsure:
+        done = live.get("spec") == edited["spec"]
+        return CommandError(f"{error}; it was {'' if done else 'not '}written")
+    before, now = seen.tapp["metadata"], live["metadata"]
+    if any(before[field] != now[field] for field in ("uid", "generation")):
+        message = f"{seen.name} changed after the plan was made; nothing was written"
+        return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+    return CommandError(f"{error}; nothing was written", error.code)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C is not heard meanwhile, and kubectl does not hear it either: it inherits that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,277 @@
+"""What is done to a TApp by one command: shown, asked for, written with a guard, waited for."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.session import Session
+from tests.builders import manifest, template
+from tests.plugin.standin import Said, StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+Document = dict[str, Any]
+
+
+def running(**spec: Any) -> StandIn:
+    """A TApp `web` of six instances that runs."""
+    pool = {"v2": template("nginx:2")}
+    given = {"replicas": 6, "templatePool": pool, **spec}
+    return StandIn(Life().apply(manifest(**given)).world)
+
+
+@pytest.fixture
+def web() -> StandIn:
+    return running()
+
+
+def spec_of(standin: StandIn) -> Document:
+    found: Document = standin.world.get("tapps", "web")["spec"]
+    return found
+
+
+def answering(standin: StandIn, answer: str, *arguments: str) -> Said:
+    """One call by a person at a terminal, who is asked and answers."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Session, "interactive", True)
+        return kubectl_tapp(standin, *arguments, stdin=answer)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "expected"),
+    [
+        (["kill", "web", "1,3"], "statuses", {"1": "Killed", "3": "Killed"}),
+        (["use", "web", "v2", "0", "4-5"], "templates", {"0": "v2", "4": "v2", "5": "v2"}),
+        (["pause", "web"], "updateStrategy", {"paused": True}),
+        (["scale", "web", "--replicas", "4"], "replicas", 4),
+        (["scale", "web", "--replicas=8"], "replicas", 8),
+    ],
+)
+def test_a_verb_writes_what_it_says(
+    web: StandIn, arguments: list[str], path: str, expected: object
+) -> None:
+    said = kubectl_tapp(web, *arguments, "-y")
+    assert (said.code, said.err) == (0, "")
+    assert spec_of(web)[path] == expected
+    assert "web: written (generation 2)" in said.lines
+    assert len(web.writes) == 1
+
+
+def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert spec_of(web)["template"]["spec"]["containers"][0]["image"] == "nginx:9"
+    assert {pod["spec"]["containers"][0]["image"] for pod in web.world.list("pods")} == {"nginx:9"}
+    assert said.lines[-1].startswith("web: 6 changed instances are as asked, after ")
+    assert any("being updated in place: 0" in line for line in said.lines)
+
+
+def test_the_reason_of_a_change_is_noted(web: StandIn) -> None:
+    kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
+    kubectl_tapp(web, "use", "web", "v2", "0", "-y", "--cause", "INC-7")
+    notes = web.world.get("tapps", "web")["metadata"]["annotations"]
+    assert notes["kubernetes.io/change-cause"] == "INC-7"
+
+
+def test_start_and_resume_take_back(web: StandIn) -> None:
+    for arguments in (["kill", "web", "all"], ["start", "web", "0-4"], ["pause", "web"]):
+        assert kubectl_tapp(web, *arguments, "-y").code == 0
+    assert kubectl_tapp(web, "resume", "web", "-y", "--wait").code == 0
+    assert spec_of(web)["statuses"] == {"5": "Killed"}
+    assert "paused" not in spec_of(web)["updateStrategy"]
+    assert len(web.world.list("pods")) == 5
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", ["y\n", "Y\n", " yes \n"])
+def test_yes_is_yes(web: StandIn, answer: str) -> None:
+    said = answering(web, answer, "kill", "web", "0")
+    assert said.code == 0
+    assert "Apply? [y/N]" in said.out
+    assert spec_of(web)["statuses"] == {"0": "Killed"}
+
+
+@pytest.mark.parametrize("answer", ["\n", "n\n", "yep\n", ""])
+def test_anything_else_is_no(web: StandIn, answer: str) -> None:
+    said = answering(web, answer, "kill", "web", "0")
+    assert said.code == 5
+    assert said.err == "error: not applied; nothing was written\n"
+    assert web.writes == []
+
+
+def test_without_a_terminal_nobody_is_asked(web: StandIn) -> None:
+    said = kubectl_tapp(web, "kill", "web", "0", stdin="y\n")
+    assert said.code == 2
+    assert "no terminal to ask on: repeat it with -y; nothing was written" in said.err
+    assert web.writes == []
+
+
+def test_an_interrupt_at_the_question_writes_nothing(
+    web: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "ask", staticmethod(interrupted))
+    said = answering(web, "", "kill", "web", "0")
+    assert said.code == 130
+    assert said.err == "interrupted; nothing was written\n"
+    assert web.writes == []
+
+
+@pytest.mark.parametrize("kind", ["client", "server"])
+def test_a_dry_run_writes_nothing(web: StandIn, kind: str) -> None:
+    said = kubectl_tapp(web, "kill", "web", "0", f"--dry-run={kind}")
+    assert said.code == 0
+    assert "Dry run: nothing was written." in said.out
+    assert web.writes == []
+    tried = [call for call in web.calls if "--dry-run=server" in call]
+    assert bool(tried) == (kind == "server")
+
+
+def test_what_is_so_already_is_not_written(web: StandIn) -> None:
+    said = kubectl_tapp(web, "start", "web", "0")
+    assert said.code == 0
+    assert said.lines == ["web: nothing to do, it is so already"]
+    assert web.writes == []
+
+
+# --- the guard ----------------------------------------------------------------------------------
+
+
+def test_a_foreign_edit_meanwhile_is_not_overwritten(web: StandIn) -> None:
+    web.before.append(lambda: web.world.patch("tapps", "web", {"spec": {"replicas": 7}}))
+    said = kubectl_tapp(web, "kill", "web", "0", "-y")
+    assert said.code == 6
+    assert "web changed after the plan was made; nothing was written" in said.err
+    assert "statuses" not in spec_of(web)
+
+
+def test_status_may_be_written_meanwhile(web: StandIn) -> None:
+    def status() -> None:
+        live = dict(web.world.get("tapps", "web"))
+        live["status"] = {**live["status"], "ready": "0/6"}
+        web.world.cluster.update_status(web.world.kinds.find("tapps"), live)
+
+    web.before.append(status)
+    assert kubectl_tapp(web, "kill", "web", "0", "-y").code == 0
+
+
+def test_a_deleted_tapp_is_told(web: StandIn) -> None:
+    web.before.append(lambda: web.world.delete("tapps", "web"))
+    said = kubectl_tapp(web, "kill", "web", "0", "-y")
+    assert said.code != 0
+    assert len(said.err.splitlines()) == 1
+
+
+# --- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["kill", "wbe", "0"], "no TApp wbe in namespace default: did you mean web?"),
+        (["kill", "web", "6"], "there is no instance 6: there are 0 to 5"),
+        (["kill", "web", "x"], "'x' names no instances"),
+        (["use", "web", "v3", "0"], "there is no template 'v3'; did you mean 'v2'?"),
+        (["use", "web", "v2"], "either their numbers or --canary"),
+        (["use", "web", "v2", "1", "--canary", "1"], "either their numbers or --canary"),
+        (["use", "web", "v2", "--canary", "0"], "'0' is no share of 6 instances"),
+        (["set", "image", "web", "nginx:9"], "'nginx:9' sets no image"),
+        (["set", "image", "web", "ap=nginx:9"], "no container 'ap'; did you mean 'app'?"),
+        (["scale", "web", "--replicas", "-1"], "'-1' is no number of instances"),
+        (["pause", "web", "--timeout", "soon"], "'soon' is no time to wait"),
+    ],
+)
+def test_nonsense_is_one_sentence_and_writes_nothing(
+    web: StandIn, arguments: list[str], message: str
+) -> None:
+    said = kubectl_tapp(web, *arguments, "-y")
+    assert said.code in (1, 2)
+    assert said.err.startswith("error: ")
+    assert message in said.err
+    assert len(said.err.splitlines()) == 1
+    assert web.writes == []
+
+
+def test_without_permission_nothing_is_asked(web: StandIn) -> None:
+    web.forbid("patch tapps")
+    said = answering(web, "y\n", "kill", "web", "0")
+    assert said.code == 1
+    assert "no permission" in said.err
+    assert "Apply?" not in said.out
+
+
+def test_who_may_not_see_pods_changes_nothing(web: StandIn) -> None:
+    web.forbid("list pods")
+    said = kubectl_tapp(web, "kill", "web", "0", "-y")
+    assert said.code == 1
+    assert "cannot list" in said.err
+    assert web.writes == []
+
+
+# --- canaries -----------------------------------------------------------------------------------
+
+
+def test_a_canary_says_whom_it_picks_and_why(web: StandIn) -> None:
+    said = kubectl_tapp(web, "use", "web", "v2", "--canary", "34%", "-y")
+    picked = spec_of(web)["templates"]
+    assert len(picked) == 3
+    assert "Canary: 3 of 6: " in said.out
+    assert "all available, on 3 nodes, highest numbers first" in said.out
+    nodes = {pod["spec"]["nodeName"] for pod in web.world.list("pods")
+             if pod["metadata"]["name"].rpartition("-")[2] in picked}  # fmt: skip
+    assert len(nodes) == 3
+
+
+def test_a_larger_canary_adds_to_a_smaller_one(web: StandIn) -> None:
+    kubectl_tapp(web, "use", "web", "v2", "--canary", "1", "-y")
+    first = set(spec_of(web)["templates"])
+    kubectl_tapp(web, "use", "web", "v2", "--canary", "50%", "-y")
+    assert first < set(spec_of(web)["templates"])
+    said = kubectl_tapp(web, "use", "web", "v2", "--canary", "2", "-y")
+    assert "nobody is picked" in said.out
+    assert len(spec_of(web)["templates"]) == 3
+
+
+def test_a_canary_of_an_image_gets_a_template_of_its_own(web: StandIn) -> None:
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--canary", "1", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    spec = spec_of(web)
+    assert spec["template"]["spec"]["containers"][0]["image"] == "nginx:1.25"
+    assert spec["templatePool"]["canary"]["spec"]["containers"][0]["image"] == "nginx:9"
+    assert list(spec["templates"].values()) == ["canary"]
+
+
+def test_a_broken_instance_is_no_canary() -> None:
+    web = running(templates={"5": "broken"}, templatePool={
+        "v2": template("nginx:2"), "broken": template("nginx:2")})  # fmt: skip
+    kubectl_tapp(web, "kill", "web", "5", "-y", "--wait")
+    kubectl_tapp(web, "use", "web", "v2", "--canary", "1", "-y")
+    assert spec_of(web)["templates"].get("4") == "v2"
+
+
+def test_who_runs_another_template_is_named(web: StandIn) -> None:
+    kubectl_tapp(web, "use", "web", "v2", "4,5", "-y")
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
+    note = "Instances 4, 5 run template 'v2', which stays as it is: --template v2 sets it there."
+    assert note in said.out
+
+
+# --- who else writes it -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "tool"),
+    [
+        ("argocd.argoproj.io/instance", "Argo CD"),
+        ("kustomize.toolkit.fluxcd.io/name", "Flux"),
+        ("meta.helm.sh/release-name", "Helm"),
+    ],
+)
+def test_what_another_tool_will_undo_is_said_first(web: StandIn, key: str, tool: str) -> None:
+    web.world.patch("tapps", "web", {"metadata": {"annotations": {key: "shop"}}})
+    said = kubectl_tapp(web, "pause", "web", "-y")
+    assert said.code == 0
+    assert said.err.startswith(f"warning: {tool} manages this TApp: ")
