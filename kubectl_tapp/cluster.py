@@ -1,12 +1,11 @@
 """What the plugin reads from and writes to a cluster, through the user's kubectl."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from difflib import get_close_matches
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
 from kubectl_tapp import shipped
 from kubectl_tapp.errors import CommandError
@@ -25,7 +24,6 @@ FIELD_MANAGER = "kubectl-tapp"
 """Who owns the fields that are written."""
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
-_NAMES = 5
 _TIMEOUT = "30s"
 _LONG = 100_000
 
@@ -111,39 +109,45 @@ class Cluster:
         with ThreadPoolExecutor(4) as pool:
             registered = pool.submit(self._registered)
             tapp = self.get(TAPPS, name)
-            namespace, uid = tapp["metadata"]["namespace"], tapp["metadata"]["uid"]
-            asked: dict[str, Sequence[str]] = dict.fromkeys(
-                _CHILDREN, ("--namespace", namespace, f"--selector=controller-uid={uid}")
-            )
-            asked[NAMESPACES] = (namespace,)
+            namespace = tapp["metadata"]["namespace"]
+            asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
             if tapp.get("spec", {}).get("volumeClaimTemplates"):
                 asked[CLASSES] = ()
             if events:
                 asked[EVENTS] = ("--namespace", namespace, "--field-selector=type=Warning")
-            futures = {
+            futures = {each: pool.submit(self._owned, each, tapp) for each in _CHILDREN} | {
                 each: pool.submit(self._readable, each, *arguments)
                 for each, arguments in asked.items()
             }
             found = {each: future.result() for each, future in futures.items()}
             controller = registered.result()
-        unread = {each: text for each, text in found.items() if isinstance(text, str)}
         known = {each: items for each, items in found.items() if not isinstance(items, str)}
-        children = {
-            each: [item for item in known.get(each, []) if _belongs(item, uid)]
-            for each in _CHILDREN
-        }
         spaces = known.get(NAMESPACES)
         return Observed(
             tapp=tapp,
-            pods=children[PODS],
-            claims=children[CLAIMS],
-            revisions=children[REVISIONS],
+            pods=known.get(PODS, []),
+            claims=known.get(CLAIMS, []),
+            revisions=known.get(REVISIONS, []),
             namespace=spaces[0] if spaces else None,
             storage_classes=known.get(CLASSES, []),
             controller=controller,
             events=known.get(EVENTS, []),
-            unread=unread,
+            unread={each: text for each, text in found.items() if isinstance(text, str)},
         )
+
+    def again(self, observed: Observed) -> Observed:
+        """The same TApp a little later: itself, its pods and its claims are read anew, no more."""
+        tapp = observed.tapp
+        with ThreadPoolExecutor(3) as pool:
+            newer = pool.submit(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
+            owned = {each: pool.submit(self._owned, each, tapp) for each in (PODS, CLAIMS)}
+            found = {each: future.result() for each, future in owned.items()}
+        if newer.result()["metadata"]["uid"] != tapp["metadata"]["uid"]:
+            return self.observe(observed.name)
+        unread = {each: text for each, text in found.items() if isinstance(text, str)}
+        known = {each: items for each, items in found.items() if not isinstance(items, str)}
+        pods, claims = known.get(PODS, []), known.get(CLAIMS, [])
+        return replace(observed, tapp=newer.result(), pods=pods, claims=claims, unread=unread)
 
     def controller(self) -> Document:
         """The CompositeController that is registered, or where it may not be read the shipped."""
@@ -155,10 +159,14 @@ class Cluster:
         Args:
             controller: the CompositeController; its webhook names the service.
         """
-        from tapp.world import Options  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.service import chosen, service_of  # noqa: PLC0415 - it costs start time
 
-        deployment = self._service(controller or self.controller())
-        return Options(**_chosen(deployment)) if deployment else Options()
+        service = service_of(controller or self.controller())
+        if service is None:
+            return chosen(None)
+        name, namespace = service
+        found = self._readable(DEPLOYMENTS, name, "--namespace", namespace)
+        return chosen(None if isinstance(found, str) else found[0])
 
     def patch(
         self,
@@ -223,6 +231,13 @@ class Cluster:
         text = json.dumps(document)
         return self._json(verb, "--filename=-", *self._scope(None), *more, stdin=text)
 
+    def _owned(self, resource: str, tapp: Document) -> Documents | str:
+        """The children of a TApp as Metacontroller selects them, or why they may not be read."""
+        uid, namespace = tapp["metadata"]["uid"], tapp["metadata"]["namespace"]
+        selector = f"--selector=controller-uid={uid}"
+        found = self._readable(resource, "--namespace", namespace, selector)
+        return found if isinstance(found, str) else [x for x in found if _belongs(x, uid)]
+
     def _readable(self, resource: str, *arguments: str) -> Documents | str:
         """Objects, or the sentence that says why they may not be read."""
         try:
@@ -242,39 +257,17 @@ class Cluster:
                 return each
         return None
 
-    def _service(self, controller: Document) -> Document | None:
-        """The Deployment behind the webhook: this release calls both by one name."""
-        hooks = controller["spec"].get("hooks", {})
-        webhook = hooks.get("sync", {}).get("webhook", {})
-        host = urlsplit(webhook.get("url") or "").hostname or ""
-        name, _, rest = host.partition(".")
-        service = webhook.get("service") or {"name": name, "namespace": rest.partition(".")[0]}
-        if not service.get("name") or not service.get("namespace"):
-            return None
-        scope = ("--namespace", service["namespace"])
-        try:
-            return self._json("get", DEPLOYMENTS, service["name"], *scope)
-        except KubectlError as error:
-            if error.reason in _GONE:
-                return None
-            raise
-
     def _unknown(self, name: str, namespace: str | None) -> CommandError:
+        from kubectl_tapp.arguments import nearest  # noqa: PLC0415 - it costs start time
+
         where = namespace or self.namespace
         try:
             items = _items(self._json("get", TAPPS, *self._scope(namespace)))
         except KubectlError:
             items = []
         names = sorted(item["metadata"]["name"] for item in items)
-        near = get_close_matches(name, names, 1, 0.5)
-        if near:
-            hint = f"did you mean {near[0]}?"
-        elif names:
-            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-            hint = f"there are {', '.join(names[:_NAMES])}{more}"
-        else:
-            hint = "there is none; `kubectl tapp list -A` shows those of all namespaces"
-        return KubectlError("NotFound", f"no TApp {name} in namespace {where}: {hint}")
+        hint = nearest(name, names) if names else "; `kubectl tapp list -A` shows those of others"
+        return KubectlError("NotFound", f"no TApp {name!r} in namespace {where}{hint}")
 
     def _scope(self, namespace: str | None) -> _Words:
         where = namespace or self._namespace
@@ -310,24 +303,3 @@ def _belongs(item: Document, uid: str) -> bool:
     """Whether Metacontroller takes it for a child: of nobody else."""
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))
-
-
-_SETTINGS = {
-    "TAPP_DELETE_POD_AFTER_APP_FINISH": ("delete_pod_after_app_finish", "flag"),
-    "TAPP_TOLERATION_SECONDS": ("toleration_seconds", "number"),
-    "TAPP_LOST_NODE_SECONDS": ("lost_node_seconds", "number"),
-}
-
-
-def _chosen(deployment: Document) -> Mapping[str, Any]:
-    """The settings of `hooks.settings` that decisions depend on, as the Deployment has them."""
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    written = {each["name"]: each.get("value") for each in containers[0].get("env") or []}
-    chosen: dict[str, Any] = {}
-    for variable, (name, kind) in _SETTINGS.items():
-        value = (written.get(variable) or "").strip()
-        if kind == "flag" and value:
-            chosen[name] = value.lower() in ("true", "1", "yes", "on", "t", "y")
-        elif value.isdecimal():
-            chosen[name] = int(value)
-    return chosen

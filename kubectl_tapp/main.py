@@ -11,9 +11,11 @@ import typer
 from kubectl_tapp import verbs
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.kubectl import Runner
+from kubectl_tapp.listing import list_tapps
 from kubectl_tapp.options import register, with_targets
 from kubectl_tapp.session import Session
 from kubectl_tapp.status import status
+from kubectl_tapp.why import why
 
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")
@@ -50,6 +52,8 @@ def _options(
 
 app.callback(options_metavar="[options]")(with_targets(_options))
 register(app, status)
+register(app, why)
+register(app, list_tapps, "list")
 verbs.add_to(app)
 
 _ClickError: Any = typer.BadParameter.__mro__[2]

@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.complete import contexts, ids, names, namespaces
-from kubectl_tapp.errors import CommandError, Exit
 
 
 class Format(StrEnum):
@@ -122,47 +121,3 @@ def with_targets(function: Callable[..., Any]) -> Callable[..., Any]:
 def register(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
     """Makes a command of a function whose first parameter is a `Session`."""
     app.command(name, options_metavar="[options]")(with_targets(function))
-
-
-def chosen(texts: list[str] | None, known: list[int]) -> list[int]:
-    """The instances that a command line names: `3`, `0-3,7`, `all`, in any number of words.
-
-    Args:
-        texts: the words; none are `all`.
-        known: all instances that there are, ascending.
-
-    Raises:
-        CommandError: a word is no number or range, or names an instance that is not there.
-    """
-    if not texts or texts == ["all"]:
-        return known
-    found: set[int] = set()
-    for word in ",".join(texts).split(","):
-        found |= _range(word.strip())
-    there = set(known)
-    missing = sorted(found - there)
-    if missing:
-        from tapp.ranges import ranges  # noqa: PLC0415 - it costs start time
-
-        some = ranges(missing) if len(missing) > 1 else str(missing[0])
-        those = f"there are {ranges(known)}" if known else "there is none"
-        raise CommandError(f"no instance {some}: {those}", Exit.USAGE)
-    return [id for id in known if id in found]
-
-
-_MOST = 50_000
-
-
-def _range(word: str) -> set[int]:
-    first, dash, last = word.partition("-")
-    if not first.isdecimal() or (dash and not last.isdecimal()):
-        message = f"{word!r} is no instance: give numbers and ranges like 3 or 0-3,7, or all"
-        raise CommandError(message, Exit.USAGE)
-    low, high = int(first), int(last or first)
-    if low > high:
-        message = f"{word!r} is no range: {low} is above {high}"
-        raise CommandError(message, Exit.USAGE)
-    if high - low > _MOST:
-        message = f"{word!r} is too long a range: a TApp has at most {_MOST} instances"
-        raise CommandError(message, Exit.USAGE)
-    return set(range(low, high + 1))

@@ -1,17 +1,102 @@
 """`kubectl tapp status`: what each instance is doing, and what waits for what."""
 
-from kubectl_tapp.options import Name
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kubectl_tapp.cluster import CLAIMS, EVENTS, PODS
+from kubectl_tapp.errors import CommandError
+from kubectl_tapp.kubectl import KubectlError
+from kubectl_tapp.observed import Observed
+from kubectl_tapp.options import Name, Output, Watch
 from kubectl_tapp.session import Session
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
-def status(session: Session, name: Name) -> None:
-    """One line an instance; below it what waits for what."""
-    from kubectl_tapp.decisions import decide, explained  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.look import Look
 
-    cluster = session.cluster
-    observed = cluster.observe(name)
-    observed.require("pods")
-    controller = observed.controller or cluster.controller()
-    plan = decide(observed, controller, cluster.options(controller), session.now())
-    for each in explained(plan).instances:
-        session.say(f"{each.id:<6}{each.status:<12}{each.template:<12}{each.message}")
+Unfold = Annotated[
+    bool, typer.Option("--unfold", help="A line for each instance, however many there are.")
+]
+
+INTERVAL = 2.0
+"""Seconds between two looks of `--watch`."""
+_SHARE = 3
+"""A look that took long, with thousands of pods, is followed by a pause of so many times that."""
+
+
+def status(
+    session: Session,
+    name: Name,
+    watch: Watch = False,
+    unfold: Unfold = False,
+    output: Output = None,
+) -> None:
+    """What each instance is doing; below it the budget, and what waits for what."""
+    if watch and output is not None:
+        raise CommandError("--watch and --output do not go together")
+    observed = session.cluster.observe(name, events=True)
+    for resource in (PODS, CLAIMS, EVENTS):
+        if resource in observed.unread:
+            session.note(f"note: {observed.unread[resource]}")
+    if output is not None:
+        from kubectl_tapp.documents import printed, status_document  # noqa: PLC0415 - start time
+
+        session.say(printed(status_document(_decided(session, observed)), output))
+    elif watch:
+        _follow(session, observed, unfold)
+    else:
+        session.console.print(_shown(session, observed, unfold))
+
+
+def _decided(session: Session, observed: Observed) -> "Look":
+    from kubectl_tapp.look import decided  # noqa: PLC0415 - it costs start time
+
+    return decided(session.cluster, observed, session.now())
+
+
+def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableType":
+    from kubectl_tapp import show_status  # noqa: PLC0415 - it costs start time
+
+    if PODS in observed.unread:
+        return show_status.shown_told(observed, session.console, unfold=unfold)
+    return show_status.shown(_decided(session, observed), session.console, unfold=unfold)
+
+
+def _follow(session: Session, observed: Observed, unfold: bool) -> None:
+    """Shows it again and again, until it is gone or the user has seen enough."""
+    if session.console.is_terminal:
+        from rich.live import Live  # noqa: PLC0415 - it costs start time
+
+        with Live(
+            _shown(session, observed, unfold), console=session.console, auto_refresh=False
+        ) as live:
+            for newer in _looks(session, observed):
+                live.update(_shown(session, newer, unfold), refresh=True)
+    else:
+        from kubectl_tapp.show_changes import Changes  # noqa: PLC0415
+
+        session.console.print(_shown(session, observed, unfold))
+        before = Changes(_decided(session, observed))
+        for newer in _looks(session, observed):
+            for line in before.until(_decided(session, newer)):
+                session.say(line)
+    session.note(f"note: TApp {observed.name} is gone")
+
+
+def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
+    """The TApp at intervals, until it is gone."""
+    took = 0.0
+    while True:
+        session.sleep(max(INTERVAL, _SHARE * took))
+        begun = session.now()
+        try:
+            observed = session.cluster.again(observed)
+        except KubectlError as error:
+            if error.reason != "NotFound":
+                raise
+            return
+        yield observed
+        took = session.now() - begun

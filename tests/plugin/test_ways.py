@@ -23,4 +23,4 @@ def test_an_unknown_name_is_answered_with_the_nearest(web: StandIn) -> None:
     said = kubectl_tapp(web, "status", "sane")
     assert said.code == 1
     assert said.out == ""
-    assert said.err == "error: no TApp sane in namespace default: did you mean same?\n"
+    assert said.err == "error: no TApp 'sane' in namespace default; did you mean 'same'?\n"

@@ -1,0 +1,93 @@
+"""`kubectl tapp list`: the TApps of a namespace, or of all."""
+
+from typing import Annotated
+
+import typer
+
+from kubectl_tapp.cluster import TAPPS
+from kubectl_tapp.observed import Document
+from kubectl_tapp.options import ListFormat, ListOutput
+from kubectl_tapp.session import Session
+
+All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+Selector = Annotated[
+    str | None, typer.Option("-l", "--selector", help="As for kubectl.", show_default=False)
+]
+_HEADS = ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "STATUS", "AGE")
+
+
+def list_tapps(
+    session: Session,
+    all_namespaces: All = False,
+    selector: Selector = None,
+    output: ListOutput = None,
+) -> None:
+    """The TApps, a line each, with what they wait for."""
+    found = session.cluster.list(TAPPS, selector, all_namespaces=all_namespaces)
+    found.sort(key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+    if output is ListFormat.NAME:
+        for tapp in found:
+            session.say(f"tapp.apps.tkestack.io/{tapp['metadata']['name']}")
+    elif output in (ListFormat.JSON, ListFormat.YAML):
+        from kubectl_tapp.documents import printed  # noqa: PLC0415 - it costs start time
+
+        document = {"apiVersion": "v1", "kind": "List", "items": found}
+        session.say(printed(document, output))
+    elif not found:
+        here = "" if all_namespaces else f" in namespace {session.cluster.namespace}; -A lists all"
+        session.note(f"There is no TApp{here}.")
+    else:
+        _print(session, found, all_namespaces, output is ListFormat.WIDE)
+
+
+def _print(session: Session, found: list[Document], with_namespace: bool, wide: bool) -> None:
+    from rich.table import Table  # noqa: PLC0415 - it costs start time
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    heads = [*(["NAMESPACE"] if with_namespace else []), *_HEADS]
+    heads += ["TEMPLATES", "IMAGES"] if wide else []
+    for head in heads:
+        table.add_column(head, no_wrap=True, overflow="ellipsis")
+    for tapp in found:
+        cells = _cells(tapp, session.now())
+        table.add_row(*(cells[head] for head in heads))
+    session.console.print(table)
+
+
+def _cells(tapp: Document, now: float) -> dict[str, str]:
+    from kubectl_tapp.words import age  # noqa: PLC0415 - it costs start time
+    from tapp.times import seconds  # noqa: PLC0415
+
+    spec, status = tapp.get("spec") or {}, tapp.get("status") or {}
+    pool = spec.get("templatePool") or {}
+    templates = [*([spec["template"]] if spec.get("template") else []), *pool.values()]
+    containers = [
+        container
+        for template in templates
+        for container in (template.get("spec") or {}).get("containers") or []
+    ]
+    return {
+        "NAMESPACE": tapp["metadata"]["namespace"],
+        "NAME": tapp["metadata"]["name"],
+        "READY": status.get("ready", "-"),
+        "UP-TO-DATE": str(status.get("updatedReplicas", "-")),
+        "AVAILABLE": str(status.get("availableReplicas", "-")),
+        "STATUS": _state(tapp),
+        "AGE": age(now - seconds(tapp["metadata"].get("creationTimestamp"))),
+        "TEMPLATES": str(len(templates)),
+        "IMAGES": ", ".join(dict.fromkeys(each.get("image", "") for each in containers)),
+    }
+
+
+def _state(tapp: Document) -> str:
+    """The reason of its condition Ready, which is the trouble if there is one."""
+    if tapp["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    status = tapp.get("status") or {}
+    if status.get("observedGeneration") != tapp["metadata"].get("generation"):
+        return "NotSeenYet"
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "Ready":
+            fine = condition.get("status") == "True"
+            return str(status.get("appStatus") if fine else condition.get("reason"))
+    return str(status.get("appStatus", "-"))

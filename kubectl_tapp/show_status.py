@@ -1,0 +1,149 @@
+"""How a look at a TApp is shown: a table, the budget, and what waits for what."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kubectl_tapp.events import failing_syncs
+from kubectl_tapp.look import Look, Row
+from kubectl_tapp.observed import Observed
+from kubectl_tapp.told import told_rows, told_sentences
+from kubectl_tapp.words import budget, grouped, places, span
+from tapp.ranges import ranges, some
+
+FEW = 24
+"""Up to so many instances have a line each; of more, equal ones share one."""
+_NARROW = 110
+_IMAGE, _NARROW_IMAGE = 48, 22
+_HEADS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
+_GOOD = ("Running", "Succ")
+_NEUTRAL = ("Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated")
+_SHOWN = 10
+_REVISION = len("v1-") + 8
+"""Enough of a hash to tell two apart; `-o json` has all of it."""
+
+
+def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableType:
+    """All of it, as wide as the console.
+
+    Args:
+        look: the TApp.
+        console: where it will be shown.
+        unfold: a line for each instance, however many there are.
+    """
+    parts: list[RenderableType] = [Text(headline(look), style="bold")]
+    rows = look.rows
+    if rows:
+        parts.append(table(rows, look.plan.now, console.width, unfold=unfold or len(rows) <= FEW))
+    parts += [Text(line) for line in sentences(look)]
+    return Group(*parts)
+
+
+def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
+    """What the TApp tells by itself, where its pods may not be read."""
+    rows = told_rows(observed)
+    namespace, now = observed.tapp["metadata"]["namespace"], 0.0
+    told = (observed.tapp.get("status") or {}).get("appStatus", "nobody has looked at it yet")
+    parts: list[RenderableType] = [Text(f"{namespace}/{observed.name}: {told}", style="bold")]
+    if rows:
+        parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
+    return Group(*parts, *(Text(line) for line in ["", *told_sentences(observed)]))
+
+
+def headline(look: Look) -> str:
+    """The TApp in a line: how many instances run, and how many of them are as they should be."""
+    status = look.observed.tapp.get("status") or {}
+    ready = sum(row.state == "Running" for row in look.rows if _should_run(look, row.id))
+    outdated = [row.id for row in look.rows if row.outdated]
+    parts = [
+        f"{look.namespace}/{look.name}: {look.plan.app_status}",
+        f"{ready}/{look.plan.budgets.should_run} running",
+        f"{len(look.plan.available)} available",
+        f"outdated: {some(outdated)}" if outdated else "all up to date",
+    ]
+    generation = look.observed.tapp["metadata"].get("generation")
+    if status.get("observedGeneration") not in (None, generation):
+        parts.append("its newest spec has not been looked at yet")
+    elif not status:
+        parts.append("no controller has looked at it yet")
+    if look.observed.tapp["metadata"].get("deletionTimestamp"):
+        parts.append("it is being deleted")
+    return ", ".join(parts)
+
+
+def _should_run(look: Look, id: int) -> bool:
+    return look.cases[id][0].should_run
+
+
+def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
+    """A line a row, or a line for all rows that are equal."""
+    narrow = width < _NARROW
+    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    heads = [head for head in _HEADS if not narrow or head != "REVISION"]
+    for head in heads:
+        result.add_column(head, no_wrap=True, overflow="ellipsis")
+    groups = [[row] for row in rows] if unfold else grouped(rows, _equal)
+    for group in groups:
+        first = group[0]
+        cells: dict[str, Any] = {
+            "ID": some([row.id for row in group]),
+            "TEMPLATE": first.template,
+            "REVISION": _revision(first),
+            "IMAGE": _image(first.image, _NARROW_IMAGE if narrow else _IMAGE),
+            "STATE": Text(first.state, style=_style(first)),
+            "READY": first.ready,
+            "RESTARTS": str(first.restarts) if first.ready else "",
+            "NODE": places(group),
+            "SINCE": span(group, now),
+        }
+        if narrow and first.outdated:
+            cells["TEMPLATE"] = f"{first.template} (old)"
+        result.add_row(*(cells[head] for head in heads))
+    return result
+
+
+def _equal(row: Row) -> tuple[object, ...]:
+    return (row.template, row.revision, row.outdated, row.image, row.state, row.ready, row.restarts)
+
+
+def _revision(row: Row) -> str:
+    short = row.revision[:_REVISION]
+    return f"{short} (old)" if row.outdated and short else short
+
+
+def _image(image: str, most: int) -> str:
+    """The end of an image's name tells more than its beginning."""
+    return image if len(image) <= most else f"...{image[3 - most :]}"
+
+
+def _style(row: Row) -> str:
+    full = row.ready.partition("/")
+    if row.state in _GOOD:
+        return "green" if full[0] == full[2] or row.state == "Succ" else "yellow"
+    return "yellow" if row.state in _NEUTRAL else "red"
+
+
+def sentences(look: Look) -> list[str]:
+    """Below the table: the budget, what waits for what, what is refused, what could not be read."""
+    first, *rest = budget(look)
+    lines = ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+    waits = waiting(look)
+    if waits:
+        lines.append("")
+        lines += [f"{some(ids)}: {text}" for text, ids in waits[:_SHOWN]]
+        if len(waits) > _SHOWN:
+            others = [id for _, ids in waits[_SHOWN:] for id in ids]
+            lines.append(f"{some(others)}: see `kubectl tapp why {look.name} {ranges(others)}`")
+    if look.refused:
+        lines += ["", *(f"{found.type}: {found.message}" for found in look.refused)]
+    lines += [f"note: {text}" for text in failing_syncs(look)]
+    return lines
+
+
+def waiting(look: Look) -> list[tuple[str, list[int]]]:
+    """What is to be said of instances that are not as they should be, and of which."""
+    said = [(text, id) for id in look.cases if (text := look.waits_for(id))]
+    return [(group[0][0], [id for _, id in group]) for group in grouped(said, lambda x: x[0])]

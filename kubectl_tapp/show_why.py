@@ -1,0 +1,156 @@
+"""How the verdict on instances is shown: its reason, what their containers say, what events say."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kubectl_tapp.events import describe, failing_syncs, of_instance
+from kubectl_tapp.look import Look, Row, containers_of
+from kubectl_tapp.observed import Document
+from kubectl_tapp.words import age, budget, grouped, places, span
+from tapp.ranges import some
+from tapp.templates import Template
+from tapp.times import seconds
+
+FEW = 24
+"""Up to so many instances that are not as they should be are told of one by one."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is known of one instance.
+
+    Attributes:
+        row: as `status` shows it.
+        action: of its verdict.
+        reason: of its verdict.
+        available: whether it counts as available.
+        text: the verdict's sentence, and what is wrong with it.
+        containers: what its containers say, a sentence each.
+        events: the warnings about its pod and claims, a sentence each.
+    """
+
+    row: Row
+    action: str
+    reason: str
+    available: bool
+    text: str
+    containers: Sequence[str]
+    events: Sequence[str]
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether there is nothing to explain."""
+        return self.reason == "UpToDate" and self.available and not self.events
+
+
+def cases(look: Look, ids: Iterable[int]) -> list[Case]:
+    """What is known of these instances."""
+    rows = {row.id: row for row in look.rows}
+    found = []
+    for id in ids:
+        _, verdict = look.cases[id]
+        pod = look.pod(id)
+        found.append(
+            Case(
+                row=rows[id],
+                action=verdict.action,
+                reason=verdict.reason,
+                available=id in look.plan.available,
+                text=look.waits_for(id) or f"{verdict.reason}: it {verdict.message}",
+                containers=container_lines(pod, look.plan.now) if pod is not None else [],
+                events=[describe(event, look.plan.now) for event in of_instance(look, id)],
+            )
+        )
+    return found
+
+
+def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
+    """The answer: each instance, then the arithmetic of the budget, then what concerns them all.
+
+    Args:
+        look: the TApp.
+        ids: the instances that are asked for.
+        everyone: nobody was named: those that are fine are told of together.
+    """
+    found = cases(look, ids)
+    fine = [case.row.id for case in found if case.is_fine] if everyone else []
+    others = [case for case in found if case.row.id not in set(fine)]
+    groups = [[case] for case in others]
+    if len(others) > FEW:
+        groups = grouped(others, lambda case: (case.text, case.row.state, case.row.template))
+    result = [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
+    for group in groups:
+        result += _block(look, group)
+    first, *rest = budget(look)
+    result += ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+    if look.refused:
+        result += ["", *(f"{finding.type}: {finding.message}" for finding in look.refused)]
+    return result + [f"event: {text}" for text in failing_syncs(look)]
+
+
+def _block(look: Look, group: Sequence[Case]) -> list[str]:
+    first, rows = group[0], [case.row for case in group]
+    result = [f"{some([row.id for row in rows])}: {first.text}"]
+    result.append(f"    {_pod_line(look, rows)}")
+    if len(group) > 1 and (first.containers or first.events):
+        result.append(f"    for example {first.row.id}:")
+    result += [f"    {text}" for text in first.containers]
+    return result + [f"    event: {text}" for text in first.events]
+
+
+def _pod_line(look: Look, rows: Sequence[Row]) -> str:
+    first = rows[0]
+    instance, _ = look.cases[first.id]
+    if instance.pod is None:
+        return f"no pod ({first.state}); template {first.template}"
+    where = f" on {node}" if (node := places(rows)) else ""
+    how_long = f" for {text}" if (text := span(rows, look.plan.now)) else ""
+    text = f"pod {first.state}, {first.ready} ready{where}{how_long}; template {first.template}"
+    if first.outdated and isinstance(instance.template, Template):
+        text += f", at {first.revision or 'no revision of ours'}, not {instance.template.revision}"
+    return text
+
+
+def container_lines(pod: Document, now: float) -> list[str]:
+    """What a pod's own status says that is not simply well: its node, its containers."""
+    status = pod.get("status") or {}
+    said = [status.get("reason"), status.get("message")]
+    result = [f"pod: {': '.join(text for text in said if text)}"] if any(said) else []
+    result += [
+        f"no node: {condition.get('reason')}: {condition.get('message', '')}"
+        for condition in status.get("conditions") or []
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+    ]
+    for each in containers_of(pod):
+        result += [f"container {each.get('name')}: {text}" for text in _container(each, now)]
+    return result
+
+
+def _container(status: Document, now: float) -> list[str]:
+    state, before = status.get("state") or {}, status.get("lastState") or {}
+    result = []
+    if waiting := state.get("waiting"):
+        result.append(f"waiting: {_said(waiting)}")
+    if ended := state.get("terminated"):
+        if ended.get("exitCode") or not status.get("ready", True):
+            result.append(f"ended {_ended(ended, now)}")
+    elif state.get("running") and not status.get("ready"):
+        started = age(now - seconds(state["running"].get("startedAt")))
+        result.append(f"runs for {started}, and is not ready")
+    restarts = status.get("restartCount") or 0
+    if restarts and (last := before.get("terminated")):
+        times = f"restarted {restarts} time{'s'[: restarts != 1]}"
+        result.append(f"{times}; before, it ended {_ended(last, now)}")
+    return result
+
+
+def _said(waiting: Document) -> str:
+    parts = [waiting.get("reason"), " ".join((waiting.get("message") or "").split())]
+    return ": ".join(part for part in parts if part)
+
+
+def _ended(ended: Document, now: float) -> str:
+    reason = f" ({ended['reason']})" if ended.get("reason") else ""
+    when = f" {age(now - seconds(at))} ago" if (at := ended.get("finishedAt")) else ""
+    said = " ".join((ended.get("message") or "").split())
+    return f"with exit code {ended.get('exitCode')}{reason}{when}" + (f": {said}" if said else "")
