@@ -48,6 +48,7 @@ lint: $(VENV)/.ready ## Check style, types and layers, and that generated files 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crds.generate --check
+	$(MAKE) --no-print-directory docs
 
 .PHONY: fmt
 fmt: $(VENV)/.ready ## Format the code
@@ -55,8 +56,12 @@ fmt: $(VENV)/.ready ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: generate
-generate: $(VENV)/.ready ## Generate the CRD anew
+generate: $(VENV)/.ready ## Generate the CRD and the reference page anew
 	$(BIN)/python -m crds.generate
+
+.PHONY: docs
+docs: $(VENV)/.ready ## Build README and docs as a site into build/docs, strictly
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs . build/docs
 
 .PHONY: image
 image: ## Build the container image tapp-hooks:dev

@@ -1,7 +1,8 @@
-"""Writes the CRD file: `python -m crds.generate`; with --check it only compares.
+"""Writes the CRD and the reference page: `python -m crds.generate`; with --check it only compares.
 
 The definition (`crds.definition`) holds the schema, whose parts are in `crds.schema` (fields),
-`crds.rules` (CEL) and `crds.kubernetes_schema` (pod and claim templates).
+`crds.rules` (CEL) and `crds.kubernetes_schema` (pod and claim templates). The page
+(`crds.reference`) says the same for people.
 """
 
 import argparse
@@ -11,9 +12,11 @@ from typing import Any, Final
 
 import yaml
 
+from crds import reference
 from crds.definition import custom_resource_definition
 
 PATH: Final = Path(__file__).parent / "tapp.yaml"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference.md"
 
 HEADER: Final = """\
 # Generated: do not edit. Change the modules beside it, then run
@@ -37,21 +40,21 @@ def render() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes or checks the file; the exit status is 1 where the check fails."""
+    """Writes or checks the files; the exit status is 1 where the check fails."""
     parser = argparse.ArgumentParser(prog="python -m crds.generate", description=__doc__)
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; fail if the file is out of date"
+        "--check", action="store_true", help="write nothing; fail if a file is out of date"
     )
     options = parser.parse_args(arguments)
-    text = render()
-    if not options.check:
-        PATH.write_text(text, encoding="utf-8")
-        print(f"wrote {PATH}")
-        return 0
-    if PATH.exists() and PATH.read_text(encoding="utf-8") == text:
-        return 0
-    print(f"{PATH} is out of date: run python -m crds.generate", file=sys.stderr)
-    return 1
+    failed = 0
+    for path, text in {PATH: render(), PAGE: reference.render()}.items():
+        if not options.check:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path} is out of date: run python -m crds.generate", file=sys.stderr)
+            failed = 1
+    return failed
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ objects is tested where there is one.
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from crds import generate, rules, schema
+from crds import generate, reference, rules, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.settings import Settings
@@ -56,15 +57,20 @@ ALL_NODES = list(nodes(OPENAPI))
 def test_committed_file_is_what_the_generator_writes() -> None:
     """The CRD in the repository was not edited by hand and not forgotten."""
     assert generate.PATH.read_text(encoding="utf-8") == generate.render()
+    assert generate.PAGE.read_text(encoding="utf-8") == reference.render()
     assert generate.main(["--check"]) == 0
 
 
+@pytest.mark.parametrize("which", ["PATH", "PAGE"])
 def test_check_fails_with_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    which: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An outdated file fails the check, and the message names the command."""
-    stale = tmp_path / "tapp.yaml"
-    monkeypatch.setattr(generate, "PATH", stale)
+    stale = tmp_path / "tapp"
+    monkeypatch.setattr(generate, which, stale)
     assert generate.main(["--check"]) == 1
     stale.write_text("old", encoding="utf-8")
     assert generate.main(["--check"]) == 1
@@ -669,3 +675,14 @@ def test_status_as_written_survives_the_schema(spec: Node) -> None:
     errors = jsonschema.Draft202012Validator(as_json_schema(STATUS)).iter_errors(status)
     assert [error.message for error in errors] == []
     assert status["conditions"]
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def test_the_reference_page_names_every_field_of_spec_and_status() -> None:
+    page = set(re.findall(r"(?m)^\| `([^`]+)` \|", reference.render()))
+    fields = schema.tapp()["properties"]
+    assert set(fields["spec"]["properties"]) | set(fields["status"]["properties"]) <= page
+    assert "updateStrategy.forceUpdate.maxUnavailable" in page
+    assert "conditions[].lastTransitionTime" in page

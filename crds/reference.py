@@ -1,0 +1,75 @@
+"""The fields of a TApp as a page for people, from the schema that the API server enforces."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from crds.schema import tapp
+
+KUBERNETES: Final = {
+    "template": "PodTemplateSpec",
+    "templatePool": "map of PodTemplateSpec",
+    "selector": "LabelSelector",
+    "volumeClaimTemplates": "list of PersistentVolumeClaim",
+}
+"""Fields of the spec whose own fields are Kubernetes' own, and are not listed."""
+
+HEAD: Final = """\
+<!-- Generated from the CRD: do not edit. Change crds/schema.py, then run: make generate -->
+# Reference
+
+`apiVersion: apps.tkestack.io/v1`, `kind: TApp`, short name `tapp`. The fields of pod templates and
+claim templates are Kubernetes' own; `kubectl explain tapp.spec.template.spec` lists them. What must
+hold between fields is checked by `kubectl apply`, with a message.
+"""
+
+Schema = dict[str, Any]
+
+
+def render() -> str:
+    """The text of the page: a table of the fields of `spec`, and one of those of `status`."""
+    fields = tapp()["properties"]
+    parts = [HEAD]
+    for part in ("spec", "status"):
+        parts += [f"## {part}\n", f"{fields[part]['description']}\n", "| field | type | meaning |"]
+        parts += ["|---|---|---|", *_rows(fields[part], ""), ""]
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def _rows(schema: Schema, prefix: str) -> Iterator[str]:
+    for name, field in schema["properties"].items():
+        path = f"{prefix}{name}"
+        known = KUBERNETES.get(name) if not prefix else None
+        meaning = field["description"].replace("|", "\\|")
+        default = field.get("default")
+        if default is not None:
+            meaning += f" Default: {default}."
+        yield f"| `{path}` | {known or _type(field)} | {meaning} |"
+        if known is None:
+            yield from _rows_within(field, path)
+
+
+def _rows_within(field: Schema, path: str) -> Iterator[str]:
+    values = field.get("additionalProperties")
+    items = field.get("items")
+    if "properties" in field:
+        yield from _rows(field, f"{path}.")
+    elif isinstance(values, dict) and "properties" in values:
+        yield from _rows(values, f"{path}{{}}.")
+    elif isinstance(items, dict) and "properties" in items:
+        yield from _rows(items, f"{path}[].")
+
+
+def _type(field: Schema) -> str:
+    """A field's type in one or two words."""
+    if field.get("x-kubernetes-int-or-string"):
+        return "integer or percentage"
+    if "enum" in field:
+        return " or ".join(f"`{value}`" for value in field["enum"])
+    if field.get("format") == "date-time":
+        return "time"
+    values = field.get("additionalProperties")
+    if isinstance(values, dict):
+        return f"map of {_type(values)}"
+    if field["type"] == "array":
+        return f"list of {_type(field['items'])}"
+    return str(field["type"])
