@@ -65,7 +65,7 @@ class Cluster:
         if self._namespace:
             return self._namespace
         path = "--output=jsonpath={..namespace}"
-        done = self._runner.run([*self._options, "config", "view", "--minify", path])
+        done = self.call(["config", "view", "--minify", path])
         return done.out.strip() or "default"
 
     def get(self, resource: str, name: str, namespace: str | None = None) -> Document:
@@ -287,10 +287,14 @@ class Cluster:
         Raises:
             KubectlError: it failed.
         """
-        done = self._runner.run([*self._options, *arguments], stdin)
+        done = self.call(arguments, stdin)
         if done.code:
             raise failure(done)
         return done
+
+    def call(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """The same, whatever becomes of it."""
+        return self._runner.run([*self._options, *arguments], stdin)
 
 
 def _items(found: Document) -> list[Document]:

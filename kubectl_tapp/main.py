@@ -12,6 +12,7 @@ from kubectl_tapp import verbs
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.kubectl import Runner
 from kubectl_tapp.listing import list_tapps
+from kubectl_tapp.migrate import migrate
 from kubectl_tapp.options import register, with_targets
 from kubectl_tapp.session import Session
 from kubectl_tapp.status import status
@@ -55,6 +56,7 @@ register(app, status)
 register(app, why)
 register(app, list_tapps, "list")
 verbs.add_to(app)
+register(app, migrate)
 
 _ClickError: Any = typer.BadParameter.__mro__[2]
 """The base of all that the command line's parser raises; typer has no name for it."""

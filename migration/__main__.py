@@ -14,6 +14,7 @@ from migration.kubectl import Json, Kubectl, KubectlError, Runner, run
 from migration.moves import CLAIMS, PODS, Change, Move, plan_move, unprotected
 
 Say = Callable[[str], None]
+Confirm = Callable[[int], None]
 
 TAPPS = "tapps.apps.tkestack.io"
 _TRIES = 3
@@ -48,21 +49,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None, runner: Runner = run, say: Say = print) -> int:
-    """The command; returns its exit code."""
+def main(
+    arguments: Sequence[str] | None = None,
+    runner: Runner = run,
+    say: Say = print,
+    confirm: Confirm | None = None,
+) -> int:
+    """The command; returns its exit code.
+
+    Args:
+        arguments: without the program's name.
+        runner: what runs kubectl.
+        say: what prints a line.
+        confirm: with --apply: called with the number of changes when all of them have been shown;
+            what it raises ends the command before anything is written.
+    """
     parser = _parser()
     asked = parser.parse_args(arguments)
     if asked.tapps and asked.all_namespaces:
         parser.error("name TApps, or ask for all namespaces, not both")
     kubectl = Kubectl(asked.kubeconfig, asked.context, runner)
     try:
-        return _move(kubectl, asked, say)
+        return _move(kubectl, asked, say, confirm)
     except (RefusedError, KubectlError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say) -> int:
+def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say, confirm: Confirm | None) -> int:
     tapps = _wanted(kubectl, asked)
     if not tapps:
         _check(kubectl, asked, [], say)
@@ -70,7 +84,7 @@ def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say) -> int:
         return 0
     moves, exposed, unread = _plan(kubectl, tapps, asked.keep_claims, say)
     for move in moves:
-        _print_move(move, changes=not asked.apply, say=say)
+        _print_move(move, changes=confirm is not None or not asked.apply, say=say)
     changes = [change for move in moves for change in move.changes]
     in_the_way = sum(len(move.in_the_way) for move in moves)
     _check(kubectl, asked, moves, say)
@@ -79,6 +93,8 @@ def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say) -> int:
             f"note: {exposed} claims have their TApp as their only owner and are deleted together "
             "with it; --keep-claims changes that"
         )
+    if asked.apply and changes and confirm is not None:
+        confirm(len(changes))
     failed = _apply(kubectl, changes, say) if asked.apply else 0
     say("")
     if asked.apply:

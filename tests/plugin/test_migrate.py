@@ -1,0 +1,72 @@
+"""`kubectl tapp migrate`: the plan of `python -m migration` first, then the question, then it."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from kubectl_tapp.kubectl import Finished
+from kubectl_tapp.main import run
+from tests.unit.fake_kubectl import FakeKubectl, old_app
+
+
+class Old:
+    """The migration's own stand-in, behind the plugin's way to kubectl."""
+
+    def __init__(self) -> None:
+        self.fake: FakeKubectl = old_app()
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """One call."""
+        assert not stdin
+        done = self.fake(["kubectl", *arguments])
+        return Finished(done.code, done.out, done.err)
+
+    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
+        """Never used here."""
+        raise AssertionError(arguments)
+
+
+def test_the_plan_is_shown_and_nobody_is_there_to_say_yes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    old = Old()
+    assert run(["migrate", "-A"], old) == 2
+    said = capsys.readouterr()
+    assert "TApp shop/web" in said.out
+    assert "pods/web-0" in said.out or "web-0" in said.out
+    assert "4 changes to make; no pod restarts." in said.out
+    assert said.err == (
+        "error: there is no terminal to ask on: repeat it with -y; nothing was written\n"
+    )
+    assert old.fake.patched == []
+
+
+def test_with_yes_it_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    old = Old()
+    assert run(["migrate", "-A", "--context", "c", "-y"], old) == 0
+    assert "4 of 4 changes made." in capsys.readouterr().out
+    assert len(old.fake.patched) == 4
+    assert all("--context=c" in command for command in old.fake.commands)
+
+
+def test_a_dry_run_writes_nothing_and_asks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    old = Old()
+    assert run(["migrate", "-n", "shop", "web", "--dry-run"], old) == 0
+    assert "4 changes to make" in capsys.readouterr().out
+    assert old.fake.patched == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence", "code"),
+    [
+        (["web", "-A"], "name TApps, or ask for all namespaces, not both", 2),
+        (["wbe", "-n", "shop"], "no TApp wbe in shop; kubectl get tapps -A lists all", 1),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str, code: int
+) -> None:
+    old = Old()
+    assert run(["migrate", *arguments], old) == code
+    assert capsys.readouterr().err == f"error: {sentence}\n"
+    assert old.fake.patched == []
