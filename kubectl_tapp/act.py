@@ -20,6 +20,7 @@ from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.session import Session
 from kubectl_tapp.standing import touched
 from kubectl_tapp.waiting import Watch, wait
+from tapp.ranges import some
 
 _UNSURE = ("Timeout", "Unreachable")
 """What leaves open whether a write was done."""
@@ -110,7 +111,8 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
         which = None if deed.everything else ids
-        follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout))
+        said = "it is as asked" if which is None else f"instances {some(ids)} are as asked"
+        follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, said))
 
 
 def ask(session: Session, choices: Choices) -> None:

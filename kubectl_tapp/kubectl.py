@@ -118,6 +118,8 @@ class KubectlError(CommandError):
 
 
 _SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
+_INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
+"""How kubectl prints a refusal by validation, and a `test` of a JSON patch that does not hold."""
 _KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d")
 _RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
 _FLAG_HINT = "See 'kubectl"
@@ -142,6 +144,8 @@ def failure(done: Finished) -> KubectlError:
         return KubectlError("Unauthorized", f"the cluster does not know who you are: {said}")
     if found := _SERVER.search(text):
         return _refused(found[1] or "", _one_line(found[2]))
+    if found := _INVALID.search(text):
+        return KubectlError("Invalid", _one_line(found[0]))
     if "context" in text and ("does not exist" in text or "was not found" in text):
         hint = "`kubectl config get-contexts` lists those that are there"
         return KubectlError("NoContext", f"{said}; {hint}", Exit.USAGE)

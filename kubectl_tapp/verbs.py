@@ -7,6 +7,10 @@ from typing import Annotated
 
 import typer
 
+from kubectl_tapp.history import history
+from kubectl_tapp.options import register
+from kubectl_tapp.restart import restart
+from kubectl_tapp.rollback import rollback
 from kubectl_tapp.verb_options import (
     Canary,
     Cause,
@@ -17,6 +21,7 @@ from kubectl_tapp.verb_options import (
     Verb,
     register_verb,
 )
+from kubectl_tapp.wait import wait
 
 
 def kill(verb: Verb, ids: SomeIds) -> None:
@@ -99,8 +104,10 @@ def scale(
 
 def add_to(app: typer.Typer) -> None:
     """Registers the verbs."""
-    for verb in (kill, start, use, pause, resume, scale):
+    for verb in (kill, start, use, restart, pause, resume, scale, rollback):
         register_verb(app, verb)
+    for command in (history, wait):
+        register(app, command)
     group = typer.Typer(help="Set a field: `set image`.", no_args_is_help=True)
     register_verb(group, image)
     app.add_typer(group, name="set")

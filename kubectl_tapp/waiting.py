@@ -46,6 +46,7 @@ class Watch:
         goal: when it is reached.
         ids: the instances that matter; None for all.
         timeout: seconds after which to give up.
+        said: what to say when it is reached.
         stuck_is_reached: whether being stuck is what is waited for.
     """
 
@@ -53,6 +54,7 @@ class Watch:
     goal: Callable[[Standing], bool]
     ids: Collection[int] | None = None
     timeout: float = 600.0
+    said: str = "it is as asked"
     stuck_is_reached: bool = False
 
 
@@ -110,8 +112,7 @@ def wait(session: Session, watch: Watch) -> None:
                 raise CommandError(_too_late(watch, seen), Exit.STUCK)
             session.sleep(max(INTERVAL, _SHARE * (now - before)))
     took = session.now() - begun
-    which = "it is" if watch.ids is None else f"{len(watch.ids)} changed instances are"
-    session.say(f"{watch.name}: {which} as asked, after {spell(took)}")
+    session.say(f"{watch.name}: {watch.said}, after {spell(took)}")
 
 
 def _looked(eye: Eye, show: Callable[[str, float], None]) -> Standing | None:

@@ -19,9 +19,9 @@ import pytest
 from kubectl_tapp.kubectl import Finished, failure
 from kubectl_tapp.main import run
 from simulator.clock import EPOCH
-from simulator.kinds import Kind, UnknownKindError
+from simulator.kinds import POD, Kind, UnknownKindError
 from simulator.objects import key_of, labels_of, name_of, namespace_of, version_of
-from simulator.store import ApiError, Event, NotFoundError
+from simulator.store import ApiError, DeleteOptions, Event, NotFoundError
 from simulator.world import World, merge_patch
 
 Document = dict[str, Any]
@@ -49,6 +49,7 @@ class StandIn:
         failing: text in a call -> what kubectl says instead of doing it.
         meanwhile: what happens one after the other while a watch is open.
         before: called before each write that is no dry run, and taken off the list.
+        guarded: pods that a PodDisruptionBudget does not let go now.
     """
 
     world: World
@@ -59,6 +60,7 @@ class StandIn:
     failing: dict[str, str] = field(default_factory=dict)
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
     before: list[Callable[[], object]] = field(default_factory=list)
+    guarded: set[str] = field(default_factory=set)
 
     def forbid(self, *pairs: str) -> None:
         """Forbid `verb resource` pairs."""
@@ -124,6 +126,8 @@ class StandIn:
         if verb == "patch":
             return _printed(self._patch(words, options, stdin, dry))
         documents = [json.loads(stdin)]
+        if "--raw" in options:
+            return self._evict(documents[0], options)
         return _printed(self._put(verb, documents[0], options, dry))
 
     def _get(self, words: list[str], options: dict[str, str]) -> str:
@@ -197,6 +201,19 @@ class StandIn:
         cluster._objects = {each: dict(found) for each, found in cluster._objects.items()}
         cluster._homes, cluster._listeners = dict(cluster._homes), []
         return dict(cluster.update(kind, changed))
+
+    def _evict(self, eviction: Document, options: dict[str, str]) -> str:
+        self._check("create", "pods/eviction", None, options)
+        name, space = eviction["metadata"]["name"], eviction["metadata"]["namespace"]
+        assert options["--raw"] == f"/api/v1/namespaces/{space}/pods/{name}/eviction"
+        if name in self.guarded:
+            message = "Cannot evict pod as it would violate the pod's disruption budget."
+            raise _RefusedError(f"Error from server (TooManyRequests): {message}")
+        asked = eviction["deleteOptions"]
+        if "dryRun" not in asked:
+            uid = DeleteOptions(uid=asked["preconditions"]["uid"])
+            self.world.cluster.delete(POD, space, name, uid)
+        return json.dumps({"kind": "Status", "status": "Success"})
 
     def _kind(self, word: str) -> tuple[Kind | None, str]:
         """The kind, None where nothing of it can be there, and how kubectl calls it."""
@@ -272,8 +289,7 @@ def json_patch(document: Document, operations: list[Document]) -> Document:
         return dict(jsonpatch.apply_patch(document, operations))
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
         raise _RefusedError(
-            "Error from server (Invalid): the server rejected our request due to an error in our "
-            "request"
+            "The request is invalid: the server rejected our request due to an error in our request"
         ) from None
 
 

@@ -1,0 +1,219 @@
+"""New pods on demand, and what is waited for."""
+
+import pytest
+
+from kubectl_tapp.errors import CommandError
+from kubectl_tapp.waiting import read_duration, spell
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_verbs import answering, running, spec_of
+
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+
+
+@pytest.fixture
+def web() -> StandIn:
+    return running()
+
+
+def uids(standin: StandIn) -> dict[int, str]:
+    """Instance -> uid of its pod."""
+    pods = standin.world.list("pods")
+    return {
+        int(each["metadata"]["name"].rpartition("-")[2]): each["metadata"]["uid"] for each in pods
+    }
+
+
+def changed(standin: StandIn, before: dict[int, str]) -> list[int]:
+    """The instances whose pod is another one now."""
+    now = uids(standin)
+    return sorted(id for id in before if before[id] != now.get(id))
+
+
+def never_ready(standin: StandIn, id: int) -> None:
+    """One instance that runs and does not serve."""
+    standin.world.kubelet.behaviour.unready_images.add("nginx:2")
+    assert kubectl_tapp(standin, "use", "web", "v2", str(id), "-y").code == 0
+    standin.world.run(60)
+
+
+# --- restart ------------------------------------------------------------------------------------
+
+
+def test_a_restart_gives_every_instance_a_new_pod(web: StandIn) -> None:
+    before = uids(web)
+    said = kubectl_tapp(web, "restart", "web", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert changed(web, before) == [0, 1, 2, 3, 4, 5]
+    assert RESTARTED in spec_of(web)["template"]["metadata"]["annotations"]
+    assert RESTARTED not in spec_of(web)["templatePool"]["v2"]["metadata"].get("annotations", {})
+
+
+def test_a_restart_of_one_template_leaves_the_others(web: StandIn) -> None:
+    kubectl_tapp(web, "use", "web", "v2", "4,5", "-y", "--wait")
+    before = uids(web)
+    assert kubectl_tapp(web, "restart", "web", "--template", "v2", "-y", "--wait").code == 0
+    assert changed(web, before) == [4, 5]
+
+
+def test_chosen_instances_are_restarted_one_after_the_other(web: StandIn) -> None:
+    before, spec = uids(web), spec_of(web)
+    said = kubectl_tapp(web, "restart", "web", "1,4", "-y")
+    assert (said.code, said.err) == (0, "")
+    assert changed(web, before) == [1, 4]
+    assert spec_of(web) == spec
+    assert said.lines[-1] == "web: 1, 4 restarted"
+
+
+def test_a_restart_of_chosen_instances_keeps_the_budget(web: StandIn) -> None:
+    """With one of one unavailable already, nothing that serves is taken."""
+    never_ready(web, 0)
+    before = uids(web)
+    said = kubectl_tapp(web, "restart", "web", "3", "-y", "--timeout", "20s")
+    assert said.code == 4
+    assert (
+        "instance 3 was not restarted within 20 s: spec.updateStrategy.maxUnavailable" in said.err
+    )
+    assert changed(web, before) == []
+    said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "20s")
+    assert changed(web, before) == [0], "what does not serve may always go"
+
+
+def test_a_disruption_budget_is_kept(web: StandIn) -> None:
+    web.guarded.add("web-3")
+    said = kubectl_tapp(web, "restart", "web", "2,3,4", "-y", "--timeout", "20s")
+    assert said.code == 4
+    assert "disruption budget" in said.err
+    assert "not all: 2 restarted, not finished: 3, 4" in said.err
+
+
+def test_an_interrupted_restart_says_how_far_it_is(
+    web: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(web.world, "run", interrupted)
+    said = kubectl_tapp(web, "restart", "web", "1,2", "-y")
+    assert said.code == 130
+    assert said.err == "not all: not finished: 1, 2\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["5"], "instance 5 is stopped: start it"),
+        (["9"], "there is no instance 9"),
+        (["1", "--template", "v2"], "either instances or --template"),
+        (["--template", "v3"], "there is no template 'v3'"),
+    ],
+)
+def test_what_cannot_be_restarted(web: StandIn, arguments: list[str], message: str) -> None:
+    kubectl_tapp(web, "kill", "web", "5", "-y", "--wait")
+    before = uids(web)
+    said = kubectl_tapp(web, "restart", "web", *arguments, "-y")
+    assert said.code == 2
+    assert message in said.err
+    assert changed(web, before) == []
+
+
+def test_a_restart_of_chosen_instances_asks(web: StandIn) -> None:
+    before = uids(web)
+    assert answering(web, "n\n", "restart", "web", "1").code == 5
+    assert kubectl_tapp(web, "restart", "web", "1", "--dry-run=server").code == 0
+    assert changed(web, before) == []
+
+
+# --- wait ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goal", ["complete", "ready", "available"])
+def test_what_is_done_need_not_be_waited_for(web: StandIn, goal: str) -> None:
+    said = kubectl_tapp(web, "wait", "web", f"--for={goal}")
+    assert (said.code, said.err) == (0, "")
+    assert len(said.lines) == 1
+
+
+def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
+    web.world.kubelet.behaviour.bad_images.add("nginx:broken")
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:broken", "-y", "--wait")
+    assert said.code == 4
+    assert "web is stuck: instance 0: container app: " in said.err
+    assert "instances 1-5 wait: spec.updateStrategy.maxUnavailable: 1 allows 1 of 6" in said.err
+    assert kubectl_tapp(web, "wait", "web", "--for=stuck").code == 0
+    assert kubectl_tapp(web, "wait", "web", "3-5", "--timeout=5s").code == 4
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:1.25", "-y", "--wait")
+    assert (said.code, said.err) == (0, ""), "the next template repairs it"
+
+
+def test_what_is_broken_elsewhere_does_not_hold_up_a_wait() -> None:
+    web = running(updateStrategy={"maxUnavailable": 3})
+    never_ready(web, 0)
+    assert kubectl_tapp(web, "kill", "web", "4", "-y", "--wait").code == 0
+
+
+def test_paused_updates_are_not_waited_for(web: StandIn) -> None:
+    kubectl_tapp(web, "pause", "web", "-y")
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
+    assert said.code == 4
+    assert "spec.updateStrategy.paused is set" in said.err
+
+
+def test_a_controller_that_is_away_is_told(web: StandIn) -> None:
+    web.world.patch("tapps", "web", {"spec": {"replicas": 7}})
+    kept = web.world.run
+    try:
+        web.world.run = lambda seconds: setattr(  # type: ignore[method-assign]
+            web.world.clock, "now", web.world.clock.now + seconds
+        )
+        said = kubectl_tapp(web, "wait", "web")
+    finally:
+        web.world.run = kept  # type: ignore[method-assign]
+    assert said.code == 4
+    assert "nobody has acted on its generation 2: are Metacontroller and the service" in said.err
+
+
+def test_a_cluster_that_is_away_for_a_moment_is_waited_for(web: StandIn) -> None:
+    refused = "The connection to the server 10.0.0.1:6443 was refused - did you specify the right"
+    web.failing["get pods"] = refused
+    kept = web.world.run
+
+    def back(seconds: float) -> None:
+        web.failing.clear()
+        kept(seconds)
+
+    web.world.run = back  # type: ignore[method-assign]
+    said = kubectl_tapp(web, "wait", "web")
+    assert (said.code, said.err) == (0, "")
+    assert "no answer from the cluster, trying again" in said.out
+
+
+def test_an_interrupted_wait_says_that_it_is_written(
+    web: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(web.world, "run", interrupted)
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
+    assert said.code == 130
+    assert said.err == (
+        "interrupted; it is written and goes on: `kubectl tapp wait web` looks again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("10m", 600), ("1h30m", 5400), ("1m5s", 65)]
+)
+def test_a_time(text: str, seconds: float) -> None:
+    assert read_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-1s", "soon", "1d", "5 m"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(CommandError, match="is no time to wait"):
+        read_duration(text)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (59.6, "1 min"), (185, "3 min 5 s")])
+def test_a_time_is_told(seconds: float, text: str) -> None:
+    assert spell(seconds) == text
