@@ -33,6 +33,10 @@ install: $(VENV)/.ready ## Create the virtualenv with pinned requirements, kubec
 demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real service (ALL=1: more)
 	$(BIN)/python -m demo $(if $(ALL),--all)
 
+.PHONY: film
+film: $(VENV)/.small ## Write the demo as a moving picture, docs/img/demo.svg
+	$(BIN)/python -m demo --film docs/img/demo.svg
+
 .PHONY: run
 run: $(VENV)/.small ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
 	$(BIN)/gunicorn 'hooks.app:create_app()'

@@ -1,18 +1,20 @@
 """Plays the story; exits with 0 only if every act reached its goals.
 
 `python -m demo`, or `make demo`: the acts that show why TApp exists; the whole story with --all, or
-`make demo ALL=1`.
+`make demo ALL=1`. With --film FILE it writes what would be seen as a moving picture.
 """
 
 import argparse
 import signal
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from rich.console import Console
 
+from demo.film import Film
 from demo.screen import Screen
 from demo.service import TOLD_THE_TIME, ServiceError, serve
 from demo.stage import Stage
@@ -59,14 +61,14 @@ def outcome(story: Play) -> list[Goal]:
     raise AssertionError("an act changes the spec once")
 
 
-def main(*, everything: bool = False) -> int:
-    """Plays the brief acts, or all of them."""
+def main(*, everything: bool = False, film: Path | None = None) -> int:
+    """Plays the brief acts, or all of them; on a film where there is a path for one."""
     signal.signal(signal.SIGTERM, _leave)
     started = time.monotonic()
     # A line that the terminal wraps would break the animation.
     console = Console(width=min(WIDTH, Console().width))
     acts = [act for act in ACTS if everything or act.brief]
-    screen = Screen(console)
+    screen = Screen(console) if film is None else Film(film)
     missed: list[str] = []
     try:
         with serve(TOLD_THE_TIME) as base:
@@ -95,4 +97,6 @@ def _leave(number: int, _frame: FrameType | None) -> NoReturn:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m demo")
     parser.add_argument("--all", action="store_true", help="all acts, not only the first few")
-    sys.exit(main(everything=parser.parse_args().all))
+    parser.add_argument("--film", type=Path, metavar="FILE", help="write an SVG; print nothing")
+    asked = parser.parse_args()
+    sys.exit(main(everything=asked.all, film=asked.film))

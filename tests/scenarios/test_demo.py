@@ -11,7 +11,9 @@ import sys
 import termios
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import IO
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -181,3 +183,16 @@ def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert demo.main() == 1
     assert "the service did not start" in capsys.readouterr().out
+
+
+def test_the_film_shows_what_the_demo_shows_today(tmp_path: Path) -> None:
+    film = tmp_path / "demo.svg"
+    subprocess.run([*COMMAND, "--film", str(film)], check=True, cwd=ROOT, timeout=60)
+    drawn = film.read_text()
+    assert drawn == (ROOT / "docs/img/demo.svg").read_text(), "run: make film"
+    texts = "".join(ET.fromstring(drawn).itertext()).replace("\xa0", " ")
+    for act in ACTS:
+        assert (act.title in texts) == act.brief
+    assert texts.count("✓") >= 3 * len([act for act in ACTS if act.brief])
+    assert "<script" not in drawn
+    assert re.findall(r"(?:https?:)?//[^\s\"]+", drawn) == ["http://www.w3.org/2000/svg"]

@@ -1,0 +1,165 @@
+"""The demo as a moving picture: `python -m demo --film FILE` writes an SVG that needs no script.
+
+Each picture is what the demo prints, as rich draws a terminal. They lie upon each other, and their
+styles show one after the other: a browser plays CSS animations in `<img>`, too.
+"""
+
+import io
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from demo.chart import BAR, chart, legend
+from demo.screen import Screen
+from demo.stage import Document, Stage
+from demo.tale import Act, Goal
+
+COLUMNS = 80
+LETTER, LINE, MARGIN = 12.2, 24.4, 24
+"""A letter's width, a line's height, and the space around all, in the units of rich's pictures."""
+STEPS = 4
+"""Pictures in which a chart is drawn."""
+READ, DRAW, LOOK = 4.5, 0.3, 7.0
+"""Seconds: to read a change, for a piece of a chart, to look at what happened."""
+
+PICTURE = "{styles}\0{backgrounds}{matrix}"
+PAGE = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img">
+<title>The demo: {title}</title>
+<style>
+text {{ font: 20px "Fira Code", "DejaVu Sans Mono", Menlo, Consolas, monospace; white-space: pre; }}
+svg > g {{ visibility: hidden; animation: {seconds:g}s step-end infinite; }}
+svg > g:last-of-type {{ visibility: visible; }}
+{styles}
+@media (prefers-reduced-motion) {{ svg > g {{ animation: none }} }}
+</style>
+<rect width="100%" height="100%" rx="8" fill="#1b1f27"/>
+{pictures}
+</svg>
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is seen for some seconds.
+
+    Attributes:
+        styles: CSS of the texts.
+        texts: SVG.
+        lines: how many there are.
+        seconds: how long it is seen.
+    """
+
+    styles: str
+    texts: str
+    lines: int
+    seconds: float
+
+
+class Film(Screen):
+    """A screen that keeps pictures of what it is told to show."""
+
+    def __init__(self, path: Path) -> None:
+        """`path` is where the film is written when the story has come to its end."""
+        super().__init__(_console())
+        self._path = path
+        self.pictures: list[Picture] = []
+        self.titles: list[str] = []
+
+    def open(self, base: str) -> None:
+        """Nothing: who looks at a picture cannot call the service."""
+
+    def title(self, number: int, act: Act) -> None:
+        """The act begins: this stands above all of its pictures."""
+        self.titles.append(act.title)
+        self._head = [Rule(Text(f"{number}. {act.title}", style="bold"), align="left"), act.text]
+
+    def change(self, before: Document, after: Document | None) -> None:
+        """The spec's difference."""
+        with self._picture(READ):
+            super().change(before, after)
+
+    def chart(self, stage: Stage) -> None:
+        """The instances by time, bit by bit."""
+        self._stage = stage
+        for step in range(1, STEPS):
+            with self._picture(DRAW):
+                self._chart(stage, BAR * step // STEPS)
+
+    def reasons(self, stage: Stage) -> None:
+        """Nothing yet: they are shown with the goals."""
+
+    def goals(self, goals: Iterable[Goal]) -> None:
+        """What happened, why, and what had to be reached."""
+        with self._picture(LOOK):
+            self._chart(self._stage, BAR)
+            super().reasons(self._stage)
+            super().goals(goals)
+
+    def _chart(self, stage: Stage, upto: int) -> None:
+        self._print()
+        self._print(legend())
+        self._print()
+        self._print(chart(stage, upto))
+
+    def close(  # its figures are those of one machine
+        self,
+        stage: Stage,  # noqa: ARG002
+        missed: list[str],
+        seconds: float,  # noqa: ARG002
+        *,
+        left_out: int,  # noqa: ARG002
+    ) -> None:
+        """Writes the film."""
+        for words in missed:
+            print(f"no film, for a goal was missed: {words}", file=sys.stderr)
+        if not missed:
+            self._path.write_text(self.svg(), encoding="utf-8")
+
+    @contextmanager
+    def _picture(self, seconds: float) -> Iterator[None]:
+        """Takes a picture of what is printed meanwhile, under the act's title."""
+        self.console = _console()
+        for line in self._head:
+            self._print(line)
+        yield
+        lines = self.console.export_text(clear=False).rstrip().count("\n") + 1
+        name = f"p{len(self.pictures)}"
+        drawn = self.console.export_svg(unique_id=name, code_format=PICTURE)
+        styles, _, texts = drawn.partition("\0")
+        texts = re.sub(r' clip-path="[^"]*"|<text [^>]*>(?:\n|&#160;)*</text>', "", texts)
+        self.pictures.append(Picture(styles, texts, lines, seconds))
+
+    def svg(self) -> str:
+        """The whole film, from its first picture again and again."""
+        seconds = sum(picture.seconds for picture in self.pictures)
+        at, styles, groups = 0.0, [], []
+        for number, picture in enumerate(self.pictures):
+            start, end = 100 * at / seconds, 100 * (at + picture.seconds) / seconds
+            shown = f"{start:.2f}% {{ visibility: visible }} {end:.2f}% {{ visibility: hidden }}"
+            first = "0% { visibility: hidden } " if number else ""
+            styles.append(f"@keyframes p{number} {{ {first}{shown} }}")
+            styles.append(f"#p{number} {{ animation-name: p{number} }}")
+            styles.append(" ".join(picture.styles.split()))
+            place = f"translate({MARGIN} {MARGIN})"
+            groups.append(f'<g id="p{number}" transform="{place}">{picture.texts}</g>')
+            at += picture.seconds
+        return PAGE.format(
+            width=COLUMNS * LETTER + 2 * MARGIN,
+            height=max(picture.lines for picture in self.pictures) * LINE + 2 * MARGIN,
+            title=", ".join(self.titles).lower(),
+            seconds=seconds,
+            styles="\n".join(styles),
+            pictures="\n".join(groups),
+        )
+
+
+def _console() -> Console:
+    return Console(width=COLUMNS, file=io.StringIO(), record=True, force_terminal=True)
