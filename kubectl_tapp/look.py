@@ -10,7 +10,7 @@ from kubectl_tapp.cluster import PODS, Cluster
 from kubectl_tapp.decisions import decide
 from kubectl_tapp.errors import CommandError
 from kubectl_tapp.observed import Document, Observed
-from tapp.conditions import Finding
+from tapp.conditions import Finding, Type
 from tapp.instances import Instance
 from tapp.judge import Action, Verdict
 from tapp.plan import Plan
@@ -22,6 +22,11 @@ from tapp.vocabulary import TEMPLATE_HASH
 
 _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
 _STATUSES = ("initContainerStatuses", "containerStatuses")
+
+
+_SAID_OF_INSTANCES = (
+    Type.TEMPLATE_NOT_FOUND, Type.INVALID_BUDGET, Type.CREATION_BLOCKED, Type.UNREADABLE_PODS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,11 @@ class Look:
     def refused(self) -> list[Finding]:
         """What is refused or ignored."""
         return refusals(self.plan)
+
+    @property
+    def refused_beyond(self) -> list[Finding]:
+        """What of it no instance's own verdict says already."""
+        return [found for found in self.refused if found.type not in _SAID_OF_INSTANCES]
 
     @cached_property
     def taken(self) -> list[int]:

@@ -38,8 +38,7 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
     rows = look.rows
     if rows:
         parts.append(table(rows, look.plan.now, console.width, unfold=unfold or len(rows) <= FEW))
-    parts += [Text(line) for line in sentences(look)]
-    return Group(*parts)
+    return Group(*parts, *_texts(sentences(look), console))
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
@@ -50,7 +49,14 @@ def shown_told(observed: Observed, console: Console, *, unfold: bool = False) ->
     parts: list[RenderableType] = [Text(f"{namespace}/{observed.name}: {told}", style="bold")]
     if rows:
         parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *(Text(line) for line in ["", *told_sentences(observed)]))
+    return Group(*parts, *_texts(["", *told_sentences(observed)], console))
+
+
+def _texts(lines: Iterable[str], console: Console) -> list[Text]:
+    """Sentences; only a terminal breaks them."""
+    if console.is_terminal:
+        return [Text(line) for line in lines]
+    return [Text(line, no_wrap=True, overflow="ignore") for line in lines]
 
 
 def headline(look: Look) -> str:
@@ -62,8 +68,11 @@ def headline(look: Look) -> str:
         f"{look.namespace}/{look.name}: {look.plan.app_status}",
         f"{ready}/{look.plan.budgets.should_run} running",
         f"{len(look.plan.available)} available",
-        f"outdated: {some(outdated)}" if outdated else "all up to date",
     ]
+    if outdated:
+        parts.append(f"outdated: {some(outdated)}")
+    elif all(instance.updated for instance, _ in look.cases.values() if instance.should_run):
+        parts.append("all up to date")
     generation = look.observed.tapp["metadata"].get("generation")
     if status.get("observedGeneration") not in (None, generation):
         parts.append("its newest spec has not been looked at yet")
@@ -137,8 +146,8 @@ def sentences(look: Look) -> list[str]:
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
             lines.append(f"{some(others)}: see `kubectl tapp why {look.name} {ranges(others)}`")
-    if look.refused:
-        lines += ["", *(f"{found.type}: {found.message}" for found in look.refused)]
+    if look.refused_beyond:
+        lines += ["", *(f"{found.type}: {found.message}" for found in look.refused_beyond)]
     lines += [f"note: {text}" for text in failing_syncs(look)]
     return lines
 

@@ -1,6 +1,6 @@
 """How the verdict on instances is shown: its reason, what their containers say, what events say."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_tapp.events import describe, failing_syncs, of_instance
@@ -12,7 +12,7 @@ from tapp.templates import Template
 from tapp.times import seconds
 
 FEW = 24
-"""Up to so many instances that are not as they should be are told of one by one."""
+"""Of more blocks than that, those with one verdict and state are one, with an example."""
 
 
 @dataclass(frozen=True)
@@ -72,27 +72,33 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
         ids: the instances that are asked for.
         everyone: nobody was named: those that are fine are told of together.
     """
-    found = cases(look, ids)
-    fine = [case.row.id for case in found if case.is_fine] if everyone else []
-    others = [case for case in found if case.row.id not in set(fine)]
-    groups = [[case] for case in others]
-    if len(others) > FEW:
+    known = cases(look, ids)
+    fine = [case.row.id for case in known if case.is_fine] if everyone else []
+    others = [case for case in known if case.row.id not in set(fine)]
+    groups = grouped(others, _alike)
+    if len(groups) > FEW:
         groups = grouped(others, lambda case: (case.text, case.row.state, case.row.template))
     result = [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups:
         result += _block(look, group)
     first, *rest = budget(look)
     result += ["", f"budget: {first}", *(f"  {line}" for line in rest)]
-    if look.refused:
-        result += ["", *(f"{finding.type}: {finding.message}" for finding in look.refused)]
+    if look.refused_beyond:
+        result += ["", *(f"{found.type}: {found.message}" for found in look.refused_beyond)]
     return result + [f"event: {text}" for text in failing_syncs(look)]
+
+
+def _alike(case: Case) -> Hashable:
+    """What has to be equal for two instances to be told of together."""
+    said = (case.text, *case.containers, None, *case.events)
+    return (said, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
 
 def _block(look: Look, group: Sequence[Case]) -> list[str]:
     first, rows = group[0], [case.row for case in group]
     result = [f"{some([row.id for row in rows])}: {first.text}"]
     result.append(f"    {_pod_line(look, rows)}")
-    if len(group) > 1 and (first.containers or first.events):
+    if any(_alike(case) != _alike(first) for case in group):
         result.append(f"    for example {first.row.id}:")
     result += [f"    {text}" for text in first.containers]
     return result + [f"    event: {text}" for text in first.events]
@@ -117,7 +123,7 @@ def container_lines(pod: Document, now: float) -> list[str]:
     said = [status.get("reason"), status.get("message")]
     result = [f"pod: {': '.join(text for text in said if text)}"] if any(said) else []
     result += [
-        f"no node: {condition.get('reason')}: {condition.get('message', '')}"
+        f"no node: {_said(condition)}"
         for condition in status.get("conditions") or []
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
     ]

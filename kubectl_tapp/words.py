@@ -95,7 +95,7 @@ def _arithmetic(budget: Budget, left: int) -> str:
     must, more = max(0, budget.least), max(0, left - max(0, budget.least))
     return (
         f"{name} {value} of {budget.should_run}: {must} must stay available, {left} "
-        f"{_are(left)}, so {more} {'more ' if most else ''}may go"
+        f"{_are(left)}, so {more} {'more ' if left < budget.should_run else ''}may go"
     )
 
 

@@ -1,5 +1,11 @@
-"""What all tests share: hypothesis' profiles."""
+"""What all tests share: hypothesis' profiles, and `--update-golden`.
 
+That writes the golden files anew; their difference is then for a person to read.
+"""
+
+import os
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,3 +17,20 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=3000, deadline=None)
 settings.load_profile("fast")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option, such as in `pytest tests/scenarios --update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nobody reads a difference that CI makes."""
+    if config.getoption("--update-golden", default=False) and os.environ.get("CI"):
+        raise pytest.UsageError("--update-golden is refused when CI is set")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written rather than compared."""
+    return bool(request.config.getoption("--update-golden", default=False))

@@ -1,0 +1,213 @@
+"""`kubectl tapp` as a person has it: found by the real kubectl, on a real API server.
+
+What it shows of TApps, how it completes words, and what users are told who may not see everything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .app import App, tapp
+from .binaries import build
+from .cluster import Cluster
+from .kube import Json, Kube
+from .kubelet_levers import Levers
+
+pytestmark = pytest.mark.e2e
+ROOT = Path(__file__).parents[2]
+USER = "jane"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a call said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl with the plugin on its PATH."""
+
+    path: str
+    kubeconfig: Path
+    namespace: str
+
+    def __call__(self, *arguments: str, **environment: str) -> Said:
+        """`kubectl ARGUMENTS`."""
+        kubectl = shutil.which("kubectl", path=self.path)
+        assert kubectl is not None
+        known = {"PATH": self.path, "KUBECONFIG": str(self.kubeconfig), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [kubectl, *arguments],
+            env={**os.environ, "COLUMNS": "140", **known, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def tapp(self, *arguments: str) -> Said:
+        """`kubectl tapp ARGUMENTS` in the test's namespace."""
+        return self("tapp", *arguments, "-n", self.namespace)
+
+    def completed(self, *words: str) -> list[str]:
+        """What kubectl offers for the last of these words, without descriptions."""
+        offered = self("__complete", "tapp", *words).out.splitlines()
+        return [line.partition("\t")[0] for line in offered]
+
+
+@pytest.fixture
+def kubectl(cluster: Cluster, app: App, tmp_path: Path) -> Kubectl:
+    """kubectl, the plugin beside it, as the cluster's administrator."""
+    if cluster.context:
+        pytest.skip("the cluster's kubeconfig needs a context")
+    for name, module in (
+        ("kubectl-tapp", "main"),
+        ("kubectl_complete-tapp", "complete_command"),
+    ):
+        script = tmp_path / name
+        code = f"from kubectl_tapp.{module} import main; main()"
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+        script.chmod(0o755)
+    places = [str(tmp_path), os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir())]
+    path = os.pathsep.join([*(each for each in places if each), os.environ["PATH"]])
+    if shutil.which("kubectl", path=path) is None:
+        pytest.skip("no kubectl: `make e2e-binaries` builds one")
+    return Kubectl(path, cluster.kubeconfig, app.namespace)
+
+
+@pytest.fixture
+def jane(kube: Kube, app: App) -> str:
+    """A user who may read TApps in the test's namespace, and nothing else."""
+    group = {"apiGroup": "rbac.authorization.k8s.io"}
+    role: Json = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role"}
+    rules = [{"apiGroups": ["apps.tkestack.io"], "resources": ["tapps"], "verbs": ["get", "list"]}]
+    meta = {"name": "reads-tapps", "namespace": app.namespace}
+    kube.create({**role, "metadata": meta, "rules": rules})
+    binding = {
+        **role,
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "subjects": [{**group, "kind": "User", "name": USER}],
+        "roleRef": {**group, "kind": "Role", "name": "reads-tapps"},
+    }
+    kube.create(binding)
+    return USER
+
+
+def row(said: Said, id: int) -> list[str]:
+    """The cells of an instance's line."""
+    for line in said.out.splitlines():
+        cells = line.split()
+        if cells and cells[0] == str(id):
+            return cells
+    raise AssertionError(said)
+
+
+def test_status_why_and_list_tell_what_the_cluster_does(
+    app: App, kubectl: Kubectl, levers: Levers
+) -> None:
+    """A roll-out that is stuck on a broken image, and its repair."""
+    app.apply(tapp(replicas=4))
+    app.settle()
+    said = kubectl.tapp("status", "web")
+    assert (said.code, said.err) == (0, "")
+    assert f"{app.namespace}/web: Running, 4/4 running, 4 available, all up to date" in said.out
+    assert row(said, 3)[4:7] == ["Running", "1/1", "0"]
+    assert "so 1 may go" in said.out
+
+    levers.bad_images.add("app:broken")
+    app.patch(template={"spec": {"containers": [{"name": "main", "image": "app:broken"}]}})
+    app.until(lambda: "InstancesBroken" in app.condition("Degraded"), "it is broken")
+    said = kubectl.tapp("status", "web")
+    assert "outdated: 1-3" in said.out
+    assert "1-3: WaitingForBudget: spec.updateStrategy.maxUnavailable: 1 allows 1 of 4" in said.out
+    said = kubectl.tapp("why", "web", "0", "2")
+    assert said.code == 0
+    assert "0: not available: container main" in said.out
+    assert "app:broken" in said.out
+    assert "3 are available (not 0)" in said.out
+    assert "3 must stay available, 3 are, so 0 more may go" in said.out
+    why = json.loads(kubectl.tapp("why", "web", "2", "-o", "json").out)
+    assert why["instances"][0]["reason"] == "WaitingForBudget"
+    listed = kubectl.tapp("list")
+    assert "InstancesBroken" in listed.out
+    everywhere = kubectl("tapp", "list", "-A", "-o", "wide")
+    assert app.namespace in everywhere.out
+
+
+def test_kubectl_completes_the_words_of_the_plugin(app: App, kubectl: Kubectl) -> None:
+    """Commands, names, instances, flags, namespaces; what cobra makes of them."""
+    app.apply(tapp(replicas=3))
+    assert {"status", "why", "list", "migrate"} <= set(kubectl.completed(""))
+    assert kubectl.completed("sta") == ["start", "status", ":4"]
+    there = ("-n", app.namespace)
+    assert kubectl.completed("status", *there, "w") == ["web", ":4"]
+    assert kubectl.completed("why", *there, "web", "") == ["all", "0", "1", "2", ":4"]
+    assert "--watch" in kubectl.completed("status", "--w")
+    assert app.namespace in kubectl.completed("status", "-n", "tapp-e2e-")
+    assert kubectl.completed("status", "--context", "nowhere", "w") == [":4"]
+
+
+def test_whoever_may_not_see_the_pods_is_shown_what_the_tapp_tells(
+    app: App, kubectl: Kubectl, jane: str
+) -> None:
+    """The reads that are refused are named; nothing is guessed from what is not seen."""
+    app.apply(tapp(replicas=2))
+    app.settle()
+    said = kubectl.tapp("status", "web", "--as", jane)
+    assert said.code == 0
+    assert row(said, 1) == ["1", "default", "Running"]
+    assert f'note: no permission: pods is forbidden: User "{jane}" cannot list' in said.err
+    said = kubectl.tapp("why", "web", "--as", jane)
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(f'error: no permission: pods is forbidden: User "{jane}"')
+    said = kubectl("tapp", "list", "-A", "--as", jane)
+    assert (said.code, said.out) == (1, "")
+    assert "at the cluster scope" in said.err
+    said = kubectl.tapp("status", "web", "--as", "nobody")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("error: no permission: tapps.apps.tkestack.io")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence", "code"),
+    [
+        (["status", "wbe"], "no TApp 'wbe' in namespace NAMESPACE; did you mean 'web'?", 1),
+        (["why", "web", "7"], "there is no instance 7: there are 0 to 1", 2),
+        (["why", "web", "x"], "'x' names no instances: write 3, or 0-3,7, or all", 2),
+        (["status", "web", "--context", "mars"], 'context "mars" does not exist; `kubectl', 2),
+        (["status", "web", "--kubeconfig", "/nowhere"], "kubectl: stat /nowhere: no such", 1),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(
+    app: App, kubectl: Kubectl, arguments: list[str], sentence: str, code: int
+) -> None:
+    app.apply(tapp(replicas=2))
+    app.settle()
+    said = kubectl.tapp(*arguments)
+    assert (said.code, said.out) == (code, ""), said
+    assert said.err.startswith(f"error: {sentence.replace('NAMESPACE', app.namespace)}"), said
+    assert said.err.count("\n") == 1
+
+
+def test_where_there_is_no_cluster_or_no_tapps_it_says_so(kubectl: Kubectl, kube: Kube) -> None:
+    """A closed port, and a kind that the API server does not know."""
+    nowhere = kubectl("tapp", "status", "web", KUBECONFIG="/dev/null")
+    assert nowhere.code == 1
+    assert "error: no cluster: The connection to the server localhost:8080" in nowhere.err
+    assert nowhere.err.count("\n") == 1
+    assert kube.minor  # it was there all the time
