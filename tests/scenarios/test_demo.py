@@ -178,7 +178,7 @@ def first_lines(stream: IO[bytes]) -> str:
 def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("demo.service.ROOT", ROOT / "docs")  # there is no `hooks` to import
+    monkeypatch.setattr(demo, "TOLD_THE_TIME", "demo.no_such_module:application()")
     monkeypatch.setattr("demo.service.ATTEMPTS", 1)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert demo.main() == 1
