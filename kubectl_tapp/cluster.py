@@ -207,6 +207,17 @@ class Cluster:
         """Replace an object, guarded by its resourceVersion if it has one."""
         return self._send("replace", document, dry_run)
 
+    def apply(self, document: Document, *, dry_run: bool = False) -> Document:
+        """Create or change an object as `kubectl apply` does; what the API server has then."""
+        return self._send("apply", document, dry_run)
+
+    def with_stops(self, observed: Observed) -> Observed:
+        """The same with the events that tell when pods were stopped, as far as they may be read."""
+        space = observed.tapp["metadata"]["namespace"]
+        which = "--field-selector=reason=Killing,involvedObject.kind=Pod"
+        found = self._readable(EVENTS, "--namespace", space, which)
+        return observed if isinstance(found, str) else replace(observed, events=found)
+
     def watch(
         self, resource: str, selector: str | None = None, name: str | None = None
     ) -> Iterator[Document]:
@@ -235,7 +246,9 @@ class Cluster:
         """The children of a TApp as Metacontroller selects them, or why they may not be read."""
         uid, namespace = tapp["metadata"]["uid"], tapp["metadata"]["namespace"]
         selector = f"--selector=controller-uid={uid}"
-        found = self._readable(resource, "--namespace", namespace, selector)
+        # Only the managed fields tell when a kubelet last reported.
+        more = ["--show-managed-fields=true"] if resource == PODS else []
+        found = self._readable(resource, "--namespace", namespace, selector, *more)
         return found if isinstance(found, str) else [x for x in found if _belongs(x, uid)]
 
     def _readable(self, resource: str, *arguments: str) -> Documents | str:

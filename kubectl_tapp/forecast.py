@@ -201,10 +201,12 @@ class Assumptions:
     Attributes:
         broken: images that will not come up.
         refused: what the API server said to the edit, tried by a dry run.
+        made_up: the pods are simulated ones, whose times tell nothing.
     """
 
     broken: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    made_up: bool = False
 
 
 def forecast(  # noqa: PLR0913 - five are what there is, one what is assumed

@@ -45,6 +45,7 @@ def foresee(  # noqa: PLR0913, PLR0917 - see `forecast.forecast`
     if assumptions.refused:
         return _refused(base, *assumptions.refused)
     before, times = _before(observed, controller, options, now)
+    times = Timing() if assumptions.made_up else times
     paces = _paces(observed.tapp, edited, times)
     known = behaviour(paces, observed.pods, now)
     patience = max(behaviour_patience(known), 60.0)

@@ -14,6 +14,7 @@ from kubectl_tapp.kubectl import Runner
 from kubectl_tapp.listing import list_tapps
 from kubectl_tapp.migrate import migrate
 from kubectl_tapp.options import register, with_targets
+from kubectl_tapp.plan import plan
 from kubectl_tapp.session import Session
 from kubectl_tapp.status import status
 from kubectl_tapp.why import why
@@ -56,6 +57,7 @@ register(app, status)
 register(app, why)
 register(app, list_tapps, "list")
 verbs.add_to(app)
+register(app, plan)
 register(app, migrate)
 
 _ClickError: Any = typer.BadParameter.__mro__[2]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kubectl_tapp import shipped
 from kubectl_tapp.behaviour import Behaviour
 from kubectl_tapp.inprocess import InProcess
 from kubectl_tapp.observed import Document, Observed
@@ -17,30 +18,13 @@ from tapp.judge import Verdict
 from tapp.lost import LEAST_SECONDS
 from tapp.plan import Plan
 from tapp.times import seconds
-from tapp.vocabulary import LAST_APPLIED, POD_STATUS, InstanceStatus
+from tapp.vocabulary import LAST_APPLIED, InstanceStatus
 from tapp.world import Options
 
 LONGEST = 30 * 24 * 3600.0
 """Simulated seconds after which a forecast gives up."""
 SYNC_DELAY = 0.2
 """Seconds in which Metacontroller gathers events before it syncs."""
-DECORATOR: Document = {
-    "apiVersion": "metacontroller.k8s.io/v1alpha1",
-    "kind": "DecoratorController",
-    "metadata": {"name": "tapp-pod-status"},
-    "spec": {
-        "resources": [
-            {
-                "apiVersion": "v1",
-                "resource": "pods",
-                "labelSelector": {"matchLabels": {POD_STATUS: "true"}},
-            }
-        ],
-        "resyncPeriodSeconds": 300,
-        "hooks": {"sync": {"version": "v2", "webhook": {"url": "http://tapp/pod-status"}}},
-    },
-}
-"""The part of metacontroller/components/pod-status that a simulation needs."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +128,7 @@ class Runner:
             self.hook,
             clock,
             policies=_policies(observed.pods),
-            decorators=[DECORATOR] if _is_served(observed) else (),
+            decorators=[shipped.manifest(shipped.DECORATOR)] if _is_served(observed) else (),
             keep_calls=1,
         )
         self.world.metacontroller.queue.delay = SYNC_DELAY
@@ -253,7 +237,8 @@ def behaviour_patience(known: Behaviour) -> float:
 
 def _state(plan: Plan, instance: Instance) -> str:
     """One word for a timeline."""
-    if instance.id in plan.available:
+    running = instance.status is InstanceStatus.RUNNING and instance.pod is not None
+    if instance.id in plan.available or (running and not instance.should_run):
         return "available"
     if instance.pod is None:
         return "none" if not instance.should_run else "missing"

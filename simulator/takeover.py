@@ -110,7 +110,7 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
         finished = now if finished is None else finished
     return Run(
         id=identity,
-        image=spelt if _is_current(local.pod, known, spelt) else known["image"],
+        image=spelt if _is_current(local.pod, known, spelt, sight, now) else known["image"],
         shown=known["image"],
         image_id=known["imageID"],
         restarts=known["restartCount"],
@@ -125,18 +125,40 @@ def _serves_from(local: LocalPod, image: str, started: float) -> float:
     return started + local.node.levers.passing(image)
 
 
-def _is_current(pod: Object, known: Object, spelt: str) -> bool:
-    """Whether a container runs what the spec asks for, as far as names tell.
+def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float) -> bool:
+    """Whether a container runs what the spec asks for, as far as can be told.
 
-    A runtime may report another name of the same image; what is still to be stopped is told by the
-    generation that the kubelet has not seen.
+    A runtime may report another name of the same image. And a kubelet says that it has seen a
+    generation before it stops a container because of it: right after that the name counts.
     """
     if normal(known["image"]) == normal(spelt):
         return True
     if "@" in spelt and known["imageID"].endswith(spelt.rpartition("@")[2]):
         return True
-    seen = (pod.get("status") or {}).get("observedGeneration")
-    return seen is None or seen >= generation_of(pod)
+    seen, generation = (pod.get("status") or {}).get("observedGeneration"), generation_of(pod)
+    if seen is not None and seen < generation:
+        return False
+    began = sight.moment((known["state"].get("running") or {}).get("startedAt"))
+    asked, reported = _written(pod, sight)
+    newest = max([time for time in (asked, reported) if time is not None], default=None)
+    if began is None or newest is None or generation <= 1:
+        return True
+    grace = float(pod["spec"].get("terminationGracePeriodSeconds") or 0)
+    return began > newest or now - newest > grace + AFTERWARDS
+
+
+AFTERWARDS = 60.0
+"""Seconds beyond the grace period in which a kubelet does what it has seen."""
+
+
+def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
+    """When the pod was last asked for something, and when its kubelet last reported."""
+    asked, reported = [], []
+    for entry in meta(pod).get("managedFields") or []:
+        time = sight.moment(entry.get("time"))
+        if time is not None:
+            (reported if entry.get("subresource") == "status" else asked).append(time)
+    return max(asked, default=None), max(reported, default=None)
 
 
 def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> bool:
@@ -144,7 +166,7 @@ def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now
     state, image = known["state"], specs_of(local.pod)[one.name]["image"]
     if local.end is not None:
         return False
-    if one.run is not None and not _is_current(local.pod, known, image):
+    if one.run is not None and not _is_current(local.pod, known, image, sight, now):
         return False  # its kubelet is about to do something about it
     waiting = state.get("waiting")
     if waiting is not None:

@@ -148,8 +148,7 @@ class World:
             live = self.cluster.get(kind, *key_of(manifest))
         except NotFoundError:
             return self.cluster.create(kind, wanted)
-        last = msgspec.json.decode(annotations_of(live).get(KUBECTL_APPLIED, "{}"))
-        return self.cluster.update(kind, _three_way(live, last, wanted))
+        return self.cluster.update(kind, kubectl_applied(live, wanted))
 
     def patch(self, kind: str, name: str, patch: Object, namespace: str = "default") -> Object:
         """Change an object by a JSON merge patch."""
@@ -262,6 +261,13 @@ def merge_patch(target: Json, patch: Json) -> Json:
             merged.pop(key, None)
         else:
             merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def kubectl_applied(live: Object, wanted: Object) -> Object:
+    """Return what `kubectl apply` makes of a live object and a manifest."""
+    last = msgspec.json.decode(annotations_of(live).get(KUBECTL_APPLIED, "{}"))
+    merged: Object = _three_way(live, last, wanted)
     return merged
 
 

@@ -1,0 +1,110 @@
+"""A forecast held against what then happens: the same writes, to each child in the same order."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from kubectl_tapp.forecast import Assumptions, Forecast, forecast
+from kubectl_tapp.observed import Observed
+from simulator.clock import EPOCH
+from simulator.kinds import NAMESPACE, UnknownKindError
+from simulator.world import kubectl_applied, merge_patch
+from tapp.world import Options
+from tests.e2e.edits import Step
+from tests.scenarios.life import Document, Life, manifest
+
+Writes = dict[str, list[str]]
+"""Child -> what is written to it, in order."""
+PASSING = ("Conflict", "NotFound", "no-op")
+"""Writes that are decided anew: they tell of timing only."""
+ONCE = ("Invalid",)
+"""Refusals that are tried again and again, as often as time allows."""
+
+
+def observe(life: Life, name: str = "") -> Observed:
+    """What kubectl would show of a simulated cluster."""
+    world = life.world
+    try:
+        revisions = world.list("ControllerRevision")
+        classes = world.list("StorageClass")
+    except UnknownKindError:
+        revisions, classes = [], []
+    return Observed(
+        world.get("TApp", name or life.name),
+        pods=world.list("Pod"),
+        claims=world.list("PersistentVolumeClaim"),
+        revisions=revisions,
+        storage_classes=classes,
+        namespace=world.cluster.get(NAMESPACE, "", "default"),
+    )
+
+
+def foretell(life: Life, edited: Document, *, broken: tuple[str, ...] = ()) -> Forecast:
+    """The forecast of an edit, at the simulated time."""
+    return forecast(
+        observe(life),
+        edited,
+        manifest("metacontroller/base/composite-controller.yaml"),
+        Options(),
+        EPOCH.timestamp() + life.world.clock.now,
+        assumptions=Assumptions(broken=broken),
+    )
+
+
+def edited_by(live: Document, step: Step) -> Document | None:
+    """What a step of a story makes of the TApp; None where it does not edit it."""
+    if step.what == "patch":
+        merged: Document = merge_patch(live, step.patch)
+        return merged
+    tapps = [each for each in step.documents if each["kind"] == "TApp"]
+    return kubectl_applied(live, tapps[0]) if step.what == "apply" and tapps else None
+
+
+def told_apart(found: Forecast, writes: Sequence[Any], life: Life) -> list[str]:
+    """What a forecast and what happened do not have in common, a line for each.
+
+    Args:
+        found: the forecast.
+        writes: what Metacontroller wrote since, in order.
+        life: the world; its news are taken.
+    """
+    there, here = foretold(found), happened(life)
+    lines = [
+        f"{child}: foretold {there.get(child)}, happened {here.get(child)}"
+        for child in sorted({*there, *here})
+        if there.get(child) != here.get(child)
+    ]
+    disturbing = ("update", "delete")
+    before, after = order(found.writes, disturbing), order(writes, disturbing)
+    if before != after:
+        lines.append(f"order: foretold {before}, happened {after}")
+    return lines
+
+
+def foretold(found: Forecast) -> Writes:
+    """The writes that were forecast."""
+    return _by_child([(w.verb, w.kind, w.name, w.paths, w.outcome) for w in found.writes])
+
+
+def happened(life: Life) -> Writes:
+    """The writes since the last call."""
+    writes = [w for w in life.news() if w.kind != "TApp"]
+    return _by_child([(w.verb, w.kind, w.name, w.paths, w.outcome) for w in writes])
+
+
+def order(found: Sequence[Any], verbs: tuple[str, ...]) -> list[str]:
+    """The children that are written so, in this order, each once."""
+    names = [f"{w.kind} {w.name}" for w in found if w.verb in verbs and w.outcome == "ok"]
+    return list(dict.fromkeys(name for name in names if name.startswith("Pod")))
+
+
+def _by_child(writes: list[tuple[Any, ...]]) -> Writes:
+    found: Writes = defaultdict(list)
+    for verb, kind, name, paths, outcome in writes:
+        if outcome in PASSING:
+            continue
+        told = " ".join([verb, *sorted(paths), *([outcome] if outcome != "ok" else [])])
+        if outcome in ONCE and told in found[f"{kind} {name}"]:
+            continue
+        found[f"{kind} {name}"].append(told)
+    return {child: lines for child, lines in found.items() if lines}

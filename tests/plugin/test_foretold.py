@@ -1,0 +1,82 @@
+"""What `plan` foretells is what then happens: the same writes in the same order.
+
+The same against a real API server: tests/e2e/test_foretold.py.
+"""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from simulator.store import NotFoundError
+from tests.e2e.edits import BAD, Story, example_stories, random_story
+from tests.e2e.worlds import Simulated
+from tests.plugin.foretold import edited_by, foretell, told_apart
+
+EXAMPLES = {story.name: story for story in example_stories()}
+SLOW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def differences(story: Story) -> list[str]:
+    """Plays a story; foretells each edit of a TApp that runs, and says what came otherwise."""
+    world, found = Simulated(story), []
+    for number, step in enumerate(story.steps):
+        forecast = None
+        try:
+            edited = edited_by(world.life.tapp, step) if number else None
+        except NotFoundError:
+            edited = None
+        if edited is not None:
+            forecast = foretell(world.life, edited, broken=(BAD,))
+        world.life.news()
+        mark = len(world.life.world.writes)
+        world.play(step)
+        if forecast is not None:
+            writes = [w for w in world.life.world.writes[mark:] if w.kind != "TApp"]
+            where = f"{story.name} step {number} ({step})"
+            found += [f"{where}: {line}" for line in told_apart(forecast, writes, world.life)]
+    return found
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_goes_as_foretold(name: str) -> None:
+    assert differences(EXAMPLES[name]) == []
+
+
+@given(st.integers(0, 999))
+@SLOW
+def test_random_edits_go_as_foretold(seed: int) -> None:
+    assert differences(random_story(seed)) == []
+
+
+# Edits while the one before is under way: seed of a story, seconds between its edits.
+UNDER_WAY = [
+    (22, 1.5),
+    (27, 1.5),
+    (81, 4.0),
+    (84, 1.5),
+    (115, 1.5),
+    (147, 1.5),
+    (3, 2.5),
+    (40, 1.0),
+]
+
+
+@pytest.mark.parametrize(("seed", "seconds"), UNDER_WAY)
+def test_an_edit_in_the_middle_of_a_roll_out_goes_as_foretold(seed: int, seconds: float) -> None:
+    """What runs, stops or starts at that moment is taken over by the simulated kubelets."""
+    story = random_story(seed)
+    world = Simulated(story)
+    world.play(story.steps[0])
+    life = world.life
+    patches = [step for step in story.steps[1:] if step.what == "patch"]
+    for step in patches[:-1]:
+        life.world.patch("TApp", story.name, step.patch)
+        life.world.run(seconds)
+    edited = edited_by(life.tapp, patches[-1])
+    assert edited is not None
+    forecast = foretell(life, edited, broken=(BAD,))
+    life.news()
+    mark = len(life.world.writes)
+    world.play(patches[-1])
+    writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
+    assert told_apart(forecast, writes, life) == []

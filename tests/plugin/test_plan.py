@@ -1,0 +1,302 @@
+"""`kubectl tapp plan`: what it says of an edit, and its exit codes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_tapp.forecast import Forecast, Outcome
+from tests.builders import Document
+from tests.plugin.foretold import foretell
+from tests.plugin.standin import Said, StandIn, kubectl_tapp
+from tests.scenarios.apps import stored, storing, tapp, template
+from tests.scenarios.life import EXAMPLES, Life
+
+
+@pytest.fixture
+def web() -> StandIn:
+    """A TApp with claims that has run for a while."""
+    life = Life().apply(stored(replicas=4))
+    life.world.run(600)
+    return StandIn(life.world)
+
+
+def life_of(document: Document, seconds: float = 600, **levers: Any) -> Life:
+    """A TApp that has run for a while."""
+    life = Life()
+    for name, value in levers.items():
+        setattr(life.world.kubelet.behaviour, name, value)
+    life.begin(document).settle(allow_errors=True)
+    life.world.run(seconds)
+    return life
+
+
+def changed(life: Life, **spec: Any) -> Document:
+    """Its TApp with other fields of the spec."""
+    return {**life.tapp, "spec": {**life.tapp["spec"], **spec}}
+
+
+def fates(found: Forecast) -> dict[str, list[int]]:
+    """Outcome -> instances."""
+    return {str(each): [i.id for i in found.of(each)] for each in Outcome if found.of(each)}
+
+
+# --- what becomes of whom ------------------------------------------------------------------------
+
+ENV = {"env": [{"name": "LEVEL", "value": "debug"}]}
+EDITS: dict[str, tuple[dict[str, Any], dict[str, list[int]]]] = {
+    "nothing": ({}, {"unchanged": [0, 1, 2]}),
+    "an image": ({"template": template("web:2")}, {"in place": [0, 1, 2]}),
+    "a variable": ({"template": template("web:1", container=ENV)}, {"recreated": [0, 1, 2]}),
+    "more instances": ({"replicas": 5}, {"unchanged": [0, 1, 2], "created": [3, 4]}),
+    "fewer instances": ({"replicas": 1}, {"unchanged": [0], "deleted": [1, 2]}),
+    "a stopped instance": ({"statuses": {"1": "Killed"}}, {"unchanged": [0, 2], "deleted": [1]}),
+    "another template for one": (
+        {"templatePool": {"blue": template("web:3")}, "templates": {"2": "blue"}},
+        {"unchanged": [0, 1], "in place": [2]},
+    ),
+    "a template that is not there": (
+        {"templates": {"1": "bleu"}},
+        {"unchanged": [0, 2], "waiting": [1]},
+    ),
+    "a pause": (
+        {"template": template("web:2"), "updateStrategy": {"paused": True}},
+        {"waiting": [0, 1, 2]},
+    ),
+    "a budget that is none": (
+        {"template": template("web:2"), "updateStrategy": {"maxUnavailable": "many"}},
+        {"waiting": [0, 1, 2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_each_instance_has_its_fate(case: str) -> None:
+    spec, expected = EDITS[case]
+    life = life_of(tapp(replicas=3))
+    assert fates(foretell(life, changed(life, **spec))) == expected
+
+
+def test_a_new_pod_has_the_field_as_its_reason() -> None:
+    life = life_of(tapp(replicas=2))
+    edited = changed(life, template=template("web:2", container=ENV))
+    first = foretell(life, edited).instances[0]
+    assert (first.outcome, first.fields) == (Outcome.RECREATED, ("spec.containers[web].env",))
+
+
+def test_claims_are_told_of() -> None:
+    policy = {"whenScaled": "Delete"}
+    life = life_of(stored(replicas=2, persistentVolumeClaimRetentionPolicy=policy))
+    down = foretell(life, changed(life, replicas=1))
+    assert down.claims == {"data-web-0": "kept", "data-web-1": "deleted"}
+    up = foretell(life, changed(life, replicas=3))
+    assert up.claims["data-web-2"] == "created"
+
+
+def test_the_worst_number_unavailable_and_what_the_budget_allows() -> None:
+    life = life_of(tapp(replicas=6, updateStrategy={"maxUnavailable": "50%"}))
+    found = foretell(life, changed(life, template=template("web:2")))
+    assert (found.unavailable_before, found.unavailable_worst) == (0, 3)
+    assert [(limit.value, limit.allowed) for limit in found.limits] == [("50%", 3)]
+    assert [step.updated for step in found.steps] == [(0, 1, 2), (3, 4, 5)]
+
+
+# --- what is broken ------------------------------------------------------------------------------
+
+
+def test_broken_instances_that_spend_the_budget_hold_up_the_others() -> None:
+    """Two of five wait for an image that is nowhere; the others' update finds the budget spent."""
+    pool = {"bad": template("gone:1")}
+    spec = {"templatePool": pool, "templates": {"3": "bad", "4": "bad"}}
+    life = life_of(tapp(replicas=5, **spec), bad_images={"gone:1"})
+    found = foretell(life, changed(life, template=template("web:2")))
+    assert fates(found) == {"unchanged": [3, 4], "waiting": [0, 1, 2]} or found.stuck
+    assert found.unavailable_before == 2
+    assert any("gone:1 cannot be pulled" in line for line in found.stuck)
+
+
+def test_a_new_image_repairs_what_is_broken() -> None:
+    life = life_of(tapp("gone:1", replicas=2), bad_images={"gone:1"})
+    found = foretell(life, changed(life, template=template("web:2")))
+    assert fates(found) == {"in place": [0, 1]}
+    assert found.stuck == ()
+    assert all(spans[-1][1] == "available" for spans in found.states.values())
+
+
+@pytest.mark.parametrize("lever", ["bad_images", "crashing_images", "unready_images"])
+def test_an_image_that_is_known_to_be_broken_does_not_come_up_elsewhere(lever: str) -> None:
+    pool = {"bad": template("odd:1")}
+    document = tapp(replicas=3, templatePool=pool, templates={"2": "bad"})
+    life = life_of(document, **{lever: {"odd:1"}})
+    found = foretell(life, changed(life, templates={"1": "bad", "2": "bad"}))
+    assert any("odd:1 is taken as broken" in note for note in found.notes)
+    assert any("instance" in line and "1" in line for line in found.stuck)
+
+
+def test_an_image_may_be_assumed_to_be_broken() -> None:
+    life = life_of(tapp(replicas=3))
+    edited = changed(life, template=template("web:2"))
+    found = foretell(life, edited, broken=("web:2",))
+    assert found.unavailable_worst == 1
+    assert fates(found) == {"in place": [0], "waiting": [1, 2]}
+
+
+# --- how long ------------------------------------------------------------------------------------
+
+
+def test_the_times_are_those_of_this_tapp() -> None:
+    """Pods that take 40 s to be Ready: four of them, one after the other."""
+    probe = {"readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 1}}
+    document = tapp(replicas=4, template=template("web:1", container=probe))
+    life = life_of(document, ready_seconds=40.0)
+    edited = changed(life, template=template("web:1", container=probe | ENV))
+    found = foretell(life, edited)
+    assert 160 <= found.duration <= 220
+    assert "the median of 4 starts" in found.pace[0]
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_an_image_of_the_command_line(web: StandIn) -> None:
+    said = kubectl_tapp(web, "plan", "web", "--image", "web=web:2")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines[0].startswith("TApp default/web: 4 in place, in about ")
+    assert '    ~ spec.containers[web].image: "web:1" → "web:2"  # in place' in said.lines
+    assert web.writes == []
+
+
+def test_a_file_is_applied_as_kubectl_would(web: StandIn, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    file.write_text(yaml.safe_dump(stored("web:1", replicas=2)))
+    said = kubectl_tapp(web, "plan", "-f", str(file))
+    assert said.lines[0].startswith("TApp default/web: 2 deleted")
+    piped = kubectl_tapp(web, "plan", "web", "-f", "-", stdin=file.read_text())
+    assert piped.out == said.out
+
+
+def test_two_files_need_no_cluster(web: StandIn) -> None:
+    folder = EXAMPLES / "rolling-update"
+    files = [str(folder / name) for name in ("1-create.yaml", "2-update.yaml")]
+    said = kubectl_tapp(web, "plan", "--from", files[0], "-f", files[1])
+    assert said.code == 0
+    assert said.lines[0].startswith("TApp default/rolling: 6 in place")
+    assert web.calls == []
+
+
+def test_a_tapp_that_is_not_there_yet(web: StandIn, tmp_path: Path) -> None:
+    file = tmp_path / "new.yaml"
+    document = tapp(replicas=2)
+    document["metadata"]["name"] = "fresh"
+    file.write_text(yaml.safe_dump(document))
+    said = kubectl_tapp(web, "plan", "-f", str(file), "--no-dry-run")
+    assert said.lines[0].startswith("TApp default/fresh: 2 created")
+
+
+def test_documents(web: StandIn) -> None:
+    said = kubectl_tapp(web, "plan", "web", "--replicas", "5", "-o", "json")
+    document = json.loads(said.out)
+    assert document["summary"].startswith("1 created, 1 claim created")
+    assert document["claims"]["data-web-4"] == "created"
+    assert yaml.safe_load(kubectl_tapp(web, "plan", "web", "--replicas", "5", "-o", "yaml").out)
+
+
+def test_the_api_servers_refusal_is_told_in_its_words(web: StandIn) -> None:
+    refusal = "Error from server (Forbidden): exceeded quota: pods, requested: pods=5, used: pods=9"
+    web.failing["--dry-run=server"] = refusal.replace("Forbidden", "Invalid")
+    said = kubectl_tapp(web, "plan", "web", "--replicas", "9")
+    assert said.code == 1
+    assert "exceeded quota" in said.out
+
+
+CONDITIONS = {
+    "unavailable>0": 3,
+    "unavailable>=1": 3,
+    "unavailable>25%": 0,
+    "in-place": 3,
+    "in-place>4": 0,
+    "recreate": 0,
+    "stuck": 0,
+    "duration>1s": 3,
+    "duration > 2h": 0,
+    "delete-claim": 0,
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_conditions_for_scripts(web: StandIn, condition: str) -> None:
+    said = kubectl_tapp(web, "plan", "web", "--image", "web=web:2", "--fail-if", condition)
+    assert said.code == CONDITIONS[condition]
+    assert (f"--fail-if {condition}: it holds" in said.err) is (said.code == 3)
+
+
+WRONG: dict[str, tuple[list[str], str, int]] = {
+    "no TApp": (["plan"], "name a TApp, or give a file with -f", 2),
+    "an unknown name": (["plan", "wep", "--replicas", "1"], "did you mean web?", 1),
+    "two edits": (["plan", "web", "-f", "x.yaml", "--replicas", "2"], "not both", 2),
+    "no file": (["plan", "-f", "/no/such.yaml"], "/no/such.yaml cannot be read", 1),
+    "an unknown container": (["plan", "web", "--image", "wep=x"], "'wep'", 2),
+    "ids that are not there": (["plan", "web", "--kill", "9"], "there is no instance 9", 2),
+    "an unknown word": (["plan", "web", "--fail-if", "recreated"], "is none of recreate", 2),
+    "no limit": (["plan", "web", "--fail-if", "unavailable"], "needs a limit", 2),
+    "no unit": (["plan", "web", "--fail-if", "duration>10"], "has a unit", 2),
+    "a wrong unit": (["plan", "web", "--fail-if", "recreate>10m"], "is a number, not a time", 2),
+    "a percentage": (["plan", "web", "--fail-if", "delete>10%"], "can be a percentage", 2),
+    "nonsense": (["plan", "web", "--fail-if", "recreate >> 2"], "write WORD or WORD>NUMBER", 2),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_bad_input_is_one_sentence(web: StandIn, case: str) -> None:
+    arguments, expected, code = WRONG[case]
+    said = kubectl_tapp(web, *arguments)
+    assert_refused(said, expected)
+    assert said.code == code
+    assert web.writes == []
+
+
+FILES = {
+    "not YAML": ("a: [", "is not YAML"),
+    "another kind": ("kind: Deployment\napiVersion: apps/v1", "has no TApp: there is only Deploy"),
+    "nothing": ("", "has no TApp: there is nothing"),
+    "a list": ("- a", "is no manifest: it holds list"),
+    "another TApp": (
+        "kind: TApp\napiVersion: apps.tkestack.io/v1\nmetadata: {name: x}", "has no TApp web",
+    ),
+    "no name": ("kind: TApp\napiVersion: apps.tkestack.io/v1", "without metadata.name"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_bad_files_are_one_sentence(web: StandIn, tmp_path: Path, case: str) -> None:
+    text, expected = FILES[case]
+    file = tmp_path / "new.yaml"
+    file.write_text(text)
+    assert_refused(kubectl_tapp(web, "plan", "web", "-f", str(file)), expected)
+
+
+def assert_refused(said: Said, expected: str) -> None:
+    """One sentence on stderr, and nothing else."""
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert said.err.count("\n") == 1
+    assert expected in said.err
+
+
+def test_a_spec_that_the_service_cannot_read_is_refused() -> None:
+    life = life_of(tapp(replicas=2))
+    found = foretell(life, changed(life, replicas="two"))
+    assert "replicas" in found.refused[0]
+
+
+@pytest.mark.slow
+def test_a_thousand_instances() -> None:
+    """Ten steps of a hundred, each done in a few syncs."""
+    life = Life(check_every=10**9)
+    life.apply(stored(replicas=1000, updateStrategy={"maxUnavailable": "10%"}))
+    life.world.run(600)
+    found = foretell(life, changed(life, template=storing("web:2")))
+    assert found.unavailable_worst == 100
+    assert [len(step.updated) for step in found.steps] == [100] * 10
