@@ -153,7 +153,8 @@ AFTERWARDS = 60.0
 
 def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
     """When the pod was last asked for something, and when its kubelet last reported."""
-    asked, reported = [], []
+    asked: list[float] = []
+    reported: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
         time = sight.moment(entry.get("time"))
         if time is not None:
