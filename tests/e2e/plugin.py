@@ -1,40 +1,78 @@
-"""Calls of `kubectl tapp` as a shell makes them: a process of its own, the real kubectl."""
+"""Calls of `kubectl tapp` as a person's shell makes them: processes of their own, a terminal."""
 
 from __future__ import annotations
 
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from .binaries import build
 from .cluster import Cluster
 
 ROOT = Path(__file__).parents[2]
+_STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """The plugin, in one namespace of a cluster."""
+    """The plugin in one namespace of a cluster, as `kubectl tapp`.
 
-    cluster: Cluster
-    namespace: str
+    Attributes:
+        directory: holds the executable `kubectl-tapp` and a kubeconfig of that namespace.
+    """
+
+    directory: Path
+
+    @classmethod
+    def at(cls, cluster: Cluster, namespace: str, directory: Path) -> Plugin:
+        """The plugin's executable, found by the real kubectl, and a context for the namespace."""
+        config = yaml.safe_load(cluster.kubeconfig.read_text())
+        current = cluster.context or config["current-context"]
+        config["current-context"] = current
+        for each in config["contexts"]:
+            if each["name"] == current:
+                each["context"]["namespace"] = namespace
+        (directory / "config").write_text(yaml.safe_dump(config))
+        program = directory / "kubectl-tapp"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m kubectl_tapp.main "$@"\n')
+        program.chmod(0o755)
+        return cls(directory)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a shell has: kubectl and the plugin on PATH, the cluster in KUBECONFIG."""
+        places = [str(self.directory), os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir())]
+        path = os.pathsep.join([*(each for each in places if each), os.environ["PATH"]])
+        mine = {"PATH": path, "KUBECONFIG": str(self.directory / "config"), "COLUMNS": "120"}
+        return {**os.environ, **mine, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Starts one call; its standard error goes with its output."""
-        context = ["--context", self.cluster.context] if self.cluster.context else []
-        places = [os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir()), os.environ["PATH"]]
-        path = os.pathsep.join(each for each in places if each)
+        """Starts one call of `kubectl tapp` without a terminal."""
+        return self._started(["kubectl", "tapp", *arguments])
+
+    def run(self, *arguments: str, code: int = 0, seconds: float = 120) -> str:
+        """One call of `kubectl tapp`; what it said. Its exit code must be this one."""
+        return self._ended(self.start(*arguments), arguments, code, seconds)
+
+    def shell(self, line: str, seconds: float = 120) -> str:
+        """A line as it is typed; it must succeed."""
+        return self._ended(self._started(["bash", "-c", line]), [line], 0, seconds)
+
+    def _started(self, command: Sequence[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "kubectl_tapp.main", *arguments),
-                *("--namespace", self.namespace, "--kubeconfig", str(self.cluster.kubeconfig)),
-                *context,
-            ],
-            cwd=ROOT,
-            env={**os.environ, "PATH": path, "COLUMNS": "120"},
+            command,
+            cwd=self.directory,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -42,11 +80,12 @@ class Plugin:
             start_new_session=True,
         )
 
-    def run(self, *arguments: str, code: int = 0, seconds: float = 120) -> str:
-        """One call; what it said. Its exit code must be this one."""
-        process = self.start(*arguments)
+    @staticmethod
+    def _ended(
+        process: subprocess.Popen[str], said: Sequence[str], code: int, seconds: float
+    ) -> str:
         out, _ = process.communicate(timeout=seconds)
-        assert process.returncode == code, f"{arguments}: exit code {process.returncode}\n{out}"
+        assert process.returncode == code, f"{said}: exit code {process.returncode}\n{out}"
         return out
 
 
@@ -55,3 +94,50 @@ def interrupt(process: subprocess.Popen[str]) -> str:
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=30)
     return out
+
+
+class Person:
+    """A person at a terminal, who has typed one `kubectl tapp` and sees what it says."""
+
+    def __init__(self, plugin: Plugin, *arguments: str) -> None:
+        """Types the command."""
+        self.said = ""
+        self._pid, self._terminal = pty.fork()
+        if self._pid == 0:
+            os.chdir(plugin.directory)
+            os.execvpe("kubectl", ["kubectl", "tapp", *arguments], dict(plugin.environment))
+
+    def reads(self, text: str, seconds: float = 60) -> Person:
+        """Waits until this is on the screen."""
+        end = time.monotonic() + seconds
+        while text not in self.said:
+            assert time.monotonic() < end, f"no {text!r} in\n{self.said}"
+            assert self._read(), f"it ended without {text!r}:\n{self.said}"
+        return self
+
+    def types(self, keys: str) -> Person:
+        r"""Types; `\x03` is Ctrl-C."""
+        os.write(self._terminal, keys.encode())
+        return self
+
+    def ends(self, code: int, seconds: float = 60) -> str:
+        """Waits for its end; all that was on the screen."""
+        end = time.monotonic() + seconds
+        while self._read():
+            assert time.monotonic() < end, f"it does not end:\n{self.said}"
+        _, status = os.waitpid(self._pid, 0)
+        os.close(self._terminal)
+        assert os.waitstatus_to_exitcode(status) == code, self.said
+        return self.said
+
+    def _read(self) -> bool:
+        """Takes in what is said within a second; False at its end."""
+        ready, _, _ = select.select([self._terminal], [], [], 1)
+        if not ready:
+            return True
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:  # Linux' word for the end of a terminal
+            return False
+        self.said += _STYLE.sub("", data.decode(errors="replace")).replace("\r", "")
+        return bool(data)

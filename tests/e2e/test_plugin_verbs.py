@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from kubectl_tapp import edits
@@ -11,22 +14,30 @@ from kubectl_tapp.kubectl import KubectlError
 
 from .app import App, tapp, template
 from .cluster import Cluster
-from .plugin import Plugin
+from .kube import Json
+from .kubelet_levers import Levers
+from .plugin import ROOT, Person, Plugin, interrupt
 from .test_crd import Kubectl
 
 pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def plugin(cluster: Cluster, namespace: str) -> Plugin:
+def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
     """`kubectl tapp` in the test's namespace."""
-    return Plugin(cluster, namespace)
+    return Plugin.at(cluster, namespace, tmp_path)
+
+
+def spec_of(app: App) -> Json:
+    """The TApp's spec."""
+    assert app.found is not None
+    spec: Json = app.found["spec"]
+    return spec
 
 
 def test_a_life_by_verbs(app: App, plugin: Plugin) -> None:
     """What each verb asks for is there when its `--wait` returns."""
-    pool = {"v2": template("app:2")}
-    app.apply(tapp(replicas=4, templatePool=pool)).settle()
+    app.apply(tapp(replicas=4, templatePool={"v2": template("app:2")})).settle()
 
     plugin.run("kill", "web", "1,3", "-y", "--wait")
     assert sorted(app.pods) == [0, 2]
@@ -35,42 +46,125 @@ def test_a_life_by_verbs(app: App, plugin: Plugin) -> None:
 
     out = plugin.run("use", "web", "v2", "--canary", "25%", "-y", "--wait")
     assert "Canary: 1 of 4" in out
-    assert sorted(app.images().split()).count("app:2") == 1 or "app:2" in app.images()
-    picked = next(iter(app.found["spec"]["templates"]))  # type: ignore[index]
+    (picked,) = spec_of(app)["templates"]
+    assert app.pod(int(picked))["spec"]["containers"][0]["image"] == "app:2"
     plugin.run("use", "web", "default", picked, "-y", "--wait")
-    assert app.found["spec"]["templates"] == {}  # type: ignore[index]
+    assert spec_of(app)["templates"] == {}
 
-    before = app.uids
-    plugin.run("set", "image", "web", "app=app:3", "-y", "--wait")
-    assert "app:2" not in app.images()
-    assert app.uids == before, "in place"
+    before = app.uids()
+    plugin.run("set", "image", "web", "main=app:3", "-y", "--wait")
+    assert {pod["spec"]["containers"][0]["image"] for pod in app.pods.values()} == {"app:3"}
+    assert app.uids() == before, "in place"
 
-    plugin.run("pause", "web", "-y")
-    plugin.run("set", "image", "web", "app=app:4", "-y")
-    out = plugin.run("wait", "web", "--timeout", "60s", code=4)
-    assert "spec.updateStrategy.paused is set" in out
-    plugin.run("resume", "web", "-y", "--wait")
+    plugin.run("restart", "web", "2", "-y", "--wait")
+    assert {id for id, uid in app.uids().items() if uid != before[id]} == {2}
+    plugin.run("restart", "web", "-y", "--wait")
+    assert not set(app.uids().values()) & set(before.values())
 
     plugin.run("scale", "web", "--replicas", "2", "-y", "--wait")
     assert sorted(app.pods) == [0, 1]
 
 
+def test_a_roll_out_that_is_held_is_told_with_its_reason(
+    app: App, plugin: Plugin, levers: Levers
+) -> None:
+    """By a person who paused it, and by an image that does not come up."""
+    app.apply(tapp(replicas=3)).settle()
+    plugin.run("pause", "web", "-y")
+    levers.bad_images.add("app:broken")
+    out = plugin.run("set", "image", "web", "main=app:broken", "-y", "--wait", code=4)
+    assert "spec.updateStrategy.paused is set" in out
+    out = plugin.run("resume", "web", "-y", "--wait", code=4)
+    assert "web is stuck: instance 0: container main: " in out
+    assert "instances 1, 2 wait: spec.updateStrategy.maxUnavailable: 1 allows 1 of 3" in out
+    plugin.run("set", "image", "web", "main=app:2", "-y", "--wait")
+
+
 def test_the_guard_refuses_what_changed_meanwhile(
     app: App, cluster: Cluster, kubectl: Kubectl
 ) -> None:
-    """A foreign edit of the spec, not of the status; whatever the API server's words are."""
+    """A foreign edit of the spec, not one of the metadata or the status."""
     app.apply(tapp(replicas=2)).settle()
     access = Access(str(cluster.kubeconfig), cluster.context or None, app.namespace)
     seen = access.get(TAPPS, "web")
     kubectl("annotate", "tapp", "web", "-n", app.namespace, "note=this")
     access.patch(TAPPS, "web", edits.guarded_patch(seen, edits.killed(seen, [1])))
-    assert app.found["spec"]["statuses"] == {"1": "Killed"}  # type: ignore[index]
+    assert spec_of(app)["statuses"] == {"1": "Killed"}
     with pytest.raises(KubectlError, match="the server rejected our request") as raised:
         access.patch(TAPPS, "web", edits.guarded_patch(seen, edits.killed(seen, [0])))
     assert raised.value.reason == "Invalid"
-    assert app.found["spec"]["statuses"] == {"1": "Killed"}  # type: ignore[index]
+    assert spec_of(app)["statuses"] == {"1": "Killed"}
     owners = kubectl(
-        "get", "tapp", "web", "-n", app.namespace, "--show-managed-fields",
-        "-o", "jsonpath={.metadata.managedFields[*].manager}",
-    )  # fmt: skip
+        *("get", "tapp", "web", "-n", app.namespace, "--show-managed-fields"),
+        *("-o", "jsonpath={.metadata.managedFields[*].manager}"),
+    )
     assert "kubectl-tapp" in owners.split()
+
+
+def test_a_person_is_asked(app: App, plugin: Plugin) -> None:
+    """Who says no, interrupts, or is overtaken at the question has written nothing."""
+    app.apply(tapp(replicas=2)).settle()
+    question = "Apply? [y/N]"
+    Person(plugin, "kill", "web", "0").reads(question).types("n\n").ends(5)
+    said = Person(plugin, "kill", "web", "0").reads(question).types("\x03").ends(130)
+    assert "interrupted; nothing was written" in said
+    person = Person(plugin, "kill", "web", "0").reads(question)
+    app.patch(minReadySeconds=1)
+    assert "changed after the plan was made; nothing was written" in person.types("y\n").ends(6)
+    assert "statuses" not in spec_of(app)
+    Person(plugin, "kill", "web", "0", "--wait").reads(question).types("y\n").ends(0)
+    assert sorted(app.pods) == [1]
+
+
+def test_an_interrupted_wait_leaves_what_is_written(
+    app: App, plugin: Plugin, levers: Levers
+) -> None:
+    """The roll-out goes on without the command."""
+    app.apply(tapp(replicas=2)).settle()
+    levers.pulls["app:2"] = 15
+    person = Person(plugin, "set", "image", "web", "main=app:2", "--wait", "-y")
+    said = person.reads("being updated in place").types("\x03").ends(130)
+    assert "it is written and goes on: `kubectl tapp wait web` looks again" in said
+    process = plugin.start("wait", "web")
+    assert process.stdout is not None
+    process.stdout.readline()
+    interrupt(process)
+    assert process.returncode == 130
+    levers.pulls.clear()
+    plugin.run("wait", "web")
+    assert {pod["spec"]["containers"][0]["image"] for pod in app.pods.values()} == {"app:2"}
+
+
+def everyday() -> list[tuple[str, str]]:
+    """The README's "Everyday commands": each line of the plugin, and the plain one beside it."""
+    text = (ROOT / "README.md").read_text()
+    section = text.partition("## Everyday commands\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in section.splitlines() if "kubectl" in line]
+    found = [[re.findall(r"`(kubectl [^`]+)`", cell) for cell in row[1:]] for row in rows if row]
+    return [(one[0], other[0] if other else "") for one, other in (row for row in found if row[0])]
+
+
+READING = ("status", "why", "plan", "history", "wait", "list")
+
+
+def test_everyday_commands_are_as_the_readme_has_them(app: App, plugin: Plugin) -> None:
+    """Every line is run as it is written, the writing ones with `-y`; the plain one does the same.
+
+    After the plugin's line the plain one beside it finds nothing to change.
+    """
+    lines = everyday()
+    assert len(lines) > 15
+    body = template("web:1")
+    app.apply(tapp(replicas=6, template=body, templatePool={"v2": template("web:2")})).settle()
+    for ours, plain in lines:
+        verb = ours.split()[2]
+        plugin.shell(ours if verb in READING else f"{ours} -y --wait")
+        before = spec_of(app)
+        if plain:
+            plugin.shell(plain)
+        assert verb == "restart" or spec_of(app) == before, (ours, plain)
+        plugin.run("wait", "web")
+    assert app.found is not None
+    assert app.found["metadata"]["annotations"]["kubernetes.io/change-cause"].startswith(
+        "kubectl tapp rollback web"
+    )
