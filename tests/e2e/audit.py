@@ -16,6 +16,7 @@ from typing import Any
 
 Json = dict[str, Any]
 SETTLE = 0.3
+READS = ("get", "list", "watch")
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Write:
 
     verb: str
     resource: str
+    group: str
     subresource: str
     namespace: str
     name: str
@@ -82,8 +84,15 @@ class AuditLog:
         return [
             write
             for write in self._read(since)
-            if all(getattr(write, key) == value for key, value in wanted.items())
+            if write.verb not in READS
+            and write.resource != "events"
+            and all(getattr(write, key) == value for key, value in wanted.items())
         ]
+
+    def asked(self, since: int, user: str) -> list[Write]:
+        """All that a user asked for after `since`, reads and events included."""
+        time.sleep(SETTLE)
+        return [request for request in self._read(since) if request.user == user]
 
     def _read(self, since: int) -> Iterator[Write]:
         if not self.file.exists():
@@ -99,7 +108,9 @@ class AuditLog:
 
 def write_of(event: Json) -> Write | None:
     """The write that an audit event tells of; None for dry runs and for events of no object."""
-    if event["stage"] != "ResponseComplete" or "dryRun=" in event["requestURI"]:
+    # A watch that goes on has begun to be answered.
+    answered = "ResponseStarted" if event["verb"] == "watch" else "ResponseComplete"
+    if event["stage"] != answered or "dryRun=" in event["requestURI"]:
         return None
     ref = event.get("objectRef")
     if ref is None:
@@ -109,6 +120,7 @@ def write_of(event: Json) -> Write | None:
     return Write(
         verb=event["verb"],
         resource=ref.get("resource", ""),
+        group=ref.get("apiGroup", ""),
         subresource=ref.get("subresource", ""),
         namespace=ref.get("namespace", ""),
         name=name,

@@ -1,7 +1,8 @@
 """Runs Metacontroller: the real binary where there is one, else the simulator's, on the same API.
 
 Either acts as Metacontroller's own service account, by a token that the API server issued for it,
-under the RBAC of its own manifests (`METACONTROLLER_MANIFESTS`) or, without them, ours.
+under the RBAC of its own manifests (`METACONTROLLER_MANIFESTS`) or, without them, the least that is
+shipped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from .process import Process, ProcessError, free_ports
 
 ACCOUNT = "metacontroller"
 USER = f"system:serviceaccount:{ACCOUNT}:{ACCOUNT}"
-OUR_RBAC = Path(__file__).resolve().parent / "metacontroller-rbac.yaml"
+LEAST = REPOSITORY / "metacontroller" / "overlays" / "least-privilege" / "cluster-role.yaml"
+OUR_RBAC = (Path(__file__).resolve().parent / "metacontroller-rbac.yaml", LEAST)
 
 
 SHIPPED = (
@@ -74,7 +76,7 @@ def install_account(kube: Kube, environment: Mapping[str, str]) -> list[str]:
     own = metacontroller_manifests(environment)
     names = ("metacontroller-namespace.yaml", "metacontroller-rbac.yaml")
     made = []
-    for file in [own / name for name in names] if own else [OUR_RBAC]:
+    for file in [own / name for name in names] if own else OUR_RBAC:
         for document in documents(file):
             path = kube.path_of(document)
             try:
