@@ -194,6 +194,8 @@ def test_base_is_complete() -> None:
         "NetworkPolicy",
         "PodDisruptionBudget",
         "Service",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     ]
 
 
@@ -590,6 +592,45 @@ class TestMetacontrollerOverlay:
         policy = only(build(INSTALL / "base"), "NetworkPolicy")["spec"]
         allowed = policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]
         assert self.PATCH["metadata"]["namespace"] in allowed.values()
+
+
+class TestLeastPrivilege:
+    """Metacontroller's rights, as a role and as a page for people."""
+
+    OVERLAY = INSTALL / "overlays" / "least-privilege"
+    ROLE: Document = yaml.safe_load((OVERLAY / "cluster-role.yaml").read_text())
+    PAGE = (INSTALL.parent / "docs" / "security.md").read_text(encoding="utf-8")
+
+    def test_takes_the_place_of_the_role_of_its_own_manifests(self) -> None:
+        assert self.ROLE["metadata"]["name"] == "metacontroller"
+        kustomization = yaml.safe_load((self.OVERLAY / "kustomization.yaml").read_text())
+        assert kustomization["resources"] == ["../metacontroller"]
+
+    def test_allows_nothing_by_a_star_and_no_secrets(self) -> None:
+        for rule in self.ROLE["rules"]:
+            assert "*" not in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+            assert not {"secrets", "configmaps"} & {*rule["resources"]}
+
+    def test_covers_what_is_registered(self) -> None:
+        """A kind of children that the registration declares, and the role forgets, stops all."""
+        verbs = {
+            (group, resource): {*rule["verbs"]}
+            for rule in self.ROLE["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+        spec = only(build(INSTALL / "base"), "CompositeController")["spec"]
+        for child in spec["childResources"]:
+            group = child["apiVersion"].rpartition("/")[0]
+            needed = {"list", "watch", "create", "delete"}
+            if child["updateStrategy"]["method"] != "OnDelete":
+                needed |= {"update"}
+            assert needed <= verbs.get((group, child["resource"]), set()), child
+
+    def test_the_page_tells_each_right(self) -> None:
+        rows = re.findall(r"(?m)^\| (`.+?) \| ([a-z, ]+) \| .+ \|$", self.PAGE)
+        told = {tuple(re.findall(r"`([^`]+)`", on)): may.split(", ") for on, may in rows}
+        assert told == {tuple(rule["resources"]): rule["verbs"] for rule in self.ROLE["rules"]}
 
 
 # --- admission policies ---------------------------------------------------------------------------

@@ -142,7 +142,7 @@ def service(
 def remove(kube: Kube, documents: list[Json]) -> None:
     """Removes what was applied, but for TApp's definition; returns when the pods are gone."""
     for each in documents:
-        if each["kind"] in ("ClusterRole", "Namespace"):
+        if each["kind"].startswith(("ClusterRole", "Namespace", "ValidatingAdmissionPolicy")):
             plural, _ = kube.resource_of(each["apiVersion"], each["kind"])
             kube.delete(each["apiVersion"], plural, None, each["metadata"]["name"])
     deadline = time.monotonic() + PATIENCE

@@ -1,0 +1,140 @@
+"""Uninstalling in the wrong order is refused, or harms nothing and can be made good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .app import App, tapp
+from .cluster import REPOSITORY, Cluster
+from .hook import HookService
+from .kube import Json, Kube, KubeError, documents
+from .metacontroller import SHIPPED, Controller
+from .pods import PATIENCE
+from .proxy import HookProxy
+
+pytestmark = pytest.mark.e2e
+GUARD = REPOSITORY / "metacontroller" / "base" / "guard.yaml"
+DEFINITIONS = ("apiextensions.k8s.io/v1", "customresourcedefinitions")
+TAPPS = "tapps.apps.tkestack.io"
+ALLOWED = "apps.tkestack.io/delete-all-tapps"
+LABEL = "e2e.fake/victim"
+DRY = {"dryRun": ["All"]}
+
+
+@pytest.fixture(autouse=True)
+def ours(cluster: Cluster) -> None:
+    """Only where all of the cluster is ours."""
+    if cluster.backend != "local":
+        pytest.skip("takes apart what others rely on")
+
+
+# --- the definition -------------------------------------------------------------------------------
+
+
+def change(kube: Kube, **metadata: Json) -> None:
+    """Labels or annotations of TApp's definition."""
+    kube.patch(kube.path(*DEFINITIONS, None, TAPPS), {"metadata": metadata})
+
+
+@pytest.fixture
+def guarded(kube: Kube) -> Iterator[Kube]:
+    """The shipped policy in force; taken out, and the definition as it was, afterwards."""
+    for each in documents(GUARD):
+        kube.apply(each)
+    deadline = time.monotonic() + PATIENCE
+    while refusal(kube) is None:
+        assert time.monotonic() < deadline, "the policy does not come into force"
+        time.sleep(0.1)
+    yield kube
+    change(kube, annotations={ALLOWED: None}, labels={LABEL: None})
+    for each in reversed(documents(GUARD)):
+        kube.request("DELETE", kube.path_of(each))
+
+
+def refusal(kube: Kube, name: str = TAPPS) -> str | None:
+    """Why a definition cannot be deleted, asked in a dry run; None where it can be."""
+    try:
+        assert kube.delete(*DEFINITIONS, None, name, **DRY)
+    except KubeError as error:
+        return f"{error.status}: {error.message}"
+    return None
+
+
+def test_the_definition_cannot_be_deleted_by_the_way(guarded: Kube) -> None:
+    """The refusal says what would happen, and what to type if it is meant."""
+    why = refusal(guarded)
+    assert why is not None
+    assert why.startswith("403: ")
+    assert "deleting this definition deletes every TApp of the cluster with its pods" in why
+    command = why.partition("run first: ")[2]
+    assert command == f"kubectl annotate crd {TAPPS} {ALLOWED}=true"
+    change(guarded, annotations={ALLOWED: "false"})
+    assert refusal(guarded) is not None
+    change(guarded, annotations={ALLOWED: "true"})
+    assert refusal(guarded) is None
+
+
+def test_neither_can_it_among_many(guarded: Kube) -> None:
+    """A deletion of a whole collection names nothing, and is refused all the same."""
+    change(guarded, labels={LABEL: "yes"})
+    query = {"labelSelector": f"{LABEL}=yes", "dryRun": "All"}
+    with pytest.raises(KubeError, match="deletes every TApp of the cluster"):
+        guarded.request("DELETE", guarded.path(*DEFINITIONS), None, query)
+
+
+def test_other_definitions_are_let_go(guarded: Kube) -> None:
+    assert refusal(guarded, "compositecontrollers.metacontroller.k8s.io") is None
+
+
+# --- the registration and the service -------------------------------------------------------------
+
+
+@pytest.fixture
+def registration(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Json]:
+    """The shipped CompositeController; registered again afterwards."""
+    (shipped,) = documents(SHIPPED[0])
+    yield shipped
+    tapps.register(shipped, hook_proxy.url)
+
+
+def test_without_its_registration_a_tapp_runs_on_until_it_is_back(
+    app: App, tapps: Controller, hook_proxy: HookProxy, registration: Json
+) -> None:
+    """Nothing is deleted, nothing is done; and a TApp that was deleted meanwhile goes then."""
+    app.apply(tapp()).settle()
+    before = app.uids()
+    tapps.unregister(registration["metadata"]["name"])
+    app.news()
+    time.sleep(1)
+    app.patch(replicas=1)
+    time.sleep(2)
+    assert app.uids() == before
+    assert app.wrote()
+    tapps.register(registration, hook_proxy.url)
+    app.settle()
+    assert app.uids() == {0: before[0]}
+    tapps.unregister(registration["metadata"]["name"])
+    time.sleep(1)
+    app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, app.name)
+    time.sleep(2)
+    assert app.found is not None
+    assert app.uids() == {0: before[0]}
+    tapps.register(registration, hook_proxy.url)
+    app.until(lambda: app.found is None, "the TApp is gone")
+
+
+def test_without_its_service_a_tapp_runs_on_until_it_is_back(app: App, hook: HookService) -> None:
+    app.apply(tapp()).settle()
+    before = app.uids()
+    hook.stop()
+    try:
+        app.kube.delete("apps.tkestack.io/v1", "tapps", app.namespace, app.name)
+        time.sleep(2)
+        assert app.found is not None
+        assert app.uids() == before
+    finally:
+        hook.start()
+    app.until(lambda: app.found is None, "the TApp is gone")
