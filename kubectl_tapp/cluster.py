@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kubectl_tapp import shipped
 from kubectl_tapp.errors import CommandError
 from kubectl_tapp.kubectl import Finished, KubectlError, Program, Runner, failure
@@ -289,7 +291,7 @@ class Cluster:
     def _json(self, *arguments: str, stdin: str = "") -> Document:
         text = self.kubectl(*arguments, "--output=json", stdin=stdin).out
         try:
-            found = json.loads(text)
+            found = msgspec.json.decode(text)
         except ValueError:
             raise CommandError(f"kubectl {arguments[0]}: its answer is not JSON") from None
         return found if isinstance(found, dict) else {}

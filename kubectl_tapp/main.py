@@ -120,7 +120,7 @@ def _end(what: object, code: Exit) -> int:
 
 
 def _usage(error: Any) -> int:
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace("Value error, ", "")
     if not message:  # no command: the help has been shown
         return Exit.USAGE
     return _end(f"{message[0].lower()}{message[1:]}", Exit.USAGE)

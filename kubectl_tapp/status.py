@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kubectl_tapp.cluster import CLAIMS, EVENTS, PODS
-from kubectl_tapp.errors import CommandError
+from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.kubectl import KubectlError
 from kubectl_tapp.observed import Observed
 from kubectl_tapp.options import Name, Output, Watch
@@ -36,7 +36,7 @@ def status(
 ) -> None:
     """What each instance is doing; below it the budget, and what waits for what."""
     if watch and output is not None:
-        raise CommandError("--watch and --output do not go together")
+        raise CommandError("--watch and --output do not go together", Exit.USAGE)
     observed = session.cluster.observe(name, events=True)
     for resource in (PODS, CLAIMS, EVENTS):
         if resource in observed.unread:

@@ -1,0 +1,193 @@
+"""Watching, thousands of instances, events, and the other forms of what is shown."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from kubectl_tapp.main import run
+from kubectl_tapp.words import age
+from simulator.clock import EPOCH
+from simulator.kinds import Kind
+from simulator.objects import with_meta
+from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.test_see import stuck_image, template, web
+from tests.scenarios.life import Life
+
+
+class Enough(KeyboardInterrupt):
+    """The person presses Ctrl-C."""
+
+
+def watched(life: Life, steps: list[Callable[[], object]]) -> int:
+    """`status web -w`, while things happen one after the other; then Ctrl-C."""
+    standin = StandIn(life.world)
+    rest: Iterator[Callable[[], object]] = iter(steps)
+
+    def sleep(seconds: float) -> None:
+        life.world.run(seconds)
+        step = next(rest, None)
+        if step is None:
+            raise Enough
+        step()
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", "140")
+        return run(
+            ["status", "web", "-w"],
+            standin,
+            clock=lambda: EPOCH.timestamp() + life.world.clock.now,
+            sleep=sleep,
+        )
+
+
+def test_a_watch_appends_what_changes_until_ctrl_c(capsys: pytest.CaptureFixture[str]) -> None:
+    life = Life().apply(web())
+    steps = [
+        lambda: life.begin_patch(statuses={"2": "Killed"}),
+        lambda: life.begin_patch(template=template("nginx:1.29")),
+        lambda: None,
+        lambda: None,
+    ]
+    code = watched(life, steps)
+    assert code == 130
+    said = capsys.readouterr()
+    assert said.err == ""
+    changes = [line for line in said.out.splitlines() if line.startswith("2026-")]
+    assert changes[0].endswith("2: Delete, Killed: spec.statuses asks for it to be stopped")
+    assert any("2: Running, 1/1 ready, nginx:1.28 -> " in line for line in changes)
+    updating = "0: Running, 1/1 ready, nginx:1.28 -> Updating, 1/1 ready, nginx:1.29"
+    assert any(line.endswith(updating) for line in changes)
+    assert any("WaitingForBudget" in line for line in changes)
+
+
+def test_a_watch_ends_when_the_tapp_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    life = Life().apply(web())
+    code = watched(life, [life.delete])
+    assert code == 0
+    assert capsys.readouterr().err == "note: TApp web is gone\n"
+
+
+def many(count: int) -> StandIn:
+    """A TApp of so many instances in the middle of a roll-out, without simulating its start."""
+    life = Life().apply(web(replicas=3))
+    life.begin_patch(replicas=3, template=template("nginx:1.29"))
+    life.world.run(0.2)
+    kinds, cluster = life.world.kinds, life.world.cluster
+    pod, kind = life.world.list("Pod")[2], kinds.find("pods")
+    tapp = life.tapp
+    cluster._objects[kinds.find("tapps")]["default", "web"] = {
+        **tapp,
+        "spec": {**tapp["spec"], "replicas": count},
+    }
+    for id in range(3, count):
+        node = f"node-{id % 40}"
+        copy = with_meta(pod, name=f"web-{id}", uid=f"uid-{id}")
+        cluster._objects[kind]["default", f"web-{id}"] = {
+            **copy,
+            "spec": {**copy["spec"], "nodeName": node},
+        }
+    return StandIn(life.world)
+
+
+@pytest.mark.parametrize("count", [1000, 5000])
+def test_thousands_of_instances_are_a_few_lines(count: int) -> None:
+    standin = many(count)
+    said = kubectl_tapp(standin, "status", "web")
+    assert said.code == 0
+    assert len(said.lines) < 20
+    (folded,) = [line for line in said.lines if f"-{count - 1} " in line and "40 nodes" in line]
+    assert "nginx:1.28" in folded
+    assert any(f"-{count - 1}: WaitingForBudget" in line for line in said.lines)
+    said = kubectl_tapp(standin, "why", "web")
+    assert len(said.lines) < 30
+
+
+def test_unfolded_each_has_its_line() -> None:
+    said = kubectl_tapp(many(60), "status", "web", "--unfold")
+    assert [line.split()[0] for line in said.lines[2:62]] == [str(id) for id in range(60)]
+
+
+def event(about: Document, reason: str, message: str, **more: object) -> Document:
+    """A warning, two minutes old."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{reason}-{len(message)}".lower(), "namespace": "default"},
+        "type": "Warning",
+        "reason": reason,
+        "message": message,
+        "involvedObject": {
+            "kind": about["kind"],
+            "name": about["metadata"]["name"],
+            "uid": about["metadata"]["uid"],
+        },
+        **more,
+    }
+
+
+def test_the_events_that_matter_are_told() -> None:
+    """Of the pod that is there, of its claims and of the TApp; not those of an earlier pod."""
+    life = Life().apply(web())
+    stuck_image(life)
+    world = life.world
+    pod, tapp = world.get("Pod", "web-0"), life.tapp
+    earlier = with_meta(pod, uid="of-an-earlier-pod")
+    at = {"lastTimestamp": world.clock.timestamp(world.clock.now - 120), "count": 7}
+    events = world.kinds.add(Kind("v1", "Event", "events", has_status=False))
+    for found in (
+        event(pod, "BackOff", "Back-off pulling image", **at),
+        event(earlier, "FailedMount", "volume is gone", **at),
+        event(tapp, "SyncError", "pods web-1 is forbidden:\n exceeded quota", **at),
+    ):
+        world.cluster.create(events, found)
+    standin = StandIn(world)
+    said = kubectl_tapp(standin, "why", "web", "0")
+    assert "    event: BackOff 7 times, last 2m ago: Back-off pulling image" in said.lines
+    assert "FailedMount" not in said.out
+    sync = "SyncError 7 times, last 2m ago: pods web-1 is forbidden: exceeded quota"
+    assert said.lines[-1] == f"event: {sync}"
+    assert kubectl_tapp(standin, "status", "web").lines[-1] == f"note: {sync}"
+
+
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_the_documents_say_the_same(form: str, read: Callable[[str], Document]) -> None:
+    life = Life().apply(web())
+    stuck_image(life)
+    standin = StandIn(life.world)
+    status = read(kubectl_tapp(standin, "status", "web", "-o", form).out)
+    assert status["outdated"] == [1, 2, 3]
+    assert [row["state"] for row in status["instances"]] == ["ErrImagePull", *3 * ["Running"]]
+    assert status["waits"][1]["instances"] == [1, 2, 3]
+    assert status["budget"]["rollingMustStayAvailable"] == 3
+    why = read(kubectl_tapp(standin, "why", "web", "1", "-o", form).out)
+    (case,) = why["instances"]
+    assert (case["id"], case["reason"], case["available"]) == (1, "WaitingForBudget", True)
+    listed = read(kubectl_tapp(standin, "list", "-o", form).out)
+    assert [each["metadata"]["name"] for each in listed["items"]] == ["web"]
+
+
+def test_list_tells_what_each_tapp_waits_for() -> None:
+    life = Life().apply(web())
+    stuck_image(life)
+    standin = StandIn(life.world)
+    said = kubectl_tapp(standin, "list", "-A")
+    assert said.lines[0].split()[:3] == ["NAMESPACE", "NAME", "READY"]
+    assert said.lines[1].split()[:-1] == ["default", "web", "3/4", "1", "3", "InstancesBroken"]
+    assert kubectl_tapp(standin, "list", "-o", "name").lines == ["tapp.apps.tkestack.io/web"]
+    empty = kubectl_tapp(standin, "list", "-n", "kube-system")
+    assert (empty.code, empty.out) == (0, "")
+    assert empty.err == "There is no TApp in namespace kube-system; -A lists all.\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0s"), (0, "0s"), (119.9, "119s"), (120, "2m"), (190, "3m10s"), (599, "9m59s"),
+        (600, "10m"), (3599, "59m"), (7199, "119m"), (7200, "2h"), (7500, "2h5m"),
+        (86400, "24h"), (172800, "2d"), (176400, "2d1h"), (864000, "10d"),
+    ],
+)  # fmt: skip
+def test_ages_are_written_as_kubectl_does(seconds: float, text: str) -> None:
+    assert age(seconds) == text

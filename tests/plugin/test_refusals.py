@@ -1,0 +1,167 @@
+"""Bad input and bad surroundings: one sentence, an exit code, no other output, nothing written."""
+
+from collections.abc import Callable
+
+import pytest
+
+from kubectl_tapp.kubectl import Finished, failure
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_see import web
+from tests.scenarios.life import Life
+
+PERMISSION = 'User "jane" cannot list resource'
+REFUSED = (
+    "E1122 10:46:03.141592   28 memcache.go:265] couldn't get current server API group list: dial\n"
+    "E1122 10:46:03.141593   28 memcache.go:265] couldn't get current server API group list: dial\n"
+    "The connection to the server 127.0.0.1:6443 was refused - did you specify the right host or "
+    "port?\n"
+)
+
+
+@pytest.fixture(scope="module")
+def life() -> Life:
+    """A TApp that runs; nothing here changes it."""
+    return Life().apply(web())
+
+
+@pytest.fixture
+def standin(life: Life) -> StandIn:
+    """Kubectl in front of it."""
+    return StandIn(life.world)
+
+
+def forbid(*pairs: str) -> Callable[[StandIn], object]:
+    """The user may not do this."""
+    return lambda standin: standin.forbid(*pairs)
+
+
+def fail(said: str) -> Callable[[StandIn], object]:
+    """Kubectl says this whatever it is asked."""
+    return lambda standin: standin.failing.update({"get": said})
+
+
+def nothing(standin: StandIn) -> None:
+    """All is well around it."""
+
+
+def no_definition(standin: StandIn) -> None:
+    """The cluster knows no TApps."""
+    standin.missing.add("tapps")
+
+
+CASES = [
+    (nothing, "status wbe", 1, "no TApp 'wbe' in namespace default; did you mean 'web'?"),
+    (nothing, "status tapp/wbe", 1, "no TApp 'wbe' in namespace default; did you mean 'web'?"),
+    (nothing, "why zzz", 1, "no TApp 'zzz' in namespace default; there is 'web'"),
+    (nothing, "status web -n other", 1, "no TApp 'web' in namespace other; `kubectl tapp list -A`"),
+    (nothing, "why web 9", 2, "there is no instance 9: there are 0 to 3"),
+    (nothing, "why web 2-9", 2, "there is no instance 4-9: there are 0 to 3"),
+    (nothing, "why web 3-1", 2, "'3-1' names no instances: write 3, or 0-3,7, or all"),
+    (nothing, "why web one", 2, "'one' names no instances: write 3, or 0-3,7, or all"),
+    (nothing, "why web -o xml", 2, "invalid value for '-o' / '--output': 'xml' is not one of"),
+    (nothing, "status", 2, "missing argument 'NAME'"),
+    (nothing, "status web --wach", 2, "no such option: --wach"),
+    (nothing, "stats web", 2, "no such command 'stats'"),
+    (nothing, "status web -w -o json", 2, "--watch and --output do not go together"),
+    (no_definition, "status web", 1, "this cluster knows no TApps: is it the right --context"),
+    (no_definition, "list", 1, "this cluster knows no TApps: is it the right --context"),
+    (forbid("get tapps"), "status web", 1, "no permission: tapps.apps.tkestack.io is forbidden"),
+    (forbid("list tapps"), "list", 1, "no permission: tapps.apps.tkestack.io is forbidden: User"),
+    (forbid("list pods"), "why web", 1, f"no permission: pods is forbidden: {PERMISSION}"),
+    (forbid("list tapps"), "status wbe", 1, "no TApp 'wbe' in namespace default; `kubectl tapp"),
+    (fail(REFUSED), "status web", 1, "no cluster: The connection to the server 127.0.0.1:6443"),
+    (fail('error: context "mars" does not exist\n'), "list", 2, 'context "mars" does not exist; `'),
+    (
+        fail("Unable to connect to the server: context deadline exceeded (Client.Timeout)\n"),
+        "status web", 1, "the cluster did not answer in time (Unable to connect",
+    ),
+    (
+        fail("Unable to connect to the server: dial tcp: lookup nowhere: no such host\n"),
+        "status web", 1, "no cluster: Unable to connect to the server: dial tcp: lookup nowhere",
+    ),
+    (
+        fail("Unable to connect to the server: tls: failed to verify certificate: x509: unknown\n"),
+        "status web", 1, "the cluster's certificate is not trusted: Unable to connect",
+    ),
+    (
+        fail("error: You must be logged in to the server (Unauthorized)\n"),
+        "status web", 1, "the cluster does not know who you are: You must be logged in",
+    ),
+    (
+        fail("Error from server (InternalError): etcdserver: leader changed\n"),
+        "status web", 1, "etcdserver: leader changed",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("around", "line", "code", "sentence"),
+    CASES,
+    ids=[f"{case[1]}-{case[3][:24]}" for case in CASES],
+)
+def test_it_is_one_sentence(
+    standin: StandIn, around: Callable[[StandIn], object], line: str, code: int, sentence: str
+) -> None:
+    around(standin)
+    said = kubectl_tapp(standin, *line.split())
+    assert (said.code, said.out) == (code, "")
+    assert said.err.startswith(f"error: {sentence}")
+    assert said.err.count("\n") == 1
+    assert standin.writes == []
+
+
+def test_a_spec_that_makes_no_sense_is_named_by_its_path() -> None:
+    life = Life().apply(web())
+    kind = life.world.kinds.find("tapps")
+    life.world.cluster.edit(
+        kind, life.tapp, lambda old: {**old, "spec": {**old["spec"], "replicas": "four"}}
+    )
+    said = kubectl_tapp(StandIn(life.world), "status", "web")
+    assert said.code == 1
+    assert said.err.startswith("error: TApp web makes no sense: parent.spec.replicas")
+
+
+def test_what_may_not_be_read_is_named_and_the_rest_is_shown(standin: StandIn) -> None:
+    """Its pods are what a status is made of; without them the TApp tells what it can."""
+    standin.forbid("list pods", "list persistentvolumeclaims", "list events")
+    said = kubectl_tapp(standin, "status", "web")
+    assert said.code == 0
+    assert said.err.splitlines() == [
+        'note: no permission: pods is forbidden: User "jane" cannot list resource "pods" in API '
+        'group "" in the namespace "default"',
+        "note: no permission: persistentvolumeclaims is forbidden: "
+        'User "jane" cannot list resource "persistentvolumeclaims" in API group "" in the '
+        'namespace "default"',
+        'note: no permission: events is forbidden: User "jane" cannot list resource "events" in '
+        'API group "" in the namespace "default"',
+    ]
+    assert said.lines[0] == "default/web: Running"
+    assert said.lines[2].split() == ["0", "default", "Running"]
+
+
+@pytest.mark.parametrize(
+    "resource", ["compositecontrollers", "namespaces", "controllerrevisions", "deployments"]
+)
+def test_what_only_operators_may_read_is_not_missed(standin: StandIn, resource: str) -> None:
+    everything = kubectl_tapp(standin, "status", "web")
+    standin.forbid(f"list {resource}", f"get {resource}")
+    assert kubectl_tapp(standin, "status", "web") == everything
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "sentence"),
+    [
+        ("", "", "kubectl ended with code 1 and no message"),
+        ("E1122 10:46:03.1 1 x.go:1] only this\n", "", "kubectl: E1122 10:46:03.1 1 x.go:1] only"),
+        ("Error from server: oops\n", "", "oops"),
+        ("error: exec plugin: getting credentials: exit 1\n", "Unauthorized", "the cluster does"),
+        (
+            'Error from server (Conflict): Operation cannot be fulfilled on tapps "web"\n',
+            "Conflict", 'Operation cannot be fulfilled on tapps "web"',
+        ),
+    ],
+)  # fmt: skip
+def test_kubectls_words_are_made_a_sentence(said: str, reason: str, sentence: str) -> None:
+    error = failure(Finished(1, "", said))
+    assert error.reason == reason
+    assert str(error).startswith(sentence)
