@@ -234,7 +234,7 @@ def test_conditions_for_scripts(web: StandIn, condition: str) -> None:
 
 WRONG: dict[str, tuple[list[str], str, int]] = {
     "no TApp": (["plan"], "name a TApp, or give a file with -f", 2),
-    "an unknown name": (["plan", "wep", "--replicas", "1"], "did you mean web?", 1),
+    "an unknown name": (["plan", "wep", "--replicas", "1"], "did you mean 'web'?", 1),
     "two edits": (["plan", "web", "-f", "x.yaml", "--replicas", "2"], "not both", 2),
     "no file": (["plan", "-f", "/no/such.yaml"], "/no/such.yaml cannot be read", 1),
     "an unknown container": (["plan", "web", "--image", "wep=x"], "'wep'", 2),
