@@ -72,6 +72,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     memo = Memo(settings.memo_bytes)
+    metrics.BODY_LIMIT.set(settings.max_body_bytes)
     turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
 
     def on_sync(body: bytes) -> bytes:
@@ -106,13 +107,14 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         return encode(explain(plan(world_of(Request(body, TApp, memo)), options, clock())))
 
     def hook(name: str, answer: Callable[[bytes], bytes]) -> None:
-        seconds = metrics.SECONDS.labels(name)
+        seconds, sizes = metrics.SECONDS.labels(name), metrics.BODY_BYTES.labels(name)
 
         def view() -> Response:
             started = time.perf_counter()
             if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
                 raise RefusedError(401, "the Authorization header carries no valid bearer token")
             body = _read_body(settings.max_body_bytes)
+            sizes.observe(len(body))
             with large if len(body) > LARGE else nullcontext(), turns:
                 response = Response(answer(body), mimetype=JSON)
             seconds.observe(time.perf_counter() - started)

@@ -21,6 +21,17 @@ SECONDS = Histogram(
     ["hook"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
+BODY_BYTES = Histogram(
+    "tapp_hook_body_bytes",
+    "Bytes of the requests' bodies.",
+    ["hook"],
+    buckets=[1 << exponent for exponent in (12, 14, 16, 18, 20, 22, 24, 25, 26, 27, 28, 29, 30)],
+)
+BODY_LIMIT = Gauge(
+    "tapp_hook_body_limit_bytes",
+    "The largest body that is not refused.",
+    multiprocess_mode="livemax",
+)
 ACTIONS = Counter(
     "tapp_hook_actions", "Instances acted on, by action; Keep is left out.", ["action"]
 )

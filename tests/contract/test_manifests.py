@@ -29,12 +29,14 @@ OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
 """What can be built without a network."""
 POLICIES = "components/admission-policies"
 METACONTROLLER = INSTALL / "overlays" / "metacontroller"
-CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io"}
+CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io", "monitoring.coreos.com"}
 COMPONENTS = sorted(each.name for each in (INSTALL / "components").iterdir())
 DECORATOR = INSTALL / "components" / "pod-status" / "decorator-controller.yaml"
 HOOKS = ("sync", "finalize", "customize")
 
-FILES = sorted(INSTALL.rglob("*.yaml"))
+STATE_METRICS = INSTALL / "components" / "monitoring" / "kube-state-metrics.yaml"
+"""Not for the API server: a file of kube-state-metrics'."""
+FILES = sorted(set(INSTALL.rglob("*.yaml")) - {STATE_METRICS})
 
 
 def kustomize() -> list[str] | None:
@@ -162,7 +164,10 @@ def test_every_file_is_used_and_every_reference_leads_somewhere() -> None:
     """No manifest lies about unused, and none is missing."""
     used = {file for file, _ in kustomizations()} | PATCH_FILES
     for file, content in kustomizations():
-        for entry in [*content.get("resources", ()), *content.get("components", ())]:
+        parts = [*content.get("resources", ()), *content.get("components", ())]
+        for map_ in content.get("configMapGenerator", ()):
+            parts += [source.rpartition("=")[2] for source in map_["files"]]
+        for entry in parts:
             if "://" in entry:
                 continue
             target = (file.parent / entry).resolve()
@@ -578,11 +583,12 @@ class TestMetacontrollerOverlay:
         ]
         assert self.KUSTOMIZATION["patches"] == [{"path": "arguments.yaml"}]
 
-    def test_patches_only_the_arguments(self) -> None:
+    def test_patches_only_the_arguments_and_names_the_port_of_its_metrics(self) -> None:
         assert self.PATCH["kind"] == "StatefulSet"
         assert self.PATCH["metadata"] == {"name": "metacontroller", "namespace": "metacontroller"}
         (container,) = self.PATCH["spec"]["template"]["spec"]["containers"]
-        assert set(container) == {"name", "args"}
+        assert set(container) == {"name", "args", "ports"}
+        assert container["ports"] == [{"name": "metrics", "containerPort": 9999}]
         flags = dict(argument.removeprefix("--").split("=") for argument in container["args"])
         assert int(flags["client-go-qps"]) >= 100
         assert int(flags["client-go-burst"]) >= int(flags["client-go-qps"])

@@ -1,0 +1,233 @@
+"""Alerts and dashboard: they parse, ask for what is served, and say what they should in time."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from hooks.app import create_app
+from hooks.settings import Settings
+from tapp.conditions import Reason, Type
+from tests.builders import request, tapp
+from tests.contract.test_docs import OPERATIONS, quoted, rows, section
+
+Document = dict[str, Any]
+Labels = dict[str, set[str]]
+
+HERE = Path(__file__).parent
+COMPONENT = HERE.parents[1] / "metacontroller" / "components" / "monitoring"
+RULES = yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]
+DASHBOARD = json.loads((COMPONENT / "dashboard.json").read_text())
+STATES = yaml.safe_load((COMPONENT / "kube-state-metrics.yaml").read_text())
+ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
+
+TARGET = {"namespace", "pod", "container", "job", "instance", "endpoint", "service"}
+"""Labels that the operator's configuration gives everything that a monitor finds."""
+VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$tapp": ".*"}
+
+
+# --- what is asked --------------------------------------------------------------------------------
+
+
+def panels() -> Iterator[Document]:
+    """Every panel that shows something."""
+    return (panel for panel in DASHBOARD["panels"] if panel["type"] != "row")
+
+
+def queries() -> dict[str, str]:
+    """Where a query stands -> the query."""
+    found = {name: rule["expr"] for name, rule in ALERTS.items()}
+    for panel in panels():
+        for target in panel["targets"]:
+            found[f"{panel['title']} {target['refId']}"] = target["expr"]
+    for variable in DASHBOARD["templating"]["list"]:
+        if variable["type"] == "query":
+            asked = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["definition"])
+            assert asked
+            found[f"variable {variable['name']}"] = f"sum by ({asked[2]}) ({asked[1]})"
+    return {place: filled_in(query) for place, query in found.items()}
+
+
+def filled_in(query: str) -> str:
+    """The query with values in place of the dashboard's variables."""
+    for name, value in VARIABLES.items():
+        query = query.replace(name, value)
+    assert "$" not in query
+    return query
+
+
+EVERY_QUERY = pytest.mark.parametrize("query", queries().values(), ids=queries())
+FUNCTIONS = {
+    *("absent", "changes", "count", "histogram_quantile", "increase", "max", "rate", "scalar"),
+    *("sum", "and", "or", "unless", "by", "on"),
+}
+
+
+def names(query: str) -> Iterator[tuple[str, set[str]]]:
+    """Each metric of a query, with the labels that it is selected by."""
+    grouped = re.sub(r"\b(by|on|without) \([^)]*\)", "", query)
+    for name, selector in re.findall(r"\b([a-z]\w*)(\{[^}]*\})?", strings_out(grouped)):
+        if name not in FUNCTIONS:
+            yield name, set(re.findall(r"(\w+)[=!]", selector))
+
+
+def strings_out(query: str) -> str:
+    """The query without its strings and durations."""
+    return re.sub(r'"[^"]*"|\[\w+\]', "", query)
+
+
+def groupings(query: str) -> set[str]:
+    """The labels that a query aggregates by or matches on."""
+    lists = re.findall(r"\b(?:by|on|without) \(([^)]*)\)", query)
+    return {label for each in lists for label in re.findall(r"\w+", each)}
+
+
+# --- what there is --------------------------------------------------------------------------------
+
+
+def exposed(text: str) -> Labels:
+    """The series of an exposition -> their labels."""
+    found: Labels = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def served() -> Labels:
+    """What the service exposes after a sync and a refusal."""
+    client = create_app(Settings(log_level="ERROR")).test_client()
+    assert client.post("/sync", json=request(tapp())).status_code == 200
+    client.post("/sync", json=request(tapp()))
+    assert client.post("/sync", json={}).status_code == 400
+    return exposed(client.get("/metrics").text)
+
+
+def configured() -> Labels:
+    """What kube-state-metrics makes of a TApp by our configuration."""
+    (resource,) = STATES["spec"]["resources"]
+    common = {f"customresource_{part}" for part in resource["groupVersionKind"]}
+    common |= set(resource["labelsFromPath"])
+    found = {}
+    for metric in resource["metrics"]:
+        gauge = metric["each"]["gauge"]
+        own = {*gauge.get("labelsFromPath", ()), gauge.get("labelFromKey", "namespace")}
+        found[f"{resource['metricNamePrefix']}_{metric['name']}"] = common | own
+    return found
+
+
+def recorded(name: str) -> Labels:
+    """What the real thing exposed."""
+    return exposed((HERE / "recorded" / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def known() -> Labels:
+    """All series that rules and dashboard may ask for."""
+    metacontroller = recorded("metacontroller-4.17.2.txt")
+    return {"up": set(), **served(), **configured(), **metacontroller}
+
+
+def test_kube_state_metrics_takes_the_configuration_for_what_it_is() -> None:
+    """Recorded from kube-state-metrics on a real API server with two TApps."""
+    assert recorded("kube-state-metrics.txt") == configured()
+
+
+# --- both agree -----------------------------------------------------------------------------------
+
+
+@EVERY_QUERY
+def test_what_is_asked_is_there(query: str, known: Labels) -> None:
+    asked = list(names(query))
+    assert asked
+    for name, labels in asked:
+        assert name in known, name
+        assert labels <= known[name] | TARGET, name
+    assert groupings(query) <= TARGET.union(*(known[name] for name, _ in asked))
+
+
+@EVERY_QUERY
+def test_conditions_and_reasons_that_are_asked_for_exist(query: str) -> None:
+    assert set(re.findall(r'condition="(\w+)"', query)) <= set(Type)
+    assert set(re.findall(r'reason="(\w+)"', query)) <= set(Reason)
+
+
+def test_every_metric_of_tapps_is_shown_or_watched() -> None:
+    shown = {name for query in queries().values() for name, _ in names(query)}
+    ready = {"kube_tapp_status_template_replicas_ready"}  # for dashboards of your own
+    assert configured().keys() - shown == ready
+
+
+def test_the_dashboard_can_be_read() -> None:
+    """Panels have their own numbers, and do not lie on each other."""
+    everything = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in everything}) == len(everything)
+    taken: set[tuple[int, int]] = set()
+    for panel in everything:
+        at = panel["gridPos"]
+        cells = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not cells & taken, panel["title"]
+        assert at["x"] + at["w"] <= 24
+        taken |= cells
+    assert all(panel["datasource"]["uid"] == "${datasource}" for panel in panels())
+
+
+# --- what a person is told ------------------------------------------------------------------------
+
+
+def test_every_alert_is_documented() -> None:
+    documented = {cells[0].strip("`"): cells[1:] for cells in rows(section(OPERATIONS, "Alerts"))}
+    assert {name: cells[0] for name, cells in documented.items()} == {
+        name: rule["labels"]["severity"] for name, rule in ALERTS.items()
+    }
+
+
+def test_every_metric_of_tapps_is_documented() -> None:
+    prefix = "kube_tapp_"
+    documented = {name for name in quoted(section(OPERATIONS, "Monitoring")) if prefix in name}
+    assert {name.partition("{")[0] for name in documented} == set(configured())
+
+
+def test_every_alert_says_what_to_do() -> None:
+    for rule in ALERTS.values():
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert all(text.endswith(".") for text in rule["annotations"].values())
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+
+
+def test_every_alert_is_tried() -> None:
+    cases = yaml.safe_load((HERE / "alerts.yaml").read_text())["tests"]
+    tried = [each for case in cases for each in case["alert_rule_test"]]
+    assert {each["alertname"] for each in tried if each["exp_alerts"]} == set(ALERTS)
+
+
+def promtool(*arguments: str) -> str:
+    """What promtool says; skips where this machine has none."""
+    command = shutil.which("promtool")
+    if command is None:
+        pytest.skip("no promtool on PATH (Debian: prometheus)")
+    done = subprocess.run(
+        [command, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_alerts_fire_when_they_should_and_not_before(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(RULES))
+    shutil.copy(HERE / "alerts.yaml", tmp_path)
+    assert "SUCCESS" in promtool("test", "rules", str(tmp_path / "alerts.yaml"))
+
+
+def test_rules_and_queries_are_promql(tmp_path: Path) -> None:
+    asked = [{"record": f"query_{n}", "expr": expr} for n, expr in enumerate(queries().values())]
+    groups = [*RULES["groups"], {"name": "dashboard", "rules": asked}]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
+    promtool("check", "rules", str(tmp_path / "rules.yaml"))
