@@ -71,8 +71,12 @@ docs: $(VENV)/.ready ## Build README and docs as a site into build/docs, strictl
 image: ## Build the container image tapp-hooks:dev
 	docker build -t tapp-hooks:dev .
 
+.PHONY: release
+release: $(VENV)/.ready ## Write manifests, chart, wheel and SBOM to dist/ (VERSION=..., IMAGE=...)
+	@$(BIN)/python -m release --version '$(VERSION)' --image '$(IMAGE)'
+
 .PHONY: clean
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 include $(wildcard bench/targets.mk tests/*/targets.mk)

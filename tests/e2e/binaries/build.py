@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds etcd, Kubernetes, kubectl and containerd from their published Go modules.
+"""Builds etcd, Kubernetes, kubectl, helm and containerd from their published Go modules.
 
 Only `go build` on the modules that each go.mod and go.sum pin; nothing is downloaded but Go
 modules, and nothing is written into the repository. A stamp beside the binaries says what they were
@@ -29,6 +29,7 @@ NEWEST = "1.36"
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 ETCD = "go.etcd.io/etcd/server/v3"
 CONTAINERD = "github.com/containerd/containerd/v2"
+HELM = "helm.sh/helm/v4"
 CONTAINERD_NAMES = ("containerd", "containerd-shim-runc-v2", "ctr")
 NO_TOOLCHAIN = 3
 
@@ -115,9 +116,19 @@ def containerd() -> Part:
     return Part("containerd", version, module, CONTAINERD_NAMES, calls)
 
 
+def helm() -> Part:
+    """What installs the chart of a release."""
+    module = HERE / "helm"
+    version = required(module, HELM)
+    flags = f"-s -w -X {HELM}/internal/version.version={version}"
+    calls = (("-ldflags", flags, f"{HELM}/cmd/helm"),)
+    return Part("helm", version, module, ("helm",), calls)
+
+
 def parts() -> list[Part]:
     """All that is built on this machine."""
-    return [kubernetes(), containerd()] if sys.platform == "linux" else [kubernetes()]
+    everywhere = [kubernetes(), helm()]
+    return [*everywhere, containerd()] if sys.platform == "linux" else everywhere
 
 
 def go_environment() -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""What a release consists of, made from metacontroller/ and nothing else: `make release`."""

@@ -1,0 +1,153 @@
+"""`make release VERSION=0.1.0 IMAGE=registry.example.com/tapp-hooks`: writes `dist/`.
+
+install.yaml, install-with-metacontroller.yaml, the chart, the wheel with `kubectl tapp`, an SBOM of
+what the image's requirements bring, and the checksums of all of it. Needs kubectl (or kustomize)
+and helm on PATH, and the network for Metacontroller's chart and manifests (metacontroller.py) and
+PyPI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shutil
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+import yaml
+
+from hooks.version import VERSION
+
+from . import chart, metacontroller
+from .errors import ReleaseError
+from .kustomize import PLACEHOLDER, ROOT, Document, composed, parts
+
+DIST = ROOT / "dist"
+IMAGE = re.compile(
+    r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; 0 done, 1 not possible, 2 not understood."""
+    parser = argparse.ArgumentParser(prog="make release", description="Writes a release to dist/.")
+    parser.add_argument("--version", default="")
+    parser.add_argument("--image", default="")
+    parser.add_argument("--dist", type=Path, default=DIST)
+    chosen = parser.parse_args(arguments)
+    try:
+        image = checked(chosen.version, chosen.image)
+        helm = found("helm")
+        shutil.rmtree(chosen.dist, ignore_errors=True)
+        chosen.dist.mkdir(parents=True)
+        write_manifests(chosen.dist, image)
+        write_chart(chosen.dist, image, helm)
+        write_wheel(chosen.dist)
+        write_sbom(chosen.dist)
+        write_checksums(chosen.dist)
+    except ReleaseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    for file in sorted(chosen.dist.iterdir()):
+        print(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
+    return 0
+
+
+def checked(version: str, image: str) -> str:
+    """The image with its tag; raises ReleaseError where the two say no release."""
+    if not version or not image:
+        raise ReleaseError(
+            "a release needs its version and the image that it installs: make release"
+            f" VERSION={VERSION} IMAGE=registry.example.com/tapp-hooks"
+        )
+    if version != VERSION:
+        raise ReleaseError(
+            f"VERSION={version}, but the service says {VERSION}: raise it in hooks/version.py, and"
+            " whatever `make test` names then"
+        )
+    if not IMAGE.fullmatch(image) or image.startswith(PLACEHOLDER):
+        raise ReleaseError(
+            f"IMAGE={image} is no image that can be pulled: give its name in your registry, with"
+            " or without a tag or a digest"
+        )
+    return image if {"newTag", "digest"} & parts(image).keys() else f"{image}:{version}"
+
+
+def found(tool: str) -> str:
+    """Where a tool is; raises ReleaseError where it is not."""
+    place = shutil.which(tool)
+    if place is None:
+        raise ReleaseError(
+            f"{tool} is not on PATH: install it, or build it with `make e2e-binaries` and put its"
+            " directory on PATH"
+        )
+    return place
+
+
+def write_manifests(dist: Path, image: str) -> None:
+    """install.yaml, and the same after Metacontroller's own objects."""
+    ours = composed((), image)
+    write(dist / "install.yaml", ours)
+    write(dist / "install-with-metacontroller.yaml", [*metacontroller.manifests(), *ours])
+
+
+def write(file: Path, documents: list[Document]) -> None:
+    """One YAML file of several objects."""
+    text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, width=100)
+    file.write_text(text, encoding="utf-8")
+
+
+def write_chart(dist: Path, image: str, helm: str) -> None:
+    """The packed chart, with Metacontroller's in it, after helm has found no fault with it."""
+    with tempfile.TemporaryDirectory() as place:
+        directory = Path(place) / "tapp"
+        made = chart.files(VERSION, image, metacontroller.REPOSITORY, metacontroller.version())
+        for name, text in made.items():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_text(text, encoding="utf-8")
+        metacontroller.add_chart(helm, directory)
+        for verb, *rest in (("lint", "--strict"), ("package", "--destination", str(dist))):
+            done = metacontroller.run(helm, verb, directory, *rest)
+            if done.returncode != 0:
+                raise ReleaseError(f"helm {verb}: {done.stdout.strip()} {done.stderr.strip()}")
+
+
+def write_wheel(dist: Path) -> None:
+    """The wheel with `kubectl tapp`."""
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    call("the wheel", *pip, "--wheel-dir", dist, ROOT)
+
+
+def write_sbom(dist: Path) -> None:
+    """What an installation of requirements.txt brings, with all that it needs, as CycloneDX."""
+    with tempfile.TemporaryDirectory() as place:
+        venv.create(place, with_pip=False)
+        python = Path(place) / "bin" / "python"
+        pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet")
+        call("the SBOM", *pip, "--disable-pip-version-check", "-r", ROOT / "requirements.txt")
+        make = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible")
+        described = ("--pyproject", ROOT / "pyproject.toml", "-o", dist / "sbom.cdx.json")
+        call("the SBOM", *make, *described, python)
+
+
+def call(what: str, *command: str | Path) -> None:
+    """A step of the release; raises ReleaseError with its last words."""
+    done = metacontroller.run(*command)
+    if done.returncode != 0:
+        raise ReleaseError(f"{what} cannot be made: {metacontroller.last(done.stderr)}")
+
+
+def write_checksums(dist: Path) -> None:
+    """SHA256SUMS, as `sha256sum --check` reads it."""
+    lines = [
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n"
+        for file in sorted(dist.iterdir())
+    ]
+    (dist / "SHA256SUMS").write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

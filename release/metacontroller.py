@@ -1,0 +1,98 @@
+"""Metacontroller's own manifests and chart, fetched when a release is made: none of it is in git.
+
+Both come over the network from where Metacontroller publishes them. Where there is none, a checkout
+of Metacontroller serves as well: METACONTROLLER_MANIFESTS (its `manifests/production`) and
+METACONTROLLER_CHART (its `deploy/helm/metacontroller`, or a packed chart).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from .errors import ReleaseError
+from .kustomize import INSTALL, Document, build
+
+OVERLAY = INSTALL / "overlays" / "metacontroller"
+REPOSITORY = "oci://ghcr.io/metacontroller"
+"""Where its chart is published."""
+
+
+def source() -> str:
+    """Where its manifests are, with the version, as the overlay says."""
+    content = yaml.safe_load((OVERLAY / "kustomization.yaml").read_text(encoding="utf-8"))
+    (found,) = content["resources"]
+    return str(found)
+
+
+def version() -> str:
+    """The version that the overlay pins, without its `v`."""
+    return re.sub(r".*\?ref=v?", "", source())
+
+
+def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
+    """Its objects, with the overlay's arguments; raises ReleaseError where they cannot be had."""
+    given = environment.get("METACONTROLLER_MANIFESTS")
+    if not given:
+        try:
+            return build(OVERLAY)
+        except ReleaseError as error:
+            raise ReleaseError(
+                f"Metacontroller's manifests cannot be had from {source()}: set"
+                " METACONTROLLER_MANIFESTS to manifests/production of a checkout of that version"
+                f" ({last(str(error))})"
+            ) from None
+    directory = Path(given)
+    if not (directory / "kustomization.yaml").is_file():
+        raise ReleaseError(f"METACONTROLLER_MANIFESTS={given} has no kustomization.yaml")
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copytree(directory, Path(place) / "production")
+        shutil.copytree(OVERLAY, Path(place) / "overlay")
+        file = Path(place) / "overlay" / "kustomization.yaml"
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace(source(), "../production"), encoding="utf-8")
+        return build(Path(place) / "overlay")
+
+
+def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """Puts Metacontroller's chart into `charts/` of ours; raises ReleaseError where it cannot."""
+    given = environment.get("METACONTROLLER_CHART")
+    if not given:
+        done = run(helm, "dependency", "update", chart)
+        if done.returncode != 0:
+            raise ReleaseError(
+                f"Metacontroller's chart {version()} cannot be had from {REPOSITORY}: set"
+                " METACONTROLLER_CHART to deploy/helm/metacontroller of a checkout of that version"
+                f" ({last(done.stderr)})"
+            )
+        return
+    found = run(helm, "show", "chart", given)
+    content = yaml.safe_load(found.stdout) if found.returncode == 0 else {}
+    if content.get("version") != version():
+        raise ReleaseError(
+            f"METACONTROLLER_CHART={given} is not Metacontroller's chart {version()}"
+            f" ({last(found.stderr) or content.get('version')})"
+        )
+    (chart / "charts").mkdir()
+    if Path(given).is_dir():
+        run(helm, "package", given, "--destination", chart / "charts").check_returncode()
+    else:
+        shutil.copy(given, chart / "charts")
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    """A command to its end."""
+    return subprocess.run(command, text=True, capture_output=True, check=False)  # noqa: S603
+
+
+def last(words: str) -> str:
+    """The last line of what a tool said."""
+    lines = [line for line in words.strip().splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""

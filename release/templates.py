@@ -1,0 +1,139 @@
+"""Helm templates made of what kustomize built: one text that becomes each of the variants.
+
+What all variants share is written once; what some have stands in an `if` on the components that
+bring it; what the chart lets a user set is a value's name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import yaml
+
+from .kustomize import Document
+from .variants import Chosen, Variants, condition
+
+Path = tuple[str, ...]
+"""Keys from the object's root; an item of a list is called by its name, else by its number."""
+Overrides = Mapping[Path, Callable[[str], str]]
+"""A place that a value fills -> the line for it, given its indentation."""
+
+NAMESPACE = "tapp-system"
+NAMED = ("name", "mountPath")
+ABSENT = object()
+
+
+def template(variants: Variants, among: list[Chosen], overrides: Overrides) -> str:
+    """The template of one object; empty where the components that bring it are not chosen."""
+    lines = mapping(variants, "", (), overrides)
+    needed = condition(lambda chosen: chosen in variants, among, True)
+    return "\n".join(guarded(lines, needed)) + "\n"
+
+
+def guarded(lines: list[str], needed: str) -> list[str]:
+    """The lines, where the condition holds."""
+    return [f"{{{{- if {needed} }}}}", *lines, "{{- end }}"] if needed else lines
+
+
+def mapping(variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
+    """The lines of a mapping."""
+    among = list(variants)
+    lines: list[str] = []
+    for key in merged([list(value) for value in variants.values()]):
+        there = {chosen: value[key] for chosen, value in variants.items() if key in value}
+        found = entry(key, there, indent, (*path, key), overrides)
+        needed = condition(lambda chosen, there=there: chosen in there, among, True)  # type: ignore[misc]
+        lines += guarded(found, needed)
+    return lines
+
+
+def entry(key: str, variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
+    """The lines of one key with its value."""
+    if path in overrides:
+        return [overrides[path](indent)]
+    values = list(variants.values())
+    if all(isinstance(value, dict) and value for value in values) and differ(
+        values, path, overrides
+    ):
+        return [f"{indent}{key}:", *mapping(variants, indent + "  ", path, overrides)]
+    if all(isinstance(value, list) and value for value in values) and differ(
+        values, path, overrides
+    ):
+        return [f"{indent}{key}:", *sequence(variants, indent + "  ", path, overrides)]
+    return chosen_text(variants, lambda value: literal({key: value}, indent))
+
+
+def differ(values: list[Any], path: Path, overrides: Overrides) -> bool:
+    """Whether a value must be written piece by piece."""
+    inside = any(place[: len(path)] == path for place in overrides)
+    return inside or any(value != values[0] for value in values)
+
+
+def chosen_text(variants: Variants, write: Callable[[Any], list[str]]) -> list[str]:
+    """One of several values, each under its condition."""
+    texts = {json.dumps(value, sort_keys=True): value for value in variants.values()}
+    if len(texts) == 1:
+        return write(next(iter(texts.values())))
+    lines: list[str] = []
+    for text, value in texts.items():
+        needed = condition(
+            lambda one: json.dumps(variants[one], sort_keys=True), list(variants), text
+        )
+        lines += guarded(write(value), needed)
+    return lines
+
+
+def sequence(variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
+    """The lines of a list; items are the same where their names are, else where they are equal."""
+    named = {
+        chosen: dict(zip(names(value), value, strict=True)) for chosen, value in variants.items()
+    }
+    among = list(variants)
+    lines: list[str] = []
+    for number, name in enumerate(merged([list(items) for items in named.values()])):
+        there = {chosen: items[name] for chosen, items in named.items() if name in items}
+        place = (*path, name if not name.startswith(("{", "[", '"')) else str(number))
+        needed = condition(lambda chosen, there=there: chosen in there, among, True)  # type: ignore[misc]
+        lines += guarded(item(there, indent, place, overrides), needed)
+    return lines
+
+
+def item(variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
+    """The lines of one item of a list."""
+    values = list(variants.values())
+    if all(isinstance(value, dict) for value in values) and differ(values, path, overrides):
+        # A dash of its own, so that the first key may be one that is not always there.
+        return [f"{indent}-", *mapping(variants, indent + "  ", path, overrides)]
+    return chosen_text(variants, lambda value: literal([value], indent))
+
+
+def names(items: list[Any]) -> list[str]:
+    """What each item of a list is called: by its name if all have one, else by all that it says."""
+    for word in NAMED:
+        found = [each.get(word) for each in items if isinstance(each, dict)]
+        if len(found) == len(items) == len({*found}) and None not in found:
+            return [str(each) for each in found]
+    return [json.dumps(each, sort_keys=True) for each in items]
+
+
+def merged(orders: list[list[str]]) -> list[str]:
+    """All keys of several lists; each stands after what it follows in the longest that has it."""
+    result: list[str] = []
+    for order in sorted(orders, key=len, reverse=True):
+        at = 0
+        for key in order:
+            if key in result:
+                at = result.index(key) + 1
+            else:
+                result.insert(at, key)
+                at += 1
+    return result
+
+
+def literal(value: Document | list[Any], indent: str) -> list[str]:
+    """YAML that Helm leaves alone, but for the namespace, which is the release's."""
+    text = yaml.safe_dump(value, sort_keys=False, width=1_000_000, allow_unicode=True)
+    text = text.replace("{{", '{{ "{{" }}').replace(NAMESPACE, "{{ .Release.Namespace }}")
+    return [f"{indent}{line}" if line else "" for line in text.rstrip("\n").split("\n")]
