@@ -1,0 +1,178 @@
+"""The history as a person reads it, and what a rollback goes back to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.cluster import TAPPS, Cluster
+from kubectl_tapp.errors import CommandError
+from kubectl_tapp.kubectl import Finished
+from kubectl_tapp.observed import Observed
+from kubectl_tapp.owners import warnings
+from kubectl_tapp.revisions import chosen, entries
+from tapp.model import TAppSpec
+from tapp.templates import Template, Templates
+from tests.builders import tapp, template
+
+Document = dict[str, Any]
+ONE, TWO, THREE = (template(f"nginx:{number}") for number in (1, 2, 3))
+
+
+def digest(body: Document) -> str:
+    """The revision of a template."""
+    spec = TAppSpec.model_validate({"template": body})
+    found = Templates(spec).named("default")
+    assert isinstance(found, Template)
+    return found.revision
+
+
+def record(number: int, body: Document, name: str = "default", **metadata: Any) -> Document:
+    """A ControllerRevision as the service makes it."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": f"web-{number}",
+            "creationTimestamp": f"2026-01-05T1{number}:00:00Z",
+            "labels": {"tapp_template_hash_key": digest(body)},
+            "annotations": {"apps.tkestack.io/template": name},
+            **metadata,
+        },
+        "revision": number,
+        "data": {"template": body},
+    }
+
+
+def seen(*records: Document, **spec: Any) -> Observed:
+    """A TApp with a history."""
+    given = {"replicas": 3, "template": THREE, **spec}
+    return Observed(tapp(**given), revisions=list(records))
+
+
+def target(observed: Observed, to: str | None = None, template: str | None = None) -> int:
+    """The number of the revision that a rollback goes back to."""
+    spec = TAppSpec.model_validate(observed.tapp["spec"])
+    return chosen(entries(observed), spec, to, template).number
+
+
+def test_the_history_says_what_changed() -> None:
+    env = template("nginx:3", container={"env": [{"name": "A", "value": "1"}]})
+    found = entries(seen(record(3, env), record(1, ONE), record(2, THREE), template=env))
+    assert [each.number for each in found] == [1, 2, 3]
+    assert [each.short for each in found] == [
+        "first one kept", "app: nginx:1 → nginx:3", "spec.containers[app].env",
+    ]  # fmt: skip
+    assert [each.current for each in found] == [False, False, True]
+
+
+def test_each_template_has_a_history_of_its_own() -> None:
+    pool = {"v2": TWO}
+    observed = seen(record(1, ONE), record(2, TWO, "v2"), record(3, THREE), templatePool=pool)
+    assert [each.short for each in entries(observed)] == [
+        "first one kept", "first one kept", "app: nginx:1 → nginx:3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"metadata": {"name": "x"}},
+        {"data": None},
+        {"data": {"template": "nginx"}},
+        {"revision": "1"},
+        {"metadata": {**record(2, TWO)["metadata"], "deletionTimestamp": "2026-01-05T10:00:00Z"}},
+    ],
+)
+def test_what_is_not_a_record_is_left_out(broken: Document) -> None:
+    observed = seen(record(1, ONE), record(2, TWO) | broken, record(3, THREE))
+    assert [each.number for each in entries(observed)] == [1, 3]
+
+
+def test_a_history_that_may_not_be_read_is_not_taken_for_an_empty_one() -> None:
+    observed = Observed(tapp(), unread={"controllerrevisions.apps": "no permission: ..."})
+    with pytest.raises(CommandError, match="no permission"):
+        entries(observed)
+
+
+@pytest.mark.parametrize(
+    ("records", "to", "expected"),
+    [
+        ((record(1, ONE), record(2, TWO), record(3, THREE)), None, 2),
+        ((record(1, ONE), record(2, TWO), record(3, THREE)), "1", 1),
+        ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(ONE), 1),
+        ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(TWO)[:8], 2),
+        ((record(1, ONE), record(2, TWO), record(3, THREE)), digest(TWO)[3:9], 2),
+        ((record(1, ONE), record(2, TWO)), None, 2),  # what is there now is not noted yet
+        ((record(2, THREE), record(4, TWO)), None, 4),  # and will get another number
+    ],
+)
+def test_what_a_rollback_goes_back_to(
+    records: tuple[Document, ...], to: str | None, expected: int
+) -> None:
+    assert target(seen(*records), to) == expected
+
+
+def test_the_template_that_changed_last_is_rolled_back() -> None:
+    pool = {"v2": TWO}
+    two = seen(
+        record(1, ONE), record(2, ONE, "v2"), record(3, THREE), record(4, TWO, "v2"),
+        templatePool=pool, templates={"0": "v2"},
+    )  # fmt: skip
+    assert target(two) == 2
+    assert target(two, template="default") == 1
+    unused = seen(
+        record(1, ONE), record(2, ONE, "v2"), record(3, THREE), record(4, TWO, "v2"),
+        templatePool=pool,
+    )  # fmt: skip
+    assert target(unused) == 1, "nobody runs v2"
+
+
+@pytest.mark.parametrize(
+    ("records", "to", "template", "message"),
+    [
+        ((record(3, THREE),), None, None, "nothing to roll back to: no earlier 'default' is kept"),
+        ((), None, None, "nothing to roll back to"),
+        ((record(1, ONE),), "7", None, "there is no revision 7: there are 1"),
+        ((), "7", None, "there is no revision 7: there is none at all"),
+        ((record(1, ONE),), None, "v9", "the history has no template 'v9'"),
+        ((record(1, ONE), record(2, TWO)), "v1-", None, r"any of the revisions 1 \(default\), 2"),
+    ],
+)
+def test_a_rollback_to_nowhere(
+    records: tuple[Document, ...], to: str | None, template: str | None, message: str
+) -> None:
+    with pytest.raises(CommandError, match=message):
+        target(seen(*records), to, template)
+
+
+# --- who else writes a TApp ---------------------------------------------------------------------
+
+
+class _Kubectl:
+    """A kubectl that knows autoscalers and who owns the fields."""
+
+    def run(self, arguments: list[str], stdin: str = "") -> Finished:
+        """One call."""
+        assert not stdin
+        if TAPPS in arguments:
+            return Finished(0, "kubectl-edit kustomize-controller metacontroller", "")
+        target = {"kind": "TApp", "name": "web"}
+        spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 9}
+        other = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3}
+        items = [{"metadata": {"name": "mine"}, "spec": spec},
+                 {"metadata": {"name": "not-mine"}, "spec": other}]  # fmt: skip
+        return Finished(0, json.dumps({"items": items}), "")
+
+    def stream(self, arguments: list[str]) -> Any:
+        """Nothing watches here."""
+        raise AssertionError(arguments)
+
+
+def test_what_undoes_an_edit_is_known_by_its_field_manager_and_by_autoscalers() -> None:
+    cluster = Cluster(namespace="shop", runner=_Kubectl())
+    found = warnings(cluster, tapp(), scaling=False)
+    assert [text.partition(" ")[0] for text in found] == ["Flux"]
+    assert warnings(cluster, tapp(), scaling=True)[1:] == [
+        "the HorizontalPodAutoscaler mine sets its replicas (2 to 9) and may undo this"
+    ]
