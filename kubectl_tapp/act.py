@@ -20,7 +20,7 @@ from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.session import Session
 from kubectl_tapp.standing import touched
 from kubectl_tapp.waiting import Watch, wait
-from tapp.ranges import some
+from kubectl_tapp.words import instances
 
 _UNSURE = ("Timeout", "Unreachable")
 """What leaves open whether a write was done."""
@@ -111,7 +111,11 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
         which = None if deed.everything else ids
-        said = "it is as asked" if which is None else f"instances {some(ids)} are as asked"
+        said = (
+            "it is as asked"
+            if which is None
+            else f"{instances(ids)} {'is' if len(ids) == 1 else 'are'} as asked"
+        )
         follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, said))
 
 

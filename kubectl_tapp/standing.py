@@ -3,10 +3,11 @@
 A pure function of a plan; who waits for it to change is `waiting.py`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_tapp.observed import Document
+from kubectl_tapp.words import instances
 from tapp.instances import Instance
 from tapp.judge import Action, Verdict
 from tapp.plan import Plan
@@ -88,10 +89,10 @@ class Standing:
         """What holds these instances: a sentence for a person."""
         kept = set(ids)
         waiting = {why: [id for id in held if id in kept] for why, held in self.held.items()}
-        texts = [f"instances {some(held)} wait: {why}" for why, held in waiting.items() if held]
+        texts = [f"{instances(held)}: waiting: {why}" for why, held in waiting.items() if held]
         # Who waits for a budget waits for those that spent it, whoever they are.
         broken = self.broken if texts else {id: self.broken[id] for id in self.broken if id in kept}
-        named = [f"instance {id}: {why}" for id, why in sorted(broken.items())]
+        named = [f"{instances(found)}: {why}" for why, found in grouped(broken).items()]
         more = [f"and {len(named) - _SHOWN} more"] if len(named) > _SHOWN else []
         return "; ".join([*named[:_SHOWN], *more, *texts])
 
@@ -102,11 +103,25 @@ class Standing:
         parts += [f"{what}: {some(found)}" for what, found in self.moving.items()]
         held = [(why.removeprefix(_PREFIX), found) for why, found in self.held.items()]
         parts += [f"waiting: {some(found)} ({why})" for why, found in held]
-        parts += [f"{id}: {why}" for id, why in sorted(self.broken.items())[:_FEW]]
+        broken = list(grouped(self.broken).items())[:_FEW]
+        parts += [f"{some(found)}: {_brief(why)}" for why, found in broken]
         return "; ".join(parts)
 
 
-_SHOWN, _FEW = 5, 2
+def grouped(broken: Mapping[int, str]) -> dict[str, Ids]:
+    """Reason -> the instances that have it, by the lowest of each."""
+    found: dict[str, Ids] = {}
+    for id, why in sorted(broken.items()):
+        found.setdefault(why, []).append(id)
+    return found
+
+
+def _brief(why: str) -> str:
+    """A reason for one line; the whole of it is told in the end."""
+    return why if len(why) <= _LONGEST else f"{why[:_LONGEST].rstrip()}..."
+
+
+_SHOWN, _FEW, _LONGEST = 5, 2, 60
 _PREFIX = "spec.updateStrategy."
 
 

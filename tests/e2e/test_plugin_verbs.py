@@ -76,7 +76,7 @@ def test_a_roll_out_that_is_held_is_told_with_its_reason(
     assert "spec.updateStrategy.paused is set" in out
     out = plugin.run("resume", "web", "-y", "--wait", code=4)
     assert "web is stuck: instance 0: container main: " in out
-    assert "instances 1, 2 wait: spec.updateStrategy.maxUnavailable: 1 allows 1 of 3" in out
+    assert "instances 1, 2: waiting: spec.updateStrategy.maxUnavailable: 1 allows 1 of 3" in out
     plugin.run("set", "image", "web", "main=app:2", "-y", "--wait")
 
 
