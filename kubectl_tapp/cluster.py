@@ -168,7 +168,7 @@ class Cluster:
             return chosen(None)
         name, namespace = service
         found = self._readable(DEPLOYMENTS, name, "--namespace", namespace)
-        return chosen(None if isinstance(found, str) else found[0])
+        return chosen(found[0] if found and not isinstance(found, str) else None)
 
     def patch(
         self,

@@ -74,12 +74,9 @@ def kubectl(cluster: Cluster, app: App, tmp_path: Path) -> Kubectl:
     """kubectl, the plugin beside it, as the cluster's administrator."""
     if cluster.context:
         pytest.skip("the cluster's kubeconfig needs a context")
-    for name, module in (
-        ("kubectl-tapp", "main"),
-        ("kubectl_complete-tapp", "complete_command"),
-    ):
+    for name, entry in (("kubectl-tapp", "main"), ("kubectl_complete-tapp", "complete")):
         script = tmp_path / name
-        code = f"from kubectl_tapp.{module} import main; main()"
+        code = f"from kubectl_tapp.entry import {entry}; {entry}()"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
         script.chmod(0o755)
     places = [str(tmp_path), os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir())]

@@ -1,0 +1,167 @@
+"""The plugin as a process: pipes that close, Ctrl-C, terminals, locales, no kubectl."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.standin import Document
+from tests.plugin.test_see import web
+from tests.scenarios.life import Life
+
+ROOT = Path(__file__).parents[2]
+KUBECTL = """#!/bin/sh
+case " $* " in
+  *" get tapps.apps.tkestack.io web "*) cat {place}/tapp.json ;;
+  *" get tapps.apps.tkestack.io slow "*) sleep 60 ;;
+  *" get pods "*) cat {place}/pods.json ;;
+  *" get deployments.apps "*) echo 'Error from server (NotFound): not found' >&2; exit 1 ;;
+  *) echo '{{"items": []}}' ;;
+esac
+"""
+"""kubectl, as far as these tests go: a program that answers from files."""
+ENTRY = "from kubectl_tapp.entry import main; main()"
+"""What the installed program does."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with such a kubectl: a TApp, with a letter that ASCII lacks."""
+    where = tmp_path_factory.mktemp("bin")
+    pool = {"défaut": web()["spec"]["template"]}
+    life = Life().apply(web(defaultTemplateName="défaut", templatePool=pool))
+    put(where / "tapp.json", life.tapp)
+    put(where / "pods.json", {"items": life.world.list("Pod")})
+    script = where / "kubectl"
+    script.write_text(KUBECTL.format(place=where))
+    script.chmod(0o755)
+    return where
+
+
+def put(file: Path, document: Document) -> None:
+    """A document as JSON."""
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+
+def command(*arguments: str) -> list[str]:
+    """A call of the plugin."""
+    return [sys.executable, "-c", ENTRY, *arguments]
+
+
+def around(place: Path, **variables: str) -> dict[str, str]:
+    """The environment of a call."""
+    path = f"{place}:/usr/bin:/bin"
+    return {"PATH": path, "HOME": str(place), "LC_ALL": "C.UTF-8", **variables}
+
+
+def test_a_reader_that_goes_away_is_no_error(place: Path) -> None:
+    """`kubectl tapp status web | head -0`."""
+    process = subprocess.Popen(
+        command("status", "web"),
+        cwd=ROOT,
+        env=around(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 141
+    process.stderr.close()
+
+
+def test_ctrl_c_ends_it_without_a_word(place: Path) -> None:
+    """While kubectl waits; both are in the terminal's foreground group."""
+    process = subprocess.Popen(
+        command("status", "slow"),
+        cwd=ROOT,
+        env=around(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(1.5)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_a_locale_without_such_letters_gets_a_question_mark(place: Path) -> None:
+    environment = around(place, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    done = subprocess.run(
+        command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"0   d?faut" in done.stdout
+
+
+def test_no_kubectl_is_a_sentence(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command("status", "web"),
+        cwd=ROOT,
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: there is no kubectl on PATH: install it, or name it in the variable KUBECTL\n"
+    )
+
+
+@pytest.mark.parametrize("variable", ["", "NO_COLOR", "TERM"])
+def test_colours_are_for_terminals_that_want_them(place: Path, variable: str) -> None:
+    """80 columns are enough, and no line is longer."""
+    wanted = {"TERM": "xterm-256color", "COLUMNS": "80"}
+    wanted |= {"NO_COLOR": {"NO_COLOR": "1"}, "TERM": {"TERM": "dumb"}}.get(variable, {})
+    text = on_a_terminal(command("status", "web"), around(place, **wanted))
+    coloured = re.search(r"\x1b\[3\dm", text) is not None
+    assert coloured == (variable == "")
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    assert "Running" in plain
+    assert all(len(line.rstrip()) <= 80 for line in plain.splitlines())
+
+
+def test_a_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
+    environment = around(place, TERM="xterm-256color", COLUMNS="100")
+    text = on_a_terminal(command("status", "web", "-w"), environment, interrupt_after=4.0)
+    assert "Running" in text
+    assert "Traceback" not in text
+    assert text.endswith("exit 130")
+
+
+def on_a_terminal(
+    arguments: list[str], environment: dict[str, str], interrupt_after: float | None = None
+) -> str:
+    """What a call shows on a terminal; with its exit code where it is interrupted."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        arguments, cwd=ROOT, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    begun, text, sent = time.monotonic(), b"", False
+    while process.poll() is None or select.select([ours], [], [], 0)[0]:
+        if select.select([ours], [], [], 0.1)[0]:
+            try:
+                text += os.read(ours, 65536)
+            except OSError:  # the other side has been closed
+                break
+        if interrupt_after is not None and not sent and time.monotonic() - begun > interrupt_after:
+            os.killpg(process.pid, signal.SIGINT)
+            sent = True
+    os.close(ours)
+    code = process.wait(timeout=20)
+    return text.decode(errors="replace") + (f"exit {code}" if interrupt_after is not None else "")
