@@ -7,8 +7,10 @@ from kubectl_tapp.forecast import Forecast
 from kubectl_tapp.show_plan import spoken
 from tapp.ranges import some
 
-WIDTH, LEFT, RIGHT = 1100.0, 150.0, 24.0
+WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
 ROW, BAR, TOP = 26.0, 16.0, 30.0
+FITS = 15
+"""Characters of a row's name."""
 MOST_ROWS = 250
 """Rows of instances that do the same at the same time; more would be no picture any more."""
 STATES = {
@@ -73,7 +75,7 @@ def timeline(forecast: Forecast) -> str:
 
 def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool) -> str:
     name = some(ids)
-    name = name if len(name) <= 20 else f"{name[:19]}…"  # noqa: PLR2004 - what fits
+    name = name if len(name) <= FITS else f"{name[: FITS - 1]}…"
     parts = []
     if striped:
         wide = WIDTH - RIGHT
@@ -145,7 +147,7 @@ def availability(forecast: Forecast) -> str:
         parts.append(
             f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" '
             f'y2="{y(limit):.1f}"/>'
-            f'<text x="{WIDTH - RIGHT - 4:.0f}" y="{y(limit) - 5:.1f}" text-anchor="end">'
+            f'<text x="{WIDTH - RIGHT - 4:.0f}" y="{y(limit) + 15:.1f}" text-anchor="end">'
             f"budget: {limit}</text>"
         )
     return _svg(f"Unavailable instances over time, at most {most}", height, parts)

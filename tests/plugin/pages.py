@@ -1,0 +1,37 @@
+"""Forecasts for the tests of the page: one of everything, and one with a hostile name."""
+
+from kubectl_tapp.forecast import Assumptions, Forecast, forecast, settled
+from kubectl_tapp.shipped import COMPOSITE, manifest
+from tapp.world import Options
+from tests.builders import Document
+from tests.scenarios.apps import stored, storing
+
+NOW = 1_790_000_000.0
+HOSTILE = "<script>alert(1)</script>&\"'"
+
+
+def eventful(replicas: int = 24) -> Forecast:
+    """An edit with every fate: in place, recreated, created, deleted, held up, a typo."""
+    pool = {"canary": storing("web:1"), "wide": storing("web:1")}
+    strategy = {"maxUnavailable": 4, "forceUpdate": {"maxUnavailable": 3}}
+    templates = {"2": "canary", "3": "canary", "5": "wide", "6": "wide", "7": "wide"}
+    before = stored(
+        "web:1", replicas, templatePool=pool, templates=templates, updateStrategy=strategy
+    )
+    wide = storing("web:1", env=[{"name": "LEVEL", "value": HOSTILE}])
+    spec = {
+        "template": storing("web:2"),
+        "templatePool": {"canary": storing("gone:1"), "wide": wide},
+        "templates": {**templates, "9": "cannary"},
+        "statuses": {"4": "Killed"},
+        "replicas": replicas + 2,
+    }
+    return foreseen(before, {**before, "spec": {**before["spec"], **spec}}, ("gone:1",))
+
+
+def foreseen(before: Document, after: Document, broken: tuple[str, ...] = ()) -> Forecast:
+    """The forecast of two documents."""
+    controller = manifest(COMPOSITE)
+    observed = settled(before, controller, Options(), NOW)
+    assumptions = Assumptions(broken=broken, made_up=True)
+    return forecast(observed, after, controller, Options(), NOW, assumptions=assumptions)
