@@ -154,6 +154,7 @@ class Forecast:
         should_run: how many instances should run in the end.
         unavailable_before: how many of those that should run are unavailable now.
         unavailable_worst: the most that are unavailable at one time, of those that are there now.
+        unavailable: how many of these are, from which time on.
         duration: seconds until nothing more changes.
         pace: what the times are from, a sentence for each template.
         stuck: what does not come to its end, and why, in sentences.
@@ -175,6 +176,7 @@ class Forecast:
     should_run: int = 0
     unavailable_before: int = 0
     unavailable_worst: int = 0
+    unavailable: tuple[tuple[float, int], ...] = ()
     duration: float = 0.0
     pace: tuple[str, ...] = ()
     stuck: tuple[str, ...] = ()

@@ -74,7 +74,7 @@ class Outcomes:
         record = self._record
         claims = self._claims()
         ids = sorted({*self._first, *self._last, *self._acts})
-        worst, before = self._unavailable()
+        unavailable, before = self._unavailable()
         return replace(
             base,
             instances=tuple(self._instance(id, claims) for id in ids),
@@ -83,7 +83,8 @@ class Outcomes:
             limits=self._limits(),
             should_run=0 if record.last is None else record.last.budgets.should_run,
             unavailable_before=before,
-            unavailable_worst=worst,
+            unavailable_worst=max([count for _, count in unavailable], default=0),
+            unavailable=unavailable,
             duration=self._since(record.ended),
             pace=tuple(pace),
             stuck=tuple(self._stuck()),
@@ -256,15 +257,17 @@ class Outcomes:
             )
         return tuple(found)
 
-    def _unavailable(self) -> tuple[int, int]:
-        """The most unavailable at one time, and how many are now; of those that are there now."""
+    def _unavailable(self) -> tuple[tuple[tuple[float, int], ...], int]:
+        """How many are unavailable from when on, and how many are now; of those there are now."""
         looks, plan = self._record.looks, self._before
         if not looks or plan is None:
-            return 0, 0
+            return (), 0
         before = {i.id for i in plan.instances if i.should_run}
         staying = before & looks[-1].should_run & looks[0].should_run
-        worst = max(len(staying - look.available) for look in looks)
-        return worst, len(staying - plan.available)
+        counts = [(self._since(look.at), len(staying - look.available)) for look in looks]
+        changes = [each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
+                   if each[1] != last[1]]  # fmt: skip
+        return tuple(changes), len(staying - plan.available)
 
     def _limits(self) -> tuple[Limit, ...]:
         plan = self._record.first

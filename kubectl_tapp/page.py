@@ -55,7 +55,8 @@ def _sections(forecast: Forecast) -> list[str]:
 def _numbers(forecast: Forecast) -> str:
     counts = Counter(each.outcome for each in forecast.instances)
     allowed = [limit.allowed for limit in forecast.limits if limit.allowed is not None]
-    budget = f"the budget allows {min(allowed)}" if allowed else "no budget holds"
+    numbers = " and ".join(str(number) for number in dict.fromkeys(allowed))
+    budget = f"the budget allows {numbers}" if allowed else "no budget holds"
     cards = [
         ("", spoken(forecast.duration), "until nothing more changes"),
         (

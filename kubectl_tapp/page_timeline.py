@@ -100,56 +100,42 @@ def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool)
     return "".join(parts)
 
 
-def unavailable_over_time(forecast: Forecast) -> list[tuple[float, int]]:
-    """How many instances are not available, from which time on, of all that have or want a pod."""
-    events: dict[float, int] = defaultdict(int)
-    for spans in forecast.states.values():
-        before = 0
-        for number, (at, state) in enumerate(spans):
-            now = state not in ("available", "none", "ended")
-            events[0.0 if number == 0 else at] += now - before
-            before = now
-    found, count = [], 0
-    for at in sorted(events):
-        count += events[at]
-        found.append((at, count))
-    return found
-
-
 def availability(forecast: Forecast) -> str:
-    """How many are unavailable when, against the strictest budget; "" where none ever is."""
-    points = unavailable_over_time(forecast)
-    most = max([count for _, count in points], default=0)
+    """How many are unavailable when, against the budgets; "" where none ever is."""
+    points, most = forecast.unavailable, forecast.unavailable_worst
     if not most:
         return ""
-    allowed = [limit.allowed for limit in forecast.limits if limit.allowed is not None]
-    limit = min(allowed, default=None)
-    tallest = max(most, limit or 0)
+    limits = {
+        limit.name.removeprefix("spec.updateStrategy."): limit.allowed
+        for limit in forecast.limits
+        if limit.allowed is not None and limit.allowed <= 2 * most
+    }
+    tallest = max([most, *limits.values()])
     scale, height, base = Scale(forecast.duration), 170.0, 148.0
 
     def y(count: float) -> float:
-        return base - (base - TOP - 6) * count / tallest
+        return base - (base - TOP - 12) * count / tallest
 
     path = f"M{scale.x(0):.1f},{base:.1f}"
     ends = [at for at, _ in points[1:]] + [scale.end]
-    for (at, count), end in zip(points, ends, strict=True):
-        path += f"L{scale.x(at):.1f},{y(count):.1f}L{scale.x(end):.1f},{y(count):.1f}"
+    for number, ((at, count), end) in enumerate(zip(points, ends, strict=True)):
+        left = scale.x(at if number else 0.0)
+        path += f"L{left:.1f},{y(count):.1f}L{scale.x(end):.1f},{y(count):.1f}"
     path += f"L{scale.x(scale.end):.1f},{base:.1f}Z"
+    wide = f'x1="{LEFT:.0f}" x2="{WIDTH - RIGHT:.0f}"'
     parts = [_axis(scale, base)]
     parts += [
         f'<text x="{LEFT - 12:.0f}" y="{y(count) + 4:.1f}" text-anchor="end">{count}</text>'
-        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(count):.1f}" '
-        f'y2="{y(count):.1f}"/>'
-        for count in sorted({0, most})
+        f'<line class="grid" {wide} y1="{y(count):.1f}" y2="{y(count):.1f}"/>'
+        for count in sorted({0, most, *limits.values()})
     ]
     parts.append(f'<path class="area" d="{path}"/>')
-    if limit is not None and limit <= tallest:
-        parts.append(
-            f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(limit):.1f}" '
-            f'y2="{y(limit):.1f}"/>'
-            f'<text x="{WIDTH - RIGHT - 4:.0f}" y="{y(limit) + 15:.1f}" text-anchor="end">'
-            f"budget: {limit}</text>"
-        )
+    parts += [
+        f'<line class="limit" {wide} y1="{y(allowed):.1f}" y2="{y(allowed):.1f}"/>'
+        f'<text x="{WIDTH - RIGHT - 4:.0f}" y="{y(allowed) - 5:.1f}" text-anchor="end">'
+        f"{escape(name)}</text>"
+        for name, allowed in limits.items()
+    ]
     return _svg(f"Unavailable instances over time, at most {most}", height, parts)
 
 
@@ -168,12 +154,21 @@ def _axis(scale: Scale, height: float) -> str:
     parts = []
     for at in scale.ticks():
         x = scale.x(at)
-        text = "now" if at == 0 else f"+{spoken(at)}"
+        text = "now" if at == 0 else f"+{_on_axis(at)}"
         parts.append(
             f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6:.0f}" y2="{height:.0f}"/>'
             f'<text x="{x:.1f}" y="{TOP - 12:.0f}" text-anchor="middle">{text}</text>'
         )
     return "".join(parts)
+
+
+def _on_axis(at: float) -> str:
+    """A time exactly: `45 s`, `1:30` minutes, `2:05:00` hours."""
+    seconds = round(at)
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{seconds} s"
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
 def _svg(label: str, height: float, parts: list[str]) -> str:

@@ -284,6 +284,7 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
         str(id): [{"at": at, "state": state} for at, state in spans]
         for id, spans in forecast.states.items()
     }
+    document["unavailable"] = [{"at": at, "instances": count} for at, count in forecast.unavailable]
     document["summary"] = headline(forecast) if not forecast.refused else "refused"
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_camel(document)))
     return plain

@@ -20,12 +20,11 @@ import pytest
 from kubectl_tapp.forecast import Assumptions, Forecast, forecast
 from kubectl_tapp.observed import Observed
 from tapp.world import Options
-from tests.plugin.foretold import edited_by
 from tests.scenarios.life import manifest
 
 from .cluster import Cluster
 from .edits import BAD, GROUP, Story, example_stories, random_story
-from .kube import Json, Kube
+from .kube import FIELD_MANAGER, Json, Kube
 from .kubelet import FakeKubelet
 from .metacontroller import USER
 from .proxy import HookProxy
@@ -77,10 +76,24 @@ def observe(world: Real, name: str) -> Observed | None:
     )
 
 
+def edited_by(world: Real, story: Story, number: int) -> Json | None:
+    """What the API server would make of a step, by a dry run; None where it edits no TApp."""
+    kube, step = world.kube, story.steps[number]
+    tapps = [each for each in step.documents if each["kind"] == "TApp"]
+    if step.what == "patch":
+        path = kube.path(GROUP, "tapps", world.namespace, story.name)
+        return kube.request("PATCH", path, step.patch, {"dryRun": "All"})
+    if step.what != "apply" or not tapps:
+        return None
+    obj = tapps[0] | {"metadata": tapps[0]["metadata"] | {"namespace": world.namespace}}
+    query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}
+    return kube.request("PATCH", kube.path_of(obj), obj, query)
+
+
 def foretell(world: Real, story: Story, number: int) -> Forecast | None:
     """The forecast of a step; None where it is no edit of a TApp that is there."""
     observed = observe(world, story.name) if number else None
-    edited = None if observed is None else edited_by(observed.tapp, story.steps[number])
+    edited = None if observed is None else edited_by(world, story, number)
     if observed is None or edited is None:
         return None
     return forecast(
