@@ -38,7 +38,7 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
     rows = look.rows
     if rows:
         parts.append(table(rows, look.plan.now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *_texts(sentences(look), console))
+    return Group(*parts, *(Text(line) for line in sentences(look)))
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
@@ -49,14 +49,7 @@ def shown_told(observed: Observed, console: Console, *, unfold: bool = False) ->
     parts: list[RenderableType] = [Text(f"{namespace}/{observed.name}: {told}", style="bold")]
     if rows:
         parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *_texts(["", *told_sentences(observed)], console))
-
-
-def _texts(lines: Iterable[str], console: Console) -> list[Text]:
-    """Sentences; only a terminal breaks them."""
-    if console.is_terminal:
-        return [Text(line) for line in lines]
-    return [Text(line, no_wrap=True, overflow="ignore") for line in lines]
+    return Group(*parts, *(Text(line) for line in ["", *told_sentences(observed)]))
 
 
 def headline(look: Look) -> str:

@@ -9,7 +9,7 @@ from kubectl_tapp.observed import Document
 from kubectl_tapp.words import age, budget, grouped, places, span
 from tapp.ranges import some
 from tapp.templates import Template
-from tapp.times import seconds
+from tapp.times import UNKNOWN, seconds
 
 FEW = 24
 """Of more blocks than that, those with one verdict and state are one, with an example."""
@@ -119,9 +119,13 @@ def _pod_line(look: Look, rows: Sequence[Row]) -> str:
 
 def container_lines(pod: Document, now: float) -> list[str]:
     """What a pod's own status says that is not simply well: its node, its containers."""
-    status = pod.get("status") or {}
+    status, metadata = pod.get("status") or {}, pod["metadata"]
+    due = seconds(metadata.get("deletionTimestamp"))
+    late = [f"pod: was to be gone {age(now - due)} ago"] if UNKNOWN < due < now else []
+    if due != UNKNOWN and (held := metadata.get("finalizers")):
+        late.append(f"pod: held by finalizers: {', '.join(held)}")
     said = [status.get("reason"), status.get("message")]
-    result = [f"pod: {': '.join(text for text in said if text)}"] if any(said) else []
+    result = [*late, *([f"pod: {': '.join(text for text in said if text)}"] if any(said) else [])]
     result += [
         f"no node: {_said(condition)}"
         for condition in status.get("conditions") or []

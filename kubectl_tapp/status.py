@@ -48,7 +48,7 @@ def status(
     elif watch:
         _follow(session, observed, unfold)
     else:
-        session.console.print(_shown(session, observed, unfold))
+        _print(session, observed, unfold)
 
 
 def _decided(session: Session, observed: Observed) -> "Look":
@@ -65,6 +65,12 @@ def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableTyp
     return show_status.shown(_decided(session, observed), session.console, unfold=unfold)
 
 
+def _print(session: Session, observed: Observed, unfold: bool) -> None:
+    """Once; only a terminal breaks lines."""
+    console = session.console
+    console.print(_shown(session, observed, unfold), soft_wrap=not console.is_terminal)
+
+
 def _follow(session: Session, observed: Observed, unfold: bool) -> None:
     """Shows it again and again, until it is gone or the user has seen enough."""
     if session.console.is_terminal:
@@ -78,7 +84,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
     else:
         from kubectl_tapp.show_changes import Changes  # noqa: PLC0415
 
-        session.console.print(_shown(session, observed, unfold))
+        _print(session, observed, unfold)
         before = Changes(_decided(session, observed))
         for newer in _looks(session, observed):
             for line in before.until(_decided(session, newer)):

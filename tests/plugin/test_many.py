@@ -1,16 +1,26 @@
 """Watching, thousands of instances, events, and the other forms of what is shown."""
 
+import io
 import json
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
+from kubectl_tapp.complete_command import complete
+from kubectl_tapp.look import Row
 from kubectl_tapp.main import run
+from kubectl_tapp.show_status import table
 from kubectl_tapp.words import age
 from simulator.clock import EPOCH
 from simulator.kinds import Kind
 from simulator.objects import with_meta
+from tapp.ranges import numbers
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.plugin.test_see import stuck_image, template, web
 from tests.scenarios.life import Life
@@ -191,3 +201,80 @@ def test_list_tells_what_each_tapp_waits_for() -> None:
 )  # fmt: skip
 def test_ages_are_written_as_kubectl_does(seconds: float, text: str) -> None:
     assert age(seconds) == text
+
+
+ROWS = st.builds(
+    Row,
+    id=st.just(0),
+    template=st.sampled_from(["default", "v2"]),
+    state=st.sampled_from(["Running", "Pending", "Killed"]),
+    ready=st.sampled_from(["", "0/1", "1/1"]),
+    restarts=st.integers(0, 2),
+    node=st.sampled_from(["", "node-1", "node-2"]),
+    since=st.one_of(st.none(), st.floats(0, 1000)),
+)
+
+
+@given(rows=st.lists(ROWS, max_size=40), unfold=st.booleans())
+def test_a_table_tells_of_each_instance_once(rows: list[Row], unfold: bool) -> None:
+    """However they are folded: the numbers of all lines together are those of all instances."""
+    numbered = [replace(row, id=id) for id, row in enumerate(rows)]
+    console = Console(width=400, record=True, file=io.StringIO(), force_terminal=False)
+    console.print(table(numbered, 1000.0, 400, unfold=unfold))
+    _, *lines = console.export_text().splitlines() or [""]
+    told = [told_of(line) for line in lines]
+    shown = [id for ids, _ in told for id in ids]
+    assert len(shown) == len(set(shown))
+    assert len(shown) + sum(more for _, more in told) == len(rows)
+    assert not unfold or len(lines) == len(rows)
+
+
+def told_of(line: str) -> tuple[set[int], int]:
+    """The numbers that a line is about, and how many more it counts only."""
+    found = re.match(r"([\d, -]*\d)(?: and (\d+) more)?(?: {2}|$)", line)
+    assert found is not None
+    return numbers(found[1].replace(" ", "")), int(found[2] or 0)
+
+
+@pytest.fixture
+def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a completion sets in its environment goes with the test."""
+    for name in ("_KUBECTL_TAPP_COMPLETE", "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
+        monkeypatch.setenv(name, "")
+
+
+@pytest.mark.usefixtures("_shell")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["sta"], ["start", "status"]),
+        (["status", "w"], ["web"]),
+        (["status", "x"], []),
+        (["why", "web", ""], ["all", "0", "1", "2", "3"]),
+        (["why", "web", "0", "2"], ["2"]),
+        (["status", "-n", "other", "w"], []),
+        (["status", "-n", "de"], ["default"]),
+        (["status", "--context", "t"], ["there"]),
+        (["status", "--wa"], ["--watch"]),
+        (["why", "nobody", ""], []),
+    ],
+    ids=" ".join,
+)
+def test_words_are_completed(
+    words: list[str], offered: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    standin = StandIn(Life().apply(web()).world)
+    complete(words, standin)
+    *lines, directive = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert sorted(line.partition("\t")[0] for line in lines) == sorted(offered)
+    assert directive == ":4"
+    assert standin.writes == []
+
+
+@pytest.mark.usefixtures("_shell")
+def test_a_cluster_that_does_not_answer_offers_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    standin = StandIn(Life().world)
+    standin.failing["get"] = "The connection to the server 127.0.0.1:1 was refused\n"
+    complete(["status", ""], standin)
+    said = capsys.readouterr()
+    assert (said.out.strip(), said.err) == (":4", "")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from simulator.objects import with_meta
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.scenarios.life import Life, example
 
@@ -87,23 +88,106 @@ def unscheduled(life: Life) -> None:
     life.begin_patch(replicas=6).world.run(90)
 
 
+def evicted(life: Life) -> None:
+    """Two were evicted; the second one by a kubelet that refuses each new pod, too."""
+    life.world.kubelet.evict(life.world.get("Pod", "web-1"))
+    life.world.kubelet.behaviour.refuses = lambda pod: pod["metadata"]["name"] == "web-2"
+    life.world.delete("Pod", "web-2")
+    life.world.run(6)
+
+
+def stuck_terminating(life: Life) -> None:
+    """A pod that is killed and does not go."""
+    life.world.kubelet.behaviour.hangs_on_delete = lambda _pod: True
+    life.begin_patch(statuses={"0": "Killed"}).world.run(300)
+
+
+def ready_too_short(life: Life) -> None:
+    """A new image that is Ready, and not for long enough."""
+    life.begin_patch(template=template("nginx:1.29"), minReadySeconds=60).world.run(30)
+
+
+def two_groups(life: Life) -> None:
+    """A roll-out of two templates at once, each with its own budget."""
+    life.patch(templatePool={"v2": template("nginx:1.28")}, templates={"2": "v2", "3": "v2"})
+    force = {"forceUpdate": {"maxUnavailable": "25%"}}
+    life.begin_patch(
+        template=template("nginx:1.29"),
+        templatePool={"v2": template("nginx:2.0")},
+        updateStrategy={"maxUnavailable": 2, **force},
+    ).world.run(0.5)
+
+
 STATES: list[Callable[[Life], None]] = [
     calm, stuck_image, crashing, killed, paused, typo, budget, scaled_down, recreated, silent,
-    unscheduled,
+    unscheduled, evicted, stuck_terminating, ready_too_short, two_groups,
 ]  # fmt: skip
+
+
+def batch(life: Life) -> None:
+    """Some have run to their end, one of them badly."""
+    life.settle()
+    life.world.kubelet.finish(life.world.get("Pod", "work-0"))
+    life.world.kubelet.finish(life.world.get("Pod", "work-3"), 1)
+    life.world.run(2)
+
+
+def draining(life: Life) -> None:
+    """An instance on its way out of its Services, before it is updated in place."""
+    life.settle()
+    container = {**life.tapp["spec"]["template"]["spec"]["containers"][0], "image": "nginx:1.29"}
+    spec = {**life.tapp["spec"]["template"]["spec"], "containers": [container]}
+    life.begin_patch(template={**life.tapp["spec"]["template"], "spec": spec}).world.run(3)
+
+
+def lost_node(life: Life) -> None:
+    """A node is lost, and its instances are to start elsewhere."""
+    life.settle()
+    life.world.nodes.lose("node-1")
+    life.world.run(60.3)
+
+
+def volumes(life: Life) -> None:
+    """A claim is still being deleted, and its pod waits for that."""
+    life.settle()
+    (claim, *_) = life.world.list("PersistentVolumeClaim")
+    kind = life.world.kinds.find("PersistentVolumeClaim")
+    keep = with_meta(claim, finalizers=["example.com/backup"])
+    life.world.cluster.edit(kind, claim, lambda _: keep)
+    life.world.delete("PersistentVolumeClaim", claim["metadata"]["name"])
+    life.world.delete("Pod", f"{life.name}-0")
+    life.world.run(60)
+
+
+EXAMPLES = [
+    ("batch", batch), ("drain", draining), ("lost-node", lost_node), ("volumes/1-create", volumes),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "state"), EXAMPLES, ids=[path for path, _ in EXAMPLES])
+def test_what_is_shown_of_examples(
+    path: str, state: Callable[[Life], None], update_golden: bool
+) -> None:
+    life = Life().begin(*example(path))
+    state(life)
+    compare(life, state, update_golden)
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 def test_what_is_shown(state: Callable[[Life], None], update_golden: bool) -> None:
-    """The goldens are the output, to be read by a person: `--update-golden` writes them anew."""
     life = Life().apply(web())
     state(life)
+    compare(life, state, update_golden)
+
+
+def compare(life: Life, state: Callable[[Life], None], update_golden: bool) -> None:
+    """The goldens are the output, to be read by a person: `--update-golden` writes them anew."""
     standin = StandIn(life.world)
     shown = [f"# {state.__doc__}"]
     for verb in ("status", "why"):
-        said = kubectl_tapp(standin, verb, "web")
+        said = kubectl_tapp(standin, verb, life.name)
         assert (said.code, said.err) == (0, "")
-        shown += ["", f"$ kubectl tapp {verb} web", *said.lines]
+        shown += ["", f"$ kubectl tapp {verb} {life.name}", *said.lines]
     assert standin.writes == []
     golden = GOLDENS / f"{state.__name__.replace('_', '-')}.txt"
     text = "\n".join(shown) + "\n"
