@@ -93,7 +93,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
             tried = _write(session, seen, edited, dry_run=True)
         ids = _preview(session, seen, tried)
         scaling = any(each["path"] == "/spec/replicas" for each in operations)
-        for note in deed.notes:
+        for note in ("", *deed.notes) if deed.notes else ():
             session.say(note)
         for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
             session.note(f"warning: {warning}")

@@ -42,6 +42,10 @@ def history(
         session.say(_nothing(observed))
 
 
+_SHORT = 11
+"""Characters of a hash that tell revisions apart, as `kubectl tapp status` has them."""
+
+
 def _table(session: Session, found: "list[Entry]") -> None:
     from rich.table import Table  # noqa: PLC0415 - it costs start time
     from rich.text import Text  # noqa: PLC0415
@@ -53,8 +57,8 @@ def _table(session: Session, found: "list[Entry]") -> None:
     table.add_column("CAUSE", overflow="fold")
     for each in found:
         mark = Text("*", style="green") if each.current else Text(" ")
-        cells = (str(each.number), each.template, each.hash, each.created, each.short, each.cause)
-        table.add_row(mark, *(Text(cell) for cell in cells))
+        cells = (str(each.number), each.template, each.hash[:_SHORT], each.created)
+        table.add_row(mark, *(Text(cell) for cell in (*cells, each.short, each.cause)))
     session.console.print(table)
 
 

@@ -139,9 +139,9 @@ def everyday() -> list[tuple[str, str]]:
     """The README's "Everyday commands": each line of the plugin, and the plain one beside it."""
     text = (ROOT / "README.md").read_text()
     section = text.partition("## Everyday commands\n")[2].partition("\n## ")[0]
-    rows = [line.strip("|").split(" | ") for line in section.splitlines() if "kubectl" in line]
-    found = [[re.findall(r"`(kubectl [^`]+)`", cell) for cell in row[1:]] for row in rows if row]
-    return [(one[0], other[0] if other else "") for one, other in (row for row in found if row[0])]
+    cells = [line.strip("|").split(" | ")[1:] for line in section.splitlines() if line[:1] == "|"]
+    found = [[re.findall(r"`(kubectl [^`]+)`", cell) for cell in row] for row in cells]
+    return [(row[0][0], "".join(row[1])) for row in found if row and row[0]]
 
 
 READING = ("status", "why", "plan", "history", "wait", "list")
