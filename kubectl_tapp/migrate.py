@@ -5,13 +5,10 @@ from typing import Annotated
 
 import typer
 
-from kubectl_tapp.act import Choices, ask
 from kubectl_tapp.complete import names
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.options import Yes
 from kubectl_tapp.session import Session
-from migration.__main__ import main
-from migration.kubectl import Finished
 
 Tapps = Annotated[
     list[str] | None,
@@ -42,6 +39,10 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     yes: Yes = False,
 ) -> int:
     """Move TApps of the old tapp-controller over to Metacontroller; no pod restarts."""
+    from kubectl_tapp.act import Choices, ask  # noqa: PLC0415 - it costs start time
+    from migration.__main__ import main  # noqa: PLC0415
+    from migration.kubectl import Finished  # noqa: PLC0415
+
     if tapps and all_namespaces:
         raise CommandError("name TApps, or ask for all namespaces, not both", Exit.USAGE)
     switches = {
