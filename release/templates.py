@@ -86,9 +86,15 @@ def chosen_text(variants: Variants, write: Callable[[Any], list[str]]) -> list[s
 
 
 def sequence(variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
-    """The lines of a list; items are the same where their names are, else where they are equal."""
+    """The lines of a list.
+
+    Which items are the same is told by their names; where they have none, by their places in lists
+    of one length, else by all that they say.
+    """
+    same_length = len({len(value) for value in variants.values()}) == 1
     named = {
-        chosen: dict(zip(names(value), value, strict=True)) for chosen, value in variants.items()
+        chosen: dict(zip(names(value, by_place=same_length), value, strict=True))
+        for chosen, value in variants.items()
     }
     among = list(variants)
     lines: list[str] = []
@@ -109,12 +115,14 @@ def item(variants: Variants, indent: str, path: Path, overrides: Overrides) -> l
     return chosen_text(variants, lambda value: literal([value], indent))
 
 
-def names(items: list[Any]) -> list[str]:
-    """What each item of a list is called: by its name if all have one, else by all that it says."""
+def names(items: list[Any], *, by_place: bool) -> list[str]:
+    """What each item of a list is called: by its name if all have one, else by place or content."""
     for word in NAMED:
         found = [each.get(word) for each in items if isinstance(each, dict)]
         if len(found) == len(items) == len({*found}) and None not in found:
             return [str(each) for each in found]
+    if by_place:
+        return [str(number) for number in range(len(items))]
     return [json.dumps(each, sort_keys=True) for each in items]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from release import chart, metacontroller
 from release.__main__ import main
 from release.kustomize import components, composed, parts
 from release.variants import camel, condition, key_of
+from tests.contract.theirs import chart_in
 from tests.e2e.binaries import build as binaries
 
 Document = dict[str, Any]
@@ -42,22 +44,8 @@ def tools() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def their_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What stands in for Metacontroller's own chart: its name, version and a few of its values."""
-    place = tmp_path_factory.mktemp("theirs") / "metacontroller-helm"
-    (place / "templates").mkdir(parents=True)
-    (place / "crds").mkdir()
-    shutil.copy(ROOT / "tests/e2e/metacontroller-crds.yaml", place / "crds")
-    described = {"apiVersion": "v2", "name": "metacontroller-helm"}
-    described["version"] = metacontroller.version()
-    (place / "Chart.yaml").write_text(yaml.safe_dump(described))
-    (place / "values.yaml").write_text("namespaceOverride: ''\ncommandArgs: []\n")
-    (place / "templates" / "set.yaml").write_text(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: metacontroller\n"
-        "  namespace: {{ .Values.namespaceOverride | default .Release.Namespace }}\n"
-        "data:\n  rules: {{ .Values.clusterRole.rules | toJson | quote }}\n"
-        "  arguments: {{ .Values.commandArgs | toJson | quote }}\n"
-    )
-    return place
+    """What stands in for Metacontroller's own chart."""
+    return chart_in(tmp_path_factory.mktemp("theirs"))
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +165,20 @@ def test_values_reach_what_they_are_called_after(directory: Path) -> None:
         assert hook["webhook"]["url"].startswith("http://tapp-hooks.ours:8080/")
 
 
+def test_values_are_not_lost_where_components_act_as_well(directory: Path) -> None:
+    """The same places, with everything switched on that may change what is around them."""
+    on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
+    values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]
+    made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')
+    spec = only(made, "Deployment")["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert (spec["replicas"], container["image"]) == (5, "other:7")
+    assert container["resources"]["requests"]["cpu"] == "3"
+    policy = yaml.safe_dump(only(made, "NetworkPolicy"))
+    assert policy.count("kubernetes.io/metadata.name: elsewhere") == 1
+    assert "kubernetes.io/metadata.name: metacontroller" not in policy
+
+
 def test_metacontroller_comes_with_it_where_that_is_wanted(directory: Path) -> None:
     """With the arguments of its overlay, the least privileges, and let in by the NetworkPolicy."""
     made = rendered(directory, "metacontroller.enabled=true")
@@ -291,3 +293,34 @@ def test_another_version_of_metacontroller_is_refused(directory: Path, their_cha
 )
 def test_an_image_is_split_as_kustomize_wants_it(image: str, split: dict[str, str]) -> None:
     assert parts(image) == split
+
+
+# --- the forge ------------------------------------------------------------------------------------
+
+
+class TestWorkflow:
+    FILE = ROOT / ".github" / "workflows" / "release.yaml"
+    JOB: Document = yaml.safe_load(FILE.read_text())["jobs"]["release"]
+    SCRIPT = "\n".join(step.get("run", "") for step in JOB["steps"])
+
+    def test_actions_are_pinned_to_a_commit(self) -> None:
+        """With the version as a comment, for whoever raises it."""
+        used = re.findall(r"uses: (.+)", self.FILE.read_text())
+        assert len(used) == 2
+        for each in used:
+            assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
+
+    def test_runs_for_tags_with_no_more_rights_than_it_needs(self) -> None:
+        whole = yaml.safe_load(self.FILE.read_text())
+        assert whole[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+        assert whole["permissions"] == {"contents": "read"}
+        assert self.JOB["permissions"] == {"contents": "write", "packages": "write"}
+
+    def test_tests_before_it_publishes_and_names_the_image_by_its_digest(self) -> None:
+        steps = ["make lint test", "docker buildx build", "make release", "helm push", "gh release"]
+        assert sorted(steps, key=self.SCRIPT.index) == steps
+        assert "IMAGE=$PLACE/tapp-hooks@$digest" in self.SCRIPT
+        assert "dist/tapp-$VERSION.tgz" in self.SCRIPT
+
+    def test_nothing_from_outside_is_pasted_into_a_script(self) -> None:
+        assert "${{" not in self.SCRIPT

@@ -1,0 +1,64 @@
+"""What stands in for Metacontroller's own chart and manifests, where no network brings them.
+
+Names, versions and kinds are theirs; what is in them is no more than the tests look at.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from release import metacontroller
+
+DEFINITIONS = Path(__file__).parents[1] / "e2e" / "metacontroller-crds.yaml"
+TEMPLATE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: metacontroller
+  namespace: {{ .Values.namespaceOverride | default .Release.Namespace }}
+data:
+  rules: {{ .Values.clusterRole.rules | toJson | quote }}
+  arguments: {{ .Values.commandArgs | toJson | quote }}
+"""
+
+
+def chart_in(place: Path) -> Path:
+    """Makes the chart's directory in `place`."""
+    directory = place / "metacontroller-helm"
+    (directory / "templates").mkdir(parents=True)
+    (directory / "crds").mkdir()
+    shutil.copy(DEFINITIONS, directory / "crds")
+    described = {"apiVersion": "v2", "name": directory.name, "version": metacontroller.version()}
+    (directory / "Chart.yaml").write_text(yaml.safe_dump(described))
+    (directory / "values.yaml").write_text("namespaceOverride: ''\ncommandArgs: []\n")
+    (directory / "templates" / "values.yaml").write_text(TEMPLATE)
+    return directory
+
+
+def manifests_in(place: Path) -> Path:
+    """Makes `manifests/production` in `place`."""
+    directory = place / "production"
+    directory.mkdir(parents=True)
+    metadata = {"name": "metacontroller", "namespace": "metacontroller"}
+    container = {"name": "metacontroller", "image": "metacontroller:v0", "args": ["--theirs"]}
+    labels = {"app": "metacontroller"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec: dict[str, Any] = {"serviceName": "", "selector": {"matchLabels": labels}}
+    objects: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "metacontroller"}},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": metadata,
+            "spec": {**spec, "template": template},
+        },
+    ]
+    (directory / "metacontroller.yaml").write_text(yaml.safe_dump_all(objects))
+    shutil.copy(DEFINITIONS, directory / "definitions.yaml")
+    resources = {"resources": ["definitions.yaml", "metacontroller.yaml"]}
+    (directory / "kustomization.yaml").write_text(yaml.safe_dump(resources))
+    return directory
