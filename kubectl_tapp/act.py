@@ -131,7 +131,7 @@ def ask(session: Session, choices: Choices) -> None:
         message = "there is no terminal to ask on: repeat it with -y; nothing was written"
         raise CommandError(message, Exit.USAGE)
     try:
-        answer = session.ask("Apply? [y/N] ")
+        answer = session.ask("\nApply? [y/N] ")
     except EOFError:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):

@@ -169,6 +169,18 @@ class Verb:
                 what = f"{some(ids)} run template {name!r}, which stays as it is"
                 self.notes.append(f"Instances {what}: --template {name} sets it there.")
 
+    def note_finished(self, ids: list[int]) -> None:
+        """Says which of the instances have ended by themselves: to start is not to run them again.
+
+        Source: docs/design.md, "Completed and finished instances".
+        """
+        from tapp.ranges import some  # noqa: PLC0415 - it costs start time
+
+        statuses = (self.tapp.get("status") or {}).get("statuses") or {}
+        ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
+        if ended:
+            self.notes.append(f"Finished: {some(ended)}. To run them again, kill and start them.")
+
     def caused(self, edited: "Document", cause: str | None, command: str) -> "Document":
         """The edit with its reason noted for the history: what was said, or else the command."""
         changed: Document = self.edits.with_cause(edited, cause or f"kubectl tapp {command}")

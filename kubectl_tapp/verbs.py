@@ -31,7 +31,9 @@ def kill(verb: Verb, ids: SomeIds) -> None:
 
 def start(verb: Verb, ids: SomeIds) -> None:
     """Start stopped instances."""
-    verb.do(verb.edits.started(verb.tapp, verb.ids(ids)))
+    chosen = verb.ids(ids)
+    verb.note_finished(chosen)
+    verb.do(verb.edits.started(verb.tapp, chosen))
 
 
 def use(
