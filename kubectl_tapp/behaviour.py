@@ -56,6 +56,10 @@ class Behaviour(Levers):
         first = [*(spec.get("initContainers") or []), *spec["containers"]][0]
         return max(pace.begin - _OVERHEAD, 0.0) if container == first["name"] else 0.0
 
+    def pull_error(self, _image: str) -> str:
+        """No registry was asked, so none is quoted."""
+        return "it is taken as broken"
+
     def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
         """As long as is known; the grace period ends it anyway."""
         pace = self.paces.get(image)

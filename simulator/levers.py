@@ -84,6 +84,11 @@ class Levers:
         """Return the same for a container of a pod; `fresh`: it has never run there."""
         return self.pull_time(image)
 
+    def pull_error(self, image: str) -> str:
+        """Return what a registry says that does not have the image."""
+        why = f'failed to pull and unpack image "{normal(image)}": {normal(image)}: not found'
+        return f"rpc error: code = NotFound desc = {why}"
+
     def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
         """Return how long a container would take to stop, and with which code."""
         return self.stops.get(image, self.stop_seconds), self.stop_code

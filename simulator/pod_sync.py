@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from simulator.container import Container, Run
-from simulator.levers import KILLED, Levers, normal, valid
+from simulator.levers import KILLED, Levers, valid
 from simulator.local_pod import LocalPod
 from simulator.objects import Object, is_terminating, meta
 from simulator.pod_plan import make_plan, specs_of
@@ -145,8 +145,7 @@ class Sync:
         if image not in self._levers.bad_images:
             return None
         one.pulls.next(image, local.now, local.now, self._levers.backoff_seconds, limit)
-        why = f'failed to pull and unpack image "{normal(image)}": {normal(image)}: not found'
-        one.pull_errors[image] = f"rpc error: code = NotFound desc = {why}"
+        one.pull_errors[image] = self._levers.pull_error(image)
         return "ErrImagePull", one.pull_errors[image]
 
     def _process(self, pod: Object, one: Container, image: str) -> Run:

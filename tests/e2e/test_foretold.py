@@ -166,8 +166,12 @@ def play_all(
         edits += sum(each is not None for each in foreseen.values())
         writes: Writes = {}
         differing: list[str] = []
-        for attempt in range(ATTEMPTS):
+        slowest = max([each.duration for each in foreseen.values() if each], default=0.0)
+        attempt, ends = 0, time.monotonic() + slowest
+        # Some things only time can prove, and the forecast knows how long that takes.
+        while attempt < ATTEMPTS or time.monotonic() < ends:
             time.sleep(PAUSE if attempt else 0.0)
+            attempt += 1
             world.settle(complete=complete)
             for child, lines in world.writes().items():
                 writes.setdefault(child, []).extend(lines)
