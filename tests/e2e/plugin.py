@@ -60,11 +60,11 @@ class Plugin:
         """Starts one call of `kubectl tapp` without a terminal."""
         return self._started(["kubectl", "tapp", *arguments])
 
-    def run(self, *arguments: str, code: int = 0, seconds: float = 120) -> str:
+    def run(self, *arguments: str, code: int = 0, seconds: float = 300) -> str:
         """One call of `kubectl tapp`; what it said. Its exit code must be this one."""
         return self._ended(self.start(*arguments), arguments, code, seconds)
 
-    def shell(self, line: str, seconds: float = 120) -> str:
+    def shell(self, line: str, seconds: float = 300) -> str:
         """A line as it is typed; it must succeed."""
         return self._ended(self._started(["bash", "-c", line]), [line], 0, seconds)
 

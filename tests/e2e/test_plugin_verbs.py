@@ -19,7 +19,7 @@ from .kubelet_levers import Levers
 from .plugin import ROOT, Person, Plugin, interrupt
 from .test_crd import Kubectl
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
