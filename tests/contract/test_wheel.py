@@ -1,5 +1,6 @@
 """The wheel of the kubectl plugin: what is in it, what it needs, and which version it has."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -76,6 +77,27 @@ def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_the_plugin_imports_is_what_its_wheel_asks_for() -> None:
+    """Everywhere in it, functions included; of the service's package what the plugin reaches."""
+    asked = {need.name.replace("pyyaml", "yaml") for need in NEEDS}
+    own = {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
+    imported = {
+        name.partition(".")[0]
+        for package in own - {"hooks"}
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for name in imports(node)
+    }
+    assert imported - sys.stdlib_module_names - own <= asked
+
+
+def imports(node: ast.AST) -> list[str]:
+    """The modules that an import names."""
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""] if node.level == 0 else []
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 
 
 def test_the_plugin_starts_without_what_only_its_work_needs() -> None:
