@@ -129,6 +129,10 @@ class Admission:
         spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
         return self._policies("UPDATE", {**claim, "spec": spec})
 
+    def revision_create(self, revision: Object) -> Object:
+        """Return the ControllerRevision as it is stored when created."""
+        return self._policies("CREATE", {"revision": 0, **revision})
+
     def _policies(self, operation: Operation, obj: Object) -> Object:
         for policy in self.policies:
             changed = policy(operation, obj)

@@ -15,7 +15,7 @@ from itertools import count
 from simulator.admission import Admission
 from simulator.clock import Clock
 from simulator.defaults import encode, fill_in
-from simulator.kinds import CLAIM, NAMESPACE, POD, Kind, Kinds
+from simulator.kinds import CLAIM, NAMESPACE, POD, REVISION, Kind, Kinds
 from simulator.objects import (
     Json,
     Key,
@@ -50,6 +50,8 @@ from simulator.validation import (
     check_metadata_update,
     check_pod,
     check_pod_update,
+    check_revision,
+    check_revision_update,
 )
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -128,6 +130,9 @@ class Cluster:
         elif kind is CLAIM:
             obj = self.admission.claim_create(obj)
             check_metadata(obj)
+        elif kind is REVISION:
+            obj = self.admission.revision_create(obj)
+            check_revision(obj)
         else:
             check_metadata(obj)
             obj = fill_in(obj, kind.schema)
@@ -169,6 +174,8 @@ class Cluster:
         elif kind is CLAIM:
             new = self.admission.claim_update(new)
             check_claim_update(new, old)
+        elif kind is REVISION:
+            check_revision_update(new, old)
         else:
             check_metadata_update(new, old)
             new = fill_in(new, kind.schema)

@@ -46,6 +46,13 @@ class Kind:
 POD = Kind("v1", "Pod", "pods")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", has_generation=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False, has_generation=False)
+REVISION = Kind(
+    "apps/v1",
+    "ControllerRevision",
+    "controllerrevisions",
+    has_status=False,
+    has_generation=False,
+)
 NODE = Kind("v1", "Node", "nodes", namespaced=False, has_generation=False)
 
 BUILT_IN = (
@@ -53,6 +60,7 @@ BUILT_IN = (
     CLAIM,
     NAMESPACE,
     NODE,
+    REVISION,
     Kind("v1", "ConfigMap", "configmaps", has_status=False, has_generation=False),
     Kind("v1", "Secret", "secrets", has_status=False, has_generation=False),
     Kind("v1", "Service", "services", has_generation=False),

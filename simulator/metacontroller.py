@@ -4,7 +4,8 @@ It reads the cluster through informer caches, asks the hook, and writes through 
 Sources: metacontroller.md 1.3 (errors), 3 (finalizers), 5 (status, resync). One sync: finalizer,
 claim children, find related objects, ask the hook, manage children, write status.
 
-Not modelled: Rolling strategies and ControllerRevisions, server-side apply, ETags, client QPS.
+Not modelled: Rolling strategies with their own kind of revisions, server-side apply, ETags, client
+QPS.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
     yield b',"%s":{' % name.encode()
     home = namespace_of(parent)
     separator = b""
-    for kind in sorted(group, key=lambda kind: kind.sort_key):
+    for kind in sorted(group, key=lambda kind: kind.hook_key):
         yield separator + b'"%s":{' % kind.hook_key.encode()
         separator, comma = b",", b""
         for entry in group[kind]:

@@ -266,3 +266,22 @@ def check_claim_update(new: Object, old: Object) -> None:
         error = _refuse(new, "spec", reason)
         error.path = path
         raise error
+
+
+def check_revision(revision: Object) -> None:
+    """Refuse a ControllerRevision that holds nothing (apps/validation)."""
+    check_metadata(revision)
+    if revision.get("data") is None:
+        raise _refuse(revision, "data", "Required value: data is mandatory")
+    number = revision["revision"]
+    if not isinstance(number, int) or number < 0:
+        reason = f"Invalid value: {number}: must be greater than or equal to 0"
+        raise _refuse(revision, "revision", reason)
+
+
+def check_revision_update(new: Object, old: Object) -> None:
+    """Refuse another content; number, labels and annotations may change."""
+    check_metadata_update(new, old)
+    check_revision(new)
+    if not same(new["data"], old["data"]):
+        raise _refuse(new, "data", "Invalid value: field is immutable")
