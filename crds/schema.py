@@ -180,6 +180,11 @@ def _spec() -> Schema:
                 maxLength=MAX_NAME,
                 **{rules.KEY: rules.SERVICE_NAME},
             ),
+            "revisionHistoryLimit": _count(
+                "How many superseded templates are kept as ControllerRevisions, beyond the newest "
+                "one of each template. With 0 there is no history. Unset: 10.",
+                maximum=2**31 - 1,
+            ),
             "minReadySeconds": _count(
                 "How long a pod must have been Ready before it counts as available. Unset: 0.",
                 maximum=2**31 - 1,

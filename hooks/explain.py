@@ -45,6 +45,14 @@ class ClaimsPlan(_Part, frozen=True):
     delete: list[str]
 
 
+class RevisionsPlan(_Part, frozen=True):
+    """Names of the ControllerRevisions that stay, are made, and go."""
+
+    keep: list[str]
+    create: list[str]
+    delete: list[str]
+
+
 class Refused(_Part, frozen=True):
     """Something that is refused or ignored, as the condition says it."""
 
@@ -59,12 +67,13 @@ class Explanation(_Part, frozen=True):
     instances: list[InstancePlan]
     budget: BudgetPlan
     claims: ClaimsPlan
+    revisions: RevisionsPlan
     refused: list[Refused]
 
 
 def explain(plan: Plan) -> Explanation:
-    """Every instance's verdict with its reason, the budgets, and what becomes of the claims."""
-    budgets, claims = plan.budgets, plan.claims
+    """Every instance's verdict, the budgets, and what becomes of claims and revisions."""
+    budgets, claims, history = plan.budgets, plan.claims, plan.history
     return Explanation(
         instances=[
             InstancePlan(
@@ -90,6 +99,11 @@ def explain(plan: Plan) -> Explanation:
             keep=[claim.metadata.name for claim in claims.keep],
             create=[claim.name for claim in claims.create],
             delete=[claim.metadata.name for claim in claims.delete],
+        ),
+        revisions=RevisionsPlan(
+            keep=[revision.metadata.name for revision in history.keep],
+            create=[record.name for record in history.create],
+            delete=[revision.metadata.name for revision in history.delete],
         ),
         refused=[Refused(found.type, str(found.reason), found.message) for found in refusals(plan)],
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from hooks.decode import CLAIMS, PODS, REVISIONS
 from hooks.explain import Explanation
 from hooks.version import VERSION
 from tapp.model import Parent, TApp
@@ -162,7 +163,7 @@ def _requests() -> Schema:
     some = _nullable(_ref("ObservedMap"))
     children = {
         "type": "object",
-        "properties": {"Pod.v1": some, "PersistentVolumeClaim.v1": some},
+        "properties": {PODS: some, CLAIMS: some, REVISIONS: some},
         "additionalProperties": _nullable({"type": "object", "maxProperties": 0}),
     }
     related_namespaces = {"type": "object", "additionalProperties": _ref("RelatedNamespace")}
@@ -174,7 +175,10 @@ def _requests() -> Schema:
     }
     world = {"children": children}
     related = {"related": _nullable(kinds)}
-    rest = {key: {"description": "Not read."} for key in ("controller", "finalizing")}
+    rest = {
+        "controller": {"description": "Which children it declares; the rest is not read."},
+        "finalizing": {"description": "Not read."},
+    }
     return {
         "Observed": child,
         "RelatedNamespace": _object(
@@ -199,11 +203,11 @@ def _answers() -> Schema:
     )
     child = _object(
         {
-            "apiVersion": {"const": "v1"},
-            "kind": {"enum": ["Pod", "PersistentVolumeClaim"]},
+            "apiVersion": {"enum": ["v1", "apps/v1"]},
+            "kind": {"enum": ["Pod", "PersistentVolumeClaim", "ControllerRevision"]},
             "metadata": metadata,
         },
-        {"spec": {"type": "object"}},
+        {"spec": {"type": "object"}, "data": {"type": "object"}, "revision": _COUNT},
         more=True,
     )
     again = {"resyncAfterSeconds": {"type": "number", "exclusiveMinimum": 0}}

@@ -18,6 +18,7 @@ from tapp.render import (
     marked_pod,
     new_claim,
     new_pod,
+    new_revision,
     overlaid_pod,
 )
 from tapp.templates import Template
@@ -49,9 +50,9 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
     Raises:
         NamespaceMissingError: a claim would be created unprotected.
     """
-    tapp, claims = plan.world.tapp, plan.claims
-    revisions = plan.world.revisions
-    children: list[Child] = [kept_revision(revisions[name]) for name in sorted(revisions)]
+    tapp, claims, history = plan.world.tapp, plan.claims, plan.history
+    children: list[Child] = [kept_revision(revision) for revision in history.keep]
+    children += [new_revision(tapp, record) for record in history.create]
     children += [kept_claim(claim) for claim in claims.keep]
     if claims.create:
         uid = plan.world.namespace_uid

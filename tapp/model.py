@@ -86,6 +86,7 @@ class TAppSpec(Value):
     never_migrate: bool = False
     volume_claim_templates: list[Mapping] = Field(default_factory=list)
     service_name: str = ""
+    revision_history_limit: int = Field(default=10, ge=0, le=2**31 - 1)
     min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 

@@ -5,8 +5,10 @@ objects. What may be needed whole stays `Raw`: a slice of the request, decoded o
 field is optional but the name, because Go leaves empty ones out or sends null.
 """
 
+from typing import Annotated
+
 import msgspec
-from msgspec import Raw
+from msgspec import Meta, Raw
 
 from tapp.vocabulary import TEMPLATE, TEMPLATE_HASH
 
@@ -101,7 +103,7 @@ class RevisionObject(msgspec.Struct, frozen=True, gc=False):
     """A ControllerRevision as Metacontroller sends it; its `data` is never looked at."""
 
     metadata: RevisionMeta
-    revision: int | None = None
+    revision: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):

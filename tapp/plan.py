@@ -11,6 +11,7 @@ from tapp.availability import NEVER, available_in
 from tapp.claims import ClaimPlan, plan_claims
 from tapp.conditions import Reason, Type
 from tapp.gate import has_closed_gate
+from tapp.history import HistoryPlan, as_it_is, plan_history
 from tapp.instances import (
     RECHECK,
     Instance,
@@ -24,6 +25,7 @@ from tapp.marks import Marks, mark
 from tapp.model import TApp, TAppSpec
 from tapp.ranges import numbers
 from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
+from tapp.templates import Template
 from tapp.times import seconds, written
 from tapp.trouble import PATIENCE, Trouble, trouble
 from tapp.vocabulary import AppStatus, InstanceStatus
@@ -43,6 +45,7 @@ class Plan:
         verdicts: one per instance, in the same order.
         open_cases: the instances that do not simply run their template, with their verdicts.
         claims: what becomes of the claims.
+        history: what becomes of the ControllerRevisions.
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
         going_unseen: instances that look available, but may already be on their way out.
@@ -59,6 +62,7 @@ class Plan:
     verdicts: list[Verdict]
     open_cases: list[tuple[Instance, Verdict]]
     claims: ClaimPlan
+    history: HistoryPlan
     budgets: Budgets
     available: set[int]
     going_unseen: set[int]
@@ -131,8 +135,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     verdicts = [judge(instance) for instance in instances]
     open_cases = _open(instances, verdicts)
     pending = [pair for pair in open_cases if is_update(pair[1])]
+    unsettled = _unsettled(world.tapp)
     if pending:
-        unsettled = _unsettled(world.tapp)
         serving = Serving(available, going_unseen | untrusted, silent, unsettled)
         spent = spend(pending, serving, budgets, spec.rolling_name)
         verdicts = _changed(instances, verdicts, spent)
@@ -153,12 +157,18 @@ def plan(world: World, options: Options, now: float) -> Plan:
     name = world.tapp.metadata.name
     without_node = _without_node(instances, verdicts)
     claims = plan_claims(name, spec, world.claims, set(world.pods), without_node)
+    history = plan_history(world, _running(instances, spec.replicas))
+    if unsettled and history.changes:
+        # Their events would bring the next sync at once, before the pods' watch has moved on.
+        history = as_it_is(world)
+        rechecks.append(RECHECK)
     return Plan(
         world=world,
         instances=instances,
         verdicts=verdicts,
         open_cases=open_cases,
         claims=claims,
+        history=history,
         budgets=budgets,
         available=available,
         going_unseen=going_unseen,
@@ -181,6 +191,12 @@ def _changed(
 def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Instance, Verdict]]:
     pairs = zip(instances, verdicts, strict=True)
     return [pair for pair in pairs if pair[1].reason != UP_TO_DATE.reason]
+
+
+def _running(instances: list[Instance], replicas: int) -> list[Template]:
+    """The templates that instances were given and that resolve, each of them once."""
+    names = {item.template.name: item.template for item in instances if item.id < replicas}
+    return [template for template in names.values() if isinstance(template, Template)]
 
 
 def _budgets(spec: TAppSpec, instances: list[Instance], should_run: int) -> Budgets:

@@ -13,6 +13,7 @@ import msgspec
 from tapp.canonical import canonical
 from tapp.claims import NewClaim, claim_templates, claims_of
 from tapp.env import without_repeats
+from tapp.history import NewRecord
 from tapp.judge import Mark
 from tapp.manifest import Manifest
 from tapp.model import TApp
@@ -21,6 +22,7 @@ from tapp.revision import own_annotations, own_labels
 from tapp.templates import Template, has_served_gate
 from tapp.tolerations import with_defaults, without_limit
 from tapp.vocabulary import (
+    CHANGE_CAUSE,
     CONTROLLER_UID,
     DRAIN,
     FAILURES,
@@ -29,12 +31,16 @@ from tapp.vocabulary import (
     LOST_NODE,
     POD_INDEX,
     POD_STATUS,
+    TEMPLATE,
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
 )
 
 Document = dict[str, Any]
+
+_LONGEST_CAUSE = 1_000
+"""Characters of a change-cause that are kept: it stands in every later request."""
 
 
 def new_pod(
@@ -262,6 +268,26 @@ def kept_claim(claim: ClaimObject) -> Document:
     if claim.metadata.labels:
         metadata["labels"] = claim.metadata.labels
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
+
+
+def new_revision(tapp: TApp, record: NewRecord) -> Document:
+    """The ControllerRevision of a record, with what its author says about the change."""
+    annotations = {TEMPLATE: record.template}
+    cause = tapp.metadata.annotations.get(CHANGE_CAUSE)
+    if isinstance(cause, str) and cause:
+        annotations[CHANGE_CAUSE] = cause[:_LONGEST_CAUSE]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": record.name,
+            "namespace": tapp.metadata.namespace,
+            "labels": {TEMPLATE_HASH: record.revision},
+            "annotations": annotations,
+        },
+        "data": {"template": record.body},
+        "revision": record.number,
+    }
 
 
 def kept_revision(revision: RevisionObject) -> Document:

@@ -44,7 +44,9 @@ LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 TEMPLATE: Final = "apps.tkestack.io/template"
 """The name of the template that is kept; its revision is the label `tapp_template_hash_key`."""
 
-# --- annotation on TApps ------------------------------------------------------------------------
+# --- annotations on TApps -----------------------------------------------------------------------
+CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
+"""Why the TApp was changed, in its author's words; also on ControllerRevisions, as for kubectl."""
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
 """After how many seconds of silence a node is lost to this TApp's instances."""
 

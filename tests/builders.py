@@ -142,8 +142,12 @@ def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = (
         managedFields=_managed_fields("metacontroller"),
     )
     admission = Admission(random.Random(name), policies)
-    is_pod = child["kind"] == "Pod"
-    return admission.pod_create(child) if is_pod else admission.claim_create(child)
+    create = {
+        "Pod": admission.pod_create,
+        "PersistentVolumeClaim": admission.claim_create,
+        "ControllerRevision": admission.revision_create,
+    }
+    return create[child["kind"]](child)
 
 
 def labelled(desired: Document, parent: Document) -> Document:
@@ -294,6 +298,13 @@ def terminating(child: Document) -> Document:
     return with_meta(child, deletionTimestamp="2026-01-05T10:59:50Z", deletionGracePeriodSeconds=30)
 
 
+CHILD_RESOURCE = {
+    "apiVersion": "apps/v1",
+    "resource": "controllerrevisions",
+    "updateStrategy": {"method": "OnDelete"},
+}
+"""What a registration says that declares ControllerRevisions."""
+
 # --- requests -------------------------------------------------------------------------------------
 
 
@@ -305,8 +316,12 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     version: int = 2,
     namespace: bool = True,
     finalizing: bool = False,
+    revisions: list[Document] | None = None,
 ) -> Document:
-    """What Metacontroller posts, in hook protocol v1 or v2."""
+    """What Metacontroller posts, in hook protocol v1 or v2.
+
+    With `revisions`, also with none, the registration declares ControllerRevisions.
+    """
 
     def keyed(objects: list[Document] | None) -> Document:
         prefix = f"{parent['metadata']['namespace']}/" if version > 1 else ""
@@ -318,15 +333,20 @@ def request(  # noqa: PLR0913 - each one is a part of the request
         "kind": "Namespace",
         "metadata": {"name": name, "uid": NAMESPACE_UID},
     }
+    children = {"Pod.v1": keyed(pods), "PersistentVolumeClaim.v1": keyed(claims)}
+    spec: Document = {"generateSelector": True}
+    if revisions is not None:
+        children["ControllerRevision.apps/v1"] = keyed(revisions)
+        spec["childResources"] = [deepcopy(CHILD_RESOURCE)]
     return {
         "controller": {
             "apiVersion": "metacontroller.k8s.io/v1alpha1",
             "kind": "CompositeController",
             "metadata": {"name": "tapp-controller", "uid": "c0ffee00-0000-4000-8000-000000000000"},
-            "spec": {"generateSelector": True},
+            "spec": spec,
         },
         "parent": deepcopy(parent),
-        "children": {"Pod.v1": keyed(pods), "PersistentVolumeClaim.v1": keyed(claims)},
+        "children": children,
         "related": {"Namespace.v1": {name: body}} if namespace else {},
         "finalizing": finalizing,
     }

@@ -12,9 +12,11 @@ from typing import Any
 
 from simulator.apply import LAST_APPLIED
 from tests.reading import (
+    KEYS,
     applied,
     available,
     bare,
+    declares_revisions,
     desired,
     doubled,
     drains,
@@ -22,6 +24,7 @@ from tests.reading import (
     leaves,
     number,
     observed,
+    record_of,
     resolved,
     rolling_name,
     serves_behind_a_gate,
@@ -60,6 +63,7 @@ def check(
     p5_every_update_is_legal(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
+    p6_no_revision_is_omitted_without_reason(request, answer)
     p8_the_same_answer_again_changes_nothing(request, answer)
     if plan is not None:
         p4_a_pod_is_touched_only_for_a_reason(request, answer, plan)
@@ -68,7 +72,7 @@ def check(
 def writes(request: Document, answer: Document) -> list[str]:
     """What Metacontroller would do with the answer: `create Pod/a`, `delete Pod/b`."""
     result = []
-    for kind in ("Pod", "PersistentVolumeClaim"):
+    for kind in KEYS:
         have, want = observed(request, kind), desired(answer, kind)
         result += [f"create {kind}/{name}" for name in sorted(want.keys() - have.keys())]
         for name in sorted(have):
@@ -95,9 +99,10 @@ def well_formed(request: Document, answer: Document) -> None:
     _hold(max(names.values(), default=1) == 1, f"children twice: {names}")
     for child in answer["children"]:
         meta = child["metadata"]
-        _hold(child["apiVersion"] == "v1", child)
-        _hold(child["kind"] in ("Pod", "PersistentVolumeClaim"), child["kind"])
-        _hold(meta["namespace"] == request["parent"]["metadata"]["namespace"], meta)
+        group = KEYS.get(child["kind"], "").partition(".")[2]
+        _hold(child["apiVersion"] == group, child)
+        home = request["parent"]["metadata"]["namespace"]
+        _hold(meta.get("namespace", home) == home, meta)
         _hold(not SYSTEM & meta.keys(), f"system fields in {meta}")
         _hold("status" not in child, f"status in {meta['name']}")
         _hold(LAST_APPLIED not in (meta.get("annotations") or {}), "last-applied is echoed")
@@ -227,6 +232,53 @@ def p6_no_pod_is_omitted_without_reason(
         _hold(
             plan is None or decisions.get(id) in GONE, f"{name} goes, decided: {decisions.get(id)}"
         )
+
+
+def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document) -> None:
+    """P6: a ControllerRevision goes when it is ours and there are enough newer ones.
+
+    What the TApp runs now stays, unless another one of its template has as high a number.
+    """
+    have = observed(request, "ControllerRevision")
+    want = desired(answer, "ControllerRevision")
+    made = [item for name, item in want.items() if name not in have]
+    for name in have.keys() & want.keys():
+        _hold(want[name].keys() == {"apiVersion", "kind", "metadata"}, f"{name} is rewritten")
+    if request["finalizing"]:
+        _hold(not made, f"revisions are made at the end: {made}")
+        return
+    spec, gone = request["parent"]["spec"], have.keys() - want.keys()
+    if not declares_revisions(request):
+        _hold(not gone and not made, f"without a declaration: -{gone} +{made}")
+        return
+    limit = spec.get("revisionHistoryLimit", 10)
+    _hold(limit or not made, f"made without a history: {made}")
+    ours = {name: item for name, item in have.items() if all(record_of(item))}
+    early = Counter[str]()
+    for name in gone:
+        _hold(name in ours, f"{name} is none of ours, and goes")
+        _hold(not have[name]["metadata"].get("deletionTimestamp"), f"{name} goes already")
+        others = [item for item in ours.values() if item is not ours[name]]
+        newer = [item for item in others if item["revision"] >= ours[name]["revision"]]
+        mine = [item for item in newer if record_of(item)[0] == record_of(ours[name])[0]]
+        if ours[name]["data"].get("template") == template(spec, record_of(ours[name])[0]):
+            _hold(not limit or mine, f"{name} runs now, and goes")
+        elif len(newer) < limit:
+            _hold(mine, f"{name} goes, and only {len(newer)} are newer")
+            early[record_of(ours[name])[0]] += 1  # the template may say the same in other words
+    _hold(max(early.values(), default=1) == 1, f"too many go: {early}")
+    stays = [name for name in want if name in ours or name not in have]
+    templates = len(spec.get("templatePool") or {}) + bool(spec.get("template"))
+    _hold(len(stays) <= 2 * templates + limit, f"{len(stays)} of {templates} templates")
+    numbers = [item["revision"] for item in made]
+    newest = max([item["revision"] for item in ours.values()], default=0)
+    _hold(len(set(numbers)) == len(numbers), f"numbers twice: {numbers}")
+    _hold(min(numbers, default=newest + 1) > newest, f"{numbers} are no higher than {newest}")
+    for item in made:
+        name, _ = record_of(item)
+        _hold(item["data"] == {"template": template(spec, name)}, f"another template: {item}")
+        used = {template_name(spec, id) for id in range(spec.get("replicas", 1))}
+        _hold(name in used, f"{name} is kept, and nobody runs it")
 
 
 def p8_the_same_answer_again_changes_nothing(request: Document, answer: Document) -> None:

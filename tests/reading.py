@@ -16,18 +16,46 @@ DRAIN = "apps.tkestack.io/drain"
 LOST = "apps.tkestack.io/lost-node"
 NODE_LOST = "NodeLost"
 POD_STATUS = "apps.tkestack.io/pod-status"
+KEYS = {
+    "Pod": "Pod.v1",
+    "PersistentVolumeClaim": "PersistentVolumeClaim.v1",
+    "ControllerRevision": "ControllerRevision.apps/v1",
+}
+"""Kind of a child -> its key in a request."""
 GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}
 
 
 def observed(request: Document, kind: str) -> dict[str, Document]:
     """Name -> child, as observed."""
-    children = request["children"].get(f"{kind}.v1") or {}
+    children = request["children"].get(KEYS[kind]) or {}
     return {item["metadata"]["name"]: item for item in children.values()}
 
 
 def desired(answer: Document, kind: str) -> dict[str, Document]:
     """Name -> child, as answered."""
     return {item["metadata"]["name"]: item for item in answer["children"] if item["kind"] == kind}
+
+
+def declares_revisions(request: Document) -> bool:
+    """Whether the CompositeController that asks has ControllerRevisions as children."""
+    spec = (request.get("controller") or {}).get("spec") or {}
+    return any(
+        (child["apiVersion"], child["resource"]) == ("apps/v1", "controllerrevisions")
+        and (child.get("updateStrategy") or {}).get("method", "OnDelete") == "OnDelete"
+        for child in spec.get("childResources") or []
+    )
+
+
+def record_of(revision: Document) -> tuple[str, str]:
+    """(template, its revision) of a ControllerRevision that is one of ours, ("", "") of others."""
+    meta, number = revision["metadata"], revision.get("revision")
+    notes, labels = meta.get("annotations") or {}, meta.get("labels") or {}
+    if not isinstance(notes, dict) or not isinstance(labels, dict):
+        return ("", "")
+    template, found = notes.get("apps.tkestack.io/template"), labels.get("tapp_template_hash_key")
+    readable = isinstance(number, int) and 0 <= number <= 2**53
+    readable &= isinstance(template, str) and isinstance(found, str)
+    return (template, found) if readable and template and found else ("", "")
 
 
 def number(request: Document, name: str) -> int | None:

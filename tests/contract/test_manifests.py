@@ -281,7 +281,11 @@ def test_registration(installed: list[Document]) -> None:
     }
     assert {
         child["resource"]: child["updateStrategy"]["method"] for child in spec["childResources"]
-    } == {"pods": "InPlace", "persistentvolumeclaims": "OnDelete"}
+    } == {
+        "pods": "InPlace",
+        "persistentvolumeclaims": "OnDelete",
+        "controllerrevisions": "OnDelete",
+    }
     assert spec["resyncPeriodSeconds"] == 300
     assert tuple(sorted(spec["hooks"])) == tuple(sorted(HOOKS))
     for hook in spec["hooks"].values():

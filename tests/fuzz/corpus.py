@@ -35,7 +35,7 @@ Post = Callable[[str, bytes], bytes]
 
 def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
-    found = [*_lives(post), *_nearly_alike(post)]
+    found = [*_lives(post), *_nearly_alike(post), *_histories(post)]
     ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
     return [*found, *ends, *_drained(post)]
 
@@ -68,6 +68,31 @@ def _drained(post: Post) -> Iterator[tuple[str, Document]]:
     for pod in pods:
         asked = {"controller": {}, "object": pod, "attachments": {}, "related": {}}
         yield "/pod-status", {**asked, "finalizing": False}
+
+
+def _histories(post: Post) -> Iterator[tuple[str, Document]]:
+    """A TApp with a history: rolled back, overtaken, beyond its limit, with what is not its own."""
+    pool = {"a": template("a:1"), "b": template("b:1")}
+    parent = tapp(replicas=3, templatePool=pool, templates={"1": "a"}, revisionHistoryLimit=2)
+    yield "/sync", request(parent, revisions=[])
+    answer = msgspec.json.decode(post("/sync", msgspec.json.encode(request(parent, revisions=[]))))
+    children = [stored(child, parent) for child in answer["children"]]
+    pods = [running(child) for child in children if child["kind"] == "Pod"]
+    made = [child for child in children if child["kind"] == "ControllerRevision"]
+    others = []
+    for number in range(2, 9):
+        older = deepcopy(made[number % 2])
+        older["metadata"] |= {"name": f"web-older{number}", "uid": f"older-{number}"}
+        older["metadata"]["labels"]["tapp_template_hash_key"] = f"v1-{number}"
+        others.append({**older, "revision": number})
+    odd = deepcopy(others[-1])
+    odd["metadata"] |= {"name": "web-theirs", "labels": {}}
+    going = terminating(deepcopy(others[-2]))
+    going["metadata"]["name"] = "web-going"
+    yield "/sync", request(parent, pods, revisions=made)
+    yield "/sync", request(parent, pods, revisions=[*made, *others, odd, going])
+    none = tapp(replicas=3, templatePool=pool, revisionHistoryLimit=0)
+    yield "/sync", request(none, pods, revisions=[*made, *others])
 
 
 def _silence(pod: Document) -> None:

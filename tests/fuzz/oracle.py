@@ -36,6 +36,9 @@ class _Children(msgspec.Struct):
     claims: dict[str, msgspec.Raw] | None = msgspec.field(
         name="PersistentVolumeClaim.v1", default=None
     )
+    revisions: dict[str, msgspec.Raw] | None = msgspec.field(
+        name="ControllerRevision.apps/v1", default=None
+    )
 
 
 class Request(msgspec.Struct):
@@ -71,6 +74,7 @@ def name_of(child: msgspec.Raw) -> str:
         return msgspec.json.decode(read_odd(child).metadata["name"], type=str)
 
 
+API_VERSIONS = {"Pod": "v1", "PersistentVolumeClaim": "v1", "ControllerRevision": "apps/v1"}
 HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 413, 415}
 SECONDS = 20.0
@@ -81,7 +85,7 @@ ANSWER_KEYS = {
     "/sync": {"status", "children", "resyncAfterSeconds"},
     "/finalize": {"status", "children", "finalized", "resyncAfterSeconds"},
     "/customize": {"relatedResources"},
-    "/plan": {"instances", "budget", "claims", "refused"},
+    "/plan": {"instances", "budget", "claims", "revisions", "refused"},
     "/pod-status": {"status", "resyncAfterSeconds"},
 }
 _ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
@@ -197,7 +201,7 @@ class Service:
             key = "persistentVolumeClaimRetentionPolicy"
             policy = spec.get(key) if isinstance(spec, dict) else None
             delete = isinstance(policy, dict) and policy.get("whenDeleted") == "Delete"
-            claims = [name for kind, name in omitted if kind != "Pod"]
+            claims = [name for kind, name in omitted if kind == "PersistentVolumeClaim"]
             hold(delete or not claims, f"claims are deleted: {claims}")
             return
         code, _, answer = self.call("/plan", body)
@@ -210,6 +214,7 @@ class Service:
             if item["action"] in ("Delete", "Recreate") and item["reason"] and item["message"]
         }
         gone |= {("PersistentVolumeClaim", claim) for claim in plan["claims"]["delete"]}
+        gone |= {("ControllerRevision", name) for name in plan["revisions"]["delete"]}
         hold(omitted == gone, f"left out: {omitted - gone}; kept though to go: {gone - omitted}")
 
 
@@ -260,9 +265,9 @@ def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
     found = set()
     namespace = request.parent["metadata"]["namespace"]
     for child in answer["children"]:
-        hold(isinstance(child, dict) and child.get("apiVersion") == "v1", child)
+        hold(isinstance(child, dict), child)
         kind, meta = child.get("kind"), child.get("metadata")
-        hold(kind in ("Pod", "PersistentVolumeClaim") and isinstance(meta, dict), child)
+        hold(child.get("apiVersion") == API_VERSIONS.get(kind) and isinstance(meta, dict), child)
         name = meta.get("name")
         hold(isinstance(name, str) and name, child)
         hold(meta.get("namespace", namespace) == namespace, meta)
@@ -275,6 +280,7 @@ def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
     observed |= {
         ("PersistentVolumeClaim", name_of(claim)) for claim in (children.claims or {}).values()
     }
+    observed |= {("ControllerRevision", name_of(it)) for it in (children.revisions or {}).values()}
     return observed - found
 
 

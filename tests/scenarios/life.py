@@ -231,6 +231,15 @@ class Life:
         claims = self.world.list("PersistentVolumeClaim")
         return {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in claims}
 
+    def history(self) -> list[str]:
+        """The ControllerRevisions by number, each as `2 canary web:2`."""
+        found = sorted(self.world.list("ControllerRevision"), key=lambda item: item["revision"])
+        return [
+            f"{item['revision']} {item['metadata']['annotations']['apps.tkestack.io/template']} "
+            f"{item['data']['template']['spec']['containers'][0]['image']}"
+            for item in found
+        ]
+
     # What happened.
 
     def news(self) -> list[Write]:
@@ -240,7 +249,7 @@ class Life:
         return found
 
     def writes(self) -> list[str]:
-        """The writes to children since the last call; none may be refused or change nothing.
+        """The writes to pods and claims since the last call; none may be refused or change nothing.
 
         But for the PUT with which a DecoratorController follows each write of a pod's status.
         """
@@ -248,7 +257,7 @@ class Life:
         pairs = zip([None, *found], found, strict=False)
         news = [write for before, write in pairs if not _follows(before, write)]
         assert [str(write) for write in news if write.outcome != "ok"] == []
-        return [brief(write) for write in news if write.kind != "TApp"]
+        return [brief(write) for write in news if write.kind not in ("TApp", "ControllerRevision")]
 
     def watch_readiness(self) -> None:
         """Start to count how many instances serve at least."""

@@ -62,7 +62,7 @@ def changes(life: Life) -> list[str]:
 
     That second write changes nothing, and is none for the API server.
     """
-    news = [write for write in life.news() if write.kind != "TApp"]
+    news = [write for write in life.news() if write.kind == "Pod"]
     assert {write.outcome for write in news} <= {"ok", "no-op"}
     idle = sum(write.outcome == "no-op" for write in news)
     assert idle == sum(write.verb == "status" for write in news)

@@ -71,7 +71,7 @@ def test_every_golden_file_has_its_example() -> None:
 
 
 def excerpt(tapp: Document, children: list[Document]) -> Document:
-    """All names, and the children of the first instance of each template in full."""
+    """All names; in full the first revision, and the children of each template's first instance."""
     replicas = tapp["spec"].get("replicas", 1)
     shown: dict[str, int] = {}
     for number in range(replicas):
@@ -82,7 +82,11 @@ def excerpt(tapp: Document, children: list[Document]) -> Document:
         "shown": [
             child
             for child in children
-            if child["metadata"]["labels"]["tapp_instance_key"] in numbers
+            if child is children[0]
+            or (
+                child["kind"] != "ControllerRevision"
+                and child["metadata"]["labels"]["tapp_instance_key"] in numbers
+            )
         ],
     }
 

@@ -69,20 +69,35 @@ class World:
         hook: Hook | None = None,
         policies: tuple[Policy, ...] = (),
         strip: bool = False,
+        history: bool = False,
     ) -> None:
-        """`strip`: an admission policy removes the last-applied annotation at creation."""
+        """A TApp without pods.
+
+        Args:
+            parent: the TApp.
+            hook: who is asked.
+            policies: admission of the cluster.
+            strip: an admission policy removes the last-applied annotation at creation.
+            history: whether the registration declares ControllerRevisions.
+        """
         self.hook = hook or Hook()
         self.parent = parent
         self.pods: dict[str, Document] = {}
         self.claims: dict[str, Document] = {}
+        self.revisions: dict[str, Document] = {}
+        self.history = history
         self.policies = policies
         self.strip = strip
         self.writes: list[str] = []
 
     def request(self, **options: Any) -> Document:
         """What Metacontroller would post now."""
+        shown = list(self.revisions.values()) if self.history else None
         return builders.request(
-            self.parent, list(self.pods.values()), list(self.claims.values()), **options
+            self.parent,
+            list(self.pods.values()),
+            list(self.claims.values()),
+            **{"revisions": shown, **options},
         )
 
     def decisions(self) -> dict[int, str]:
@@ -116,6 +131,11 @@ class World:
         self.claims = {name: item for name, item in self.claims.items() if name in claims}
         for name, child in claims.items():
             self.claims.setdefault(name, builders.stored(child, self.parent))
+        kept = desired(answer, "ControllerRevision")
+        self.revisions = {name: item for name, item in self.revisions.items() if name in kept}
+        for name, child in kept.items():
+            if "data" in child:
+                self.revisions.setdefault(name, builders.stored(child, self.parent))
 
     def kubelet(self, *, ready: bool = True) -> None:
         """Terminating pods go; all others that have not ended run what their spec says."""

@@ -1,0 +1,192 @@
+"""The history: which templates that were rolled out are kept, as ControllerRevisions.
+
+A record is one revision of one template of a TApp. Records are never changed: what has to get
+another number is deleted and made again. Which one is whose tell its label and its annotation,
+never its name (docs/design.md, "History").
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from tapp.model import ParentMeta
+from tapp.objects import RevisionObject
+from tapp.templates import Template, Templates
+from tapp.world import World
+
+LONGEST = 128 << 10
+"""Bytes of a template's JSON above which it is not recorded: Metacontroller writes what it creates
+into an annotation as well, and all annotations of an object may take 256 KiB."""
+
+_NAME = 200
+"""Characters of the TApp's name in a record's: 253 is the limit of both."""
+_DIGITS = 10
+"""Hexadecimal digits of the hash in a record's name."""
+
+
+@dataclass(frozen=True)
+class NewRecord:
+    """A record to make.
+
+    Attributes:
+        name: name of the ControllerRevision.
+        number: its place in the TApp's history.
+        template: name of the template.
+        revision: the template's revision, as pods have it in their label.
+        body: the template as its author wrote it.
+    """
+
+    name: str
+    number: int
+    template: str
+    revision: str
+    body: dict[str, Any]
+
+
+@dataclass
+class HistoryPlan:
+    """What becomes of a TApp's ControllerRevisions.
+
+    Attributes:
+        keep: those that are returned, so that they stay.
+        delete: those that are left out, so that they go.
+        create: those that are made.
+    """
+
+    keep: list[RevisionObject] = field(default_factory=list)
+    delete: list[RevisionObject] = field(default_factory=list)
+    create: list[NewRecord] = field(default_factory=list)
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything is written."""
+        return bool(self.delete or self.create)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A ControllerRevision that is one of ours, read."""
+
+    number: int
+    name: str
+    template: str
+    revision: str
+
+    @property
+    def age(self) -> tuple[int, str]:
+        """What records are ordered by: the newest one has the greatest."""
+        return self.number, self.name
+
+
+def record_name(meta: ParentMeta, template: str, revision: str) -> str:
+    """The name of the ControllerRevision of a template's revision.
+
+    The TApp's uid is part of the hash: what a TApp that was deleted with `--cascade=orphan` has
+    left behind is never in the way of the next one of the same name.
+    """
+    text = "\n".join((meta.uid, revision, template))
+    digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
+    return f"{meta.name[:_NAME].rstrip('.-')}-{digest}"
+
+
+def as_it_is(world: World) -> HistoryPlan:
+    """Everything stays, and nothing is made."""
+    return HistoryPlan([world.revisions[name] for name in sorted(world.revisions)])
+
+
+def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
+    """Sorts the ControllerRevisions of a living TApp.
+
+    Args:
+        world: what was observed.
+        running: the templates of the instances below `replicas` that resolve.
+    """
+    observed = world.revisions
+    if not world.declared.revisions:
+        return as_it_is(world)
+    plan = HistoryPlan()
+    records, highest = list[_Record](), 0
+    for name in sorted(observed):
+        record = _read(observed[name])
+        if record is not None:
+            highest = max(highest, record.number)
+        if record is None or observed[name].metadata.deletion_timestamp is not None:
+            plan.keep.append(observed[name])  # a doubt is no deletion; what goes is waited for
+        else:
+            records.append(record)
+    limit = world.tapp.spec.revision_history_limit
+    used = {item.name: item for item in running if not item.obstacle} if limit else {}
+    kept = _kept(records, world.templates, used, limit)
+    for record in records:
+        (plan.keep if record in kept else plan.delete).append(observed[record.name])
+    known = {(record.template, record.revision) for record in kept}
+    plan.create = _missing(world, used, known, highest)
+    return plan
+
+
+def _read(revision: RevisionObject) -> _Record | None:
+    """A ControllerRevision as a record of ours, None if it is none."""
+    meta = revision.metadata
+    label = meta.labels and meta.labels.revision
+    template = meta.annotations and meta.annotations.template
+    if not label or not template or revision.revision is None:
+        return None
+    return _Record(revision.revision, meta.name, template, label)
+
+
+def _kept(
+    records: list[_Record], templates: Templates, used: Mapping[str, Template], limit: int
+) -> set[_Record]:
+    """Which records stay: at most two for each template of the spec, and `limit` more."""
+    if not limit:
+        return set()
+    kept, others = set[_Record](), list[_Record]()
+    for name, ones in _newest_first(records).items():
+        found = templates.named(name)
+        wanted = found.revision if isinstance(found, Template) else None
+        live = next((record for record in ones if record.revision == wanted), None)
+        superseded = [record for record in ones if record is not live]
+        if live is not None and not (name in used and _is_overtaken(live, superseded)):
+            kept.add(live)
+        if superseded and templates.spec.find_template(name) is not None:
+            kept.add(superseded.pop(0))
+        others += superseded
+    others.sort(key=lambda record: record.age, reverse=True)
+    return kept.union(others[:limit])
+
+
+def _newest_first(records: list[_Record]) -> dict[str, list[_Record]]:
+    """Template -> its records."""
+    found: dict[str, list[_Record]] = {}
+    for record in sorted(records, key=lambda record: record.age, reverse=True):
+        found.setdefault(record.template, []).append(record)
+    return found
+
+
+def _is_overtaken(live: _Record, superseded: list[_Record]) -> bool:
+    """Whether the template was rolled back: what it runs is to be the newest of its records.
+
+    Two of one number are possible where a cache lags.
+    """
+    return bool(superseded) and superseded[0].number >= live.number
+
+
+def _missing(
+    world: World, used: Mapping[str, Template], known: set[tuple[str, str]], highest: int
+) -> list[NewRecord]:
+    """The records to make: their names are free, so what was left out just now comes next time."""
+    created: list[NewRecord] = []
+    for name in sorted(used):
+        revision = used[name].revision
+        if (name, revision) in known:
+            continue
+        own = record_name(world.tapp.metadata, name, revision)
+        body = world.tapp.spec.find_template(name)
+        if own in world.revisions or body is None or len(msgspec.json.encode(body)) > LONGEST:
+            continue
+        highest += 1
+        created.append(NewRecord(own, highest, name, revision, body))
+    return created
