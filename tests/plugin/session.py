@@ -1,0 +1,160 @@
+"""The terminal session in the docs: `python -m tests.plugin.session` records it anew, as SVG.
+
+Real calls of the plugin against the embedded cluster, at its own time: what is seen is what the
+commands print, colours included.
+"""
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.status import Status
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from kubectl_tapp.main import run
+from kubectl_tapp.session import Session
+from simulator.clock import EPOCH
+from tests.builders import manifest, template
+from tests.plugin.standin import StandIn
+from tests.scenarios.life import Life
+
+PICTURES = Path(__file__).parents[2] / "docs" / "img"
+COLUMNS = 118
+_FONTS = re.compile(r"@font-face \{\{.*?\}\}", re.DOTALL)
+FORMAT = _FONTS.sub("", CONSOLE_SVG_FORMAT).replace(
+    "font-family: Fira Code,", 'font-family: "Fira Code", "DejaVu Sans Mono", Menlo, Consolas,'
+)
+"""rich's picture of a terminal, without fonts from elsewhere."""
+THEME = TerminalTheme(
+    (27, 31, 39),
+    (208, 212, 220),
+    [(60, 66, 78), (240, 113, 120), (126, 200, 130), (233, 196, 106),
+     (110, 168, 254), (197, 134, 230), (97, 201, 208), (208, 212, 220)],
+    [(120, 128, 142), (255, 139, 145), (150, 220, 154), (250, 215, 130),
+     (140, 190, 255), (215, 160, 245), (125, 220, 226), (255, 255, 255)],
+)  # fmt: skip
+_LIVE = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A|\r?\x1b\[2K|\r)*", re.DOTALL)
+"""A line that rich draws over and over while something is waited for, and wipes away in the end. In
+the picture each of its texts is a line."""
+
+
+class _Terminal(io.StringIO):
+    """What is printed goes to a person."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@dataclass
+class Recording:
+    """A terminal under way.
+
+    Attributes:
+        standin: the cluster.
+        typed: the commands so far.
+    """
+
+    standin: StandIn
+    typed: list[str] = field(default_factory=list)
+    _screen: Console = field(
+        default_factory=lambda: Console(
+            record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True,
+            color_system="truecolor", highlight=False,
+        )
+    )  # fmt: skip
+
+    def type(self, line: str, answer: str = "", seconds: float = 0) -> None:
+        """Types a command, answers its question, and looks away for some time."""
+        self._screen.print(Text.assemble(("$ ", "bold green"), (line, "bold")))
+        self.typed.append(line)
+        for each in self._called(line.split()[2:], answer).splitlines():
+            self._screen.print(Text.from_ansi(each), overflow="fold")
+        self._screen.print()
+        self.standin.world.run(seconds)
+
+    def save(self, path: Path) -> None:
+        """Writes the picture."""
+        path.parent.mkdir(exist_ok=True)
+        name = path.stem
+        self._screen.save_svg(
+            str(path), title="kubectl tapp", theme=THEME, code_format=FORMAT, unique_id=name
+        )
+
+    def _called(self, arguments: list[str], answer: str) -> str:
+        screen, seen = _Terminal(), dict[str, str]()
+
+        def update(_: Status, status: Text) -> None:
+            what, _, after = status.plain.rpartition("  ")
+            seen.setdefault(what, f"\x1b[2m⠋ {what}  {after}\x1b[0m\n")
+
+        def ask(question: str) -> str:
+            screen.write(f"{question}{answer}\n")
+            return answer
+
+        with pytest.MonkeyPatch.context() as patched, _environment():
+            for stream in ("sys.stdin", "sys.stdout", "sys.stderr"):
+                patched.setattr(stream, screen)
+            patched.setattr(Session, "ask", staticmethod(ask))
+            patched.setattr(Status, "update", update)
+            run(
+                arguments,
+                runner=self.standin,
+                clock=lambda: EPOCH.timestamp() + self.standin.world.clock.now,
+                sleep=self.standin.world.run,
+            )
+        return _LIVE.sub(lambda _: "".join(seen.values()), screen.getvalue())
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("NO_COLOR", "FORCE_COLOR", "CI"):
+            patched.delenv(name, raising=False)
+        for name, value in (
+            ("COLUMNS", COLUMNS), ("LINES", 60), ("TERM", "xterm-256color"),
+            ("COLORTERM", "truecolor"),
+        ):  # fmt: skip
+            patched.setenv(name, str(value))
+        yield
+
+
+def cluster() -> StandIn:
+    """A TApp `web` that runs, and whose next image cannot be pulled."""
+    body = template("web:1.2", container={"name": "main"}, terminationGracePeriodSeconds=5)
+    spec: dict[str, Any] = {
+        "replicas": 6,
+        "template": body,
+        "updateStrategy": {"maxUnavailable": 2},
+    }
+    life = Life()
+    life.world.kubelet.behaviour.bad_images.add("web:1.3-tpyo")
+    return StandIn(life.apply(manifest(**spec)).world)
+
+
+def record(directory: Path) -> dict[str, list[str]]:
+    """Records all pictures; picture -> the commands typed in it."""
+    standin = cluster()
+    see, do, plan = Recording(standin), Recording(standin), Recording(standin)
+    do.type("kubectl tapp set image web main=web:1.3-tpyo --wait", "y")
+    see.type("kubectl tapp status web")
+    see.type("kubectl tapp why web 0 4")
+    do.type("kubectl tapp history web")
+    do.type("kubectl tapp rollback web --wait", "y", seconds=3600)
+    plan.type("kubectl tapp plan web --image main=web:1.4 --kill 5")
+    found = {"see": see, "do": do, "plan": plan}
+    for name, recording in found.items():
+        recording.save(directory / f"kubectl-tapp-{name}.svg")
+    return {name: recording.typed for name, recording in found.items()}
+
+
+if __name__ == "__main__":
+    record(PICTURES)

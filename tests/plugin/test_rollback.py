@@ -1,0 +1,102 @@
+"""A template comes back: on the embedded cluster, with the history that the service keeps."""
+
+import json
+
+import pytest
+
+from tests.builders import template
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_verbs import running, spec_of
+
+
+@pytest.fixture
+def web() -> StandIn:
+    """Two images were rolled out, the second one by mistake."""
+    standin = running(template=template("nginx:1"))
+    for image in ("nginx:2", "nginx:3"):
+        assert kubectl_tapp(standin, "set", "image", "web", f"app={image}", "-y").code == 0
+        standin.world.settle()
+    return standin
+
+
+def image(standin: StandIn) -> str:
+    text: str = spec_of(standin)["template"]["spec"]["containers"][0]["image"]
+    return text
+
+
+def test_the_one_before_comes_back_and_is_the_newest_then(web: StandIn) -> None:
+    before = {pod["metadata"]["uid"] for pod in web.world.list("pods")}
+    said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert any(
+        line.startswith("Template default goes back to revision 2 (v1-") for line in said.lines
+    )
+    assert image(web) == "nginx:2"
+    assert {pod["metadata"]["uid"] for pod in web.world.list("pods")} == before, "in place"
+    web.world.settle()
+    found = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)
+    numbers = {
+        each["revision"]: each["template"]["spec"]["containers"][0]["image"] for each in found
+    }
+    assert numbers == {1: "nginx:1", 3: "nginx:3", 4: "nginx:2"}
+    assert [each["revision"] for each in found if each["current"]] == [4]
+    assert found[-1]["changeCause"] == "kubectl tapp rollback web --to 2"
+
+
+def test_a_rollback_of_a_rollback(web: StandIn) -> None:
+    for expected in ("nginx:2", "nginx:3", "nginx:2"):
+        assert kubectl_tapp(web, "rollback", "web", "-y", "--wait").code == 0
+        web.world.settle()
+        assert image(web) == expected
+
+
+def test_any_revision_that_is_kept_comes_back(web: StandIn) -> None:
+    assert kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait").code == 0
+    assert image(web) == "nginx:1"
+
+
+def test_what_is_there_already_is_not_written(web: StandIn) -> None:
+    before = len(web.writes)
+    said = kubectl_tapp(web, "rollback", "web", "--to", "3")
+    assert said.code == 0
+    assert said.lines[-1] == "web: nothing to do, it is so already"
+    assert len(web.writes) == before
+
+
+def test_one_before_the_first(web: StandIn) -> None:
+    said = kubectl_tapp(web, "rollback", "web", "--to", "9", "-y")
+    assert said.code == 1
+    assert "there is no revision 9: there are 1, 2, 3" in said.err
+
+
+def test_a_template_that_left_the_pool_comes_back() -> None:
+    web = running(templates={"0": "v2"})
+    kubectl_tapp(web, "use", "web", "default", "0", "-y", "--wait")
+    web.world.patch("tapps", "web", {"spec": {"templatePool": {"v2": None}}})
+    web.world.settle()
+    said = kubectl_tapp(web, "rollback", "web", "--template", "v2", "-y")
+    assert (said.code, said.err) == (0, "")
+    assert spec_of(web)["templatePool"] == {"v2": template("nginx:2")}
+
+
+def test_the_history_is_a_table(web: StandIn) -> None:
+    said = kubectl_tapp(web, "history", "web")
+    assert said.lines[0].split()[:4] == ["REVISION", "TEMPLATE", "HASH", "WHEN"]
+    assert [line.split()[0] for line in said.lines[1:]] == ["1", "2", "*"]
+    assert "app: nginx:2 → nginx:3" in said.lines[3]
+    said = kubectl_tapp(web, "history", "web", "--revision", "2")
+    assert said.lines[0] == "Revision 2 of template default"
+    assert "changed app: nginx:1 → nginx:2" in said.lines
+    assert "  - image: nginx:2" in said.out or "image: nginx:2" in said.out
+    one = json.loads(kubectl_tapp(web, "history", "web", "--revision", "2", "-o", "json").out)
+    assert one["revision"] == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [({"revisionHistoryLimit": 0}, "web keeps no history: its spec.revisionHistoryLimit is 0")],
+)
+def test_no_history_is_said(spec: dict[str, int], message: str) -> None:
+    said = kubectl_tapp(running(**spec), "history", "web")
+    assert said.code == 0
+    assert said.lines == [message]
