@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kubectl_tapp.complete import ids as complete_ids
+from kubectl_tapp.complete import templates
 from kubectl_tapp.dry_run import DryRun
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.options import Ids, Name, Yes, register
@@ -37,7 +38,10 @@ _ID_HELP = "Instances: 3, 0-3,7 or all."
 SomeIds = Annotated[
     list[str], typer.Argument(metavar="ID...", help=_ID_HELP, autocompletion=complete_ids)
 ]
-TemplateName = Annotated[str, typer.Argument(metavar="TEMPLATE", help="The template's name.")]
+TemplateName = Annotated[
+    str,
+    typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates),
+]
 Canary = Annotated[
     str | None,
     typer.Option("--canary", metavar="SHARE", help="Pick 3, or 10%, of them.", show_default=False),
@@ -50,7 +54,14 @@ Cause = Annotated[
 ]
 OnTemplate = Annotated[
     str | None,
-    typer.Option("-t", "--template", metavar="NAME", help="Of this template.", show_default=False),
+    typer.Option(
+        "-t",
+        "--template",
+        metavar="NAME",
+        help="Of this template.",
+        show_default=False,
+        autocompletion=templates,
+    ),
 ]
 _DryRun = Annotated[
     DryRun | None,

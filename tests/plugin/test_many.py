@@ -256,6 +256,7 @@ def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
         (["status", "-n", "de"], ["default"]),
         (["status", "--context", "t"], ["there"]),
         (["status", "--wa"], ["--watch"]),
+        (["use", "web", ""], ["default"]),
         (["why", "nobody", ""], []),
     ],
     ids=" ".join,
