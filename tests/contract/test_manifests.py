@@ -637,6 +637,12 @@ class TestLeastPrivilege:
                 needed |= {"update"}
             assert needed <= verbs.get((group, child["resource"]), set()), child
 
+    def test_the_page_tells_what_each_component_adds(self) -> None:
+        told = re.findall(
+            r"(?m)^\| ([a-z-]+) \| [^|]+ \|$", self.PAGE.split("each component adds")[1]
+        )
+        assert {*COMPONENTS} <= {*told}
+
     def test_the_page_tells_each_right(self) -> None:
         rows = re.findall(r"(?m)^\| (`.+?) \| ([a-z, ]+) \| .+ \|$", self.PAGE)
         told = {tuple(re.findall(r"`([^`]+)`", on)): may.split(", ") for on, may in rows}
