@@ -20,9 +20,16 @@ class HookService:
     """The hook on a loopback port that stays the same while replicas come and go."""
 
     def __init__(
-        self, directory: Path, *, workers: int = 2, settings: dict[str, str] | None = None
+        self,
+        directory: Path,
+        *,
+        workers: int = 2,
+        settings: dict[str, str] | None = None,
+        checkout: Path = REPOSITORY,
+        port: int | None = None,
     ) -> None:
-        (self.port,) = free_ports(1)
+        self._checkout = checkout
+        self.port = port or free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self._directory = directory
         self._workers = workers
@@ -32,7 +39,7 @@ class HookService:
             "PORT": str(self.port),
             "WEB_CONCURRENCY": str(workers),
             "TAPP_TOLERATION_SECONDS": str(EVICTION_GRACE),
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": str(checkout),
         }
         self._environment |= settings or {}
         self.replicas: list[Process] = []
@@ -70,12 +77,12 @@ class HookService:
 
     def _process(self, number: int) -> Process:
         command: list[str | Path] = [
-            sys.executable, "-m", "gunicorn", "--config", REPOSITORY / "gunicorn.conf.py",
+            sys.executable, "-m", "gunicorn", "--config", self._checkout / "gunicorn.conf.py",
             "--reuse-port", "hooks.app:create_app()",
         ]  # fmt: skip
         log = self._directory / f"hook-{number}.log"
         return Process(
-            f"hook-{number}", command, log, environment=self._environment, directory=REPOSITORY
+            f"hook-{number}", command, log, environment=self._environment, directory=self._checkout
         )
 
     def _launch(self, process: Process) -> None:

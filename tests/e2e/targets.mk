@@ -6,7 +6,7 @@ E2E_TESTS = E2E=1 $(BIN)/python -m pytest -p no:randomly tests/e2e
 E2E_BUILD = $(PYTHON) tests/e2e/binaries/build.py || test $$? -eq 3
 
 .PHONY: e2e-binaries
-e2e-binaries: ## Build etcd, Kubernetes, kubectl and containerd (needs Go)
+e2e-binaries: ## Build etcd, Kubernetes, kubectl, helm and containerd (needs Go)
 	@$(PYTHON) tests/e2e/binaries/build.py
 
 .PHONY: e2e

@@ -1,0 +1,154 @@
+"""A cluster with nothing in it, on which a release is installed as its users do.
+
+Its pods are run by the fake kubelet. The service and Metacontroller are processes of this host: the
+real Metacontroller finds the service by the name that is registered, through a proxy setting; the
+simulator's is told where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from .binaries import build
+from .controlplane import LocalControlPlane, wait_established
+from .hook import HookService
+from .kube import Json, Kube, KubeError
+from .kubelet import FakeKubelet
+from .metacontroller import API, EmulatedMetacontroller, binary_from
+from .pods import PATIENCE
+from .process import Process, free_ports
+
+GROUP = "apps.tkestack.io/v1"
+CONTROLLER = "tapp-controller"
+
+
+class Fresh:
+    """The cluster, with `kubectl` and `helm` for it."""
+
+    def __init__(self, binaries: Path, directory: Path) -> None:
+        self.directory = directory
+        self.plane = LocalControlPlane(binaries, directory / "cluster")
+        self.kubeconfig = self.plane.kubeconfig
+        self.hook = HookService(directory)
+        self._stack = contextlib.ExitStack()
+        self._real: Process | None = None
+        self._emulated: EmulatedMetacontroller | None = None
+
+    def __enter__(self) -> Fresh:
+        """Starts the control plane and the nodes, and no more."""
+        self._stack.callback(self.plane.stop)
+        self.plane.start()
+        self.kube = Kube(self.kubeconfig)
+        self._stack.callback(self.kube.close)
+        self._stack.enter_context(FakeKubelet(self.kubeconfig))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stops everything."""
+        self._stack.close()
+
+    # Commands
+
+    def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
+        """Runs kubectl or helm to its end, whatever that is."""
+        built = [str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"]]
+        homes = {f"HELM_{name}_HOME": str(self.directory) for name in ("CACHE", "CONFIG", "DATA")}
+        environment = os.environ | homes
+        environment |= {"KUBECONFIG": str(self.kubeconfig), "PATH": os.pathsep.join(built)}
+        return subprocess.run(
+            command, env=environment, text=True, capture_output=True, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def do(self, *command: str | Path) -> str:
+        """The same, where it must succeed; returns what it printed."""
+        done = self.run(*command)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def until_done(self, *command: str | Path) -> None:
+        """The same, again and again until it succeeds: kinds are served after they are defined."""
+        deadline = time.monotonic() + PATIENCE
+        while (done := self.run(*command)).returncode != 0:
+            assert time.monotonic() < deadline, done.stderr
+            time.sleep(1)
+
+    # The service and Metacontroller
+
+    def serve(self, service: HookService | None = None) -> None:
+        """Starts the service of this checkout, or another one."""
+        self.hook = service or self.hook
+        self._stack.callback(self.hook.stop)
+        self.hook.start()
+
+    def control(self) -> None:
+        """Starts Metacontroller on what is registered; again, when that has changed."""
+        binary = binary_from(os.environ)
+        if binary is not None:
+            if self._real is None:
+                self._real = self._metacontroller(binary)
+                self._stack.callback(self._real.stop)
+                self._real.start()
+            return
+        if self._emulated is not None:
+            self._emulated.unregister(CONTROLLER)
+        else:
+            self._emulated = EmulatedMetacontroller(self.kubeconfig)
+            self._stack.callback(self._emulated.stop)
+        found = self.kube.find(API, "compositecontrollers", None, CONTROLLER)
+        if found is not None:
+            self._emulated.register(found, self.hook.url)
+
+    def _metacontroller(self, binary: Path) -> Process:
+        (port,) = free_ports(1)
+        command = [
+            binary,
+            f"--kubeconfig={self.kubeconfig}",
+            "--metrics-address=0",
+            f"--health-probe-bind-address=127.0.0.1:{port}",
+            "--discovery-interval=1s",
+            "--client-go-qps=200",
+            "--client-go-burst=400",
+        ]
+        log = self.directory / "metacontroller.log"
+        reach = os.environ | {"HTTP_PROXY": self.hook.url, "NO_PROXY": "127.0.0.1"}
+        return Process("metacontroller", command, log, environment=reach, directory=log.parent)
+
+    # A TApp
+
+    def tapp(self, name: str) -> Json | None:
+        """The TApp in `default`, if it is there."""
+        try:
+            return self.kube.find(GROUP, "tapps", "default", name)
+        except KubeError:
+            return None
+
+    def pods(self, name: str) -> dict[str, str]:
+        """Name -> uid of its pods."""
+        found = self.kube.list_all("v1", "pods", "default")
+        metadata = [each["metadata"] for each in found]
+        return {m["name"]: m["uid"] for m in metadata if m["name"].startswith(f"{name}-")}
+
+    def ready(self, name: str) -> bool:
+        """Whether the TApp is as its newest spec asks."""
+        found = self.tapp(name) or {}
+        status = found.get("status") or {}
+        conditions = {each["type"]: each["status"] for each in status.get("conditions") or []}
+        seen = status.get("observedGeneration") == (found.get("metadata") or {}).get("generation")
+        return bool(seen and conditions.get("Ready") == "True")
+
+    def until(self, fact: Callable[[], bool], what: str) -> None:
+        """Waits for something to become true."""
+        deadline = time.monotonic() + PATIENCE
+        while not fact():
+            assert time.monotonic() < deadline, f"not in {PATIENCE:.0f} s: {what}"
+            time.sleep(0.1)
+
+    def established(self) -> None:
+        """Waits until the API server serves TApps."""
+        wait_established(self.kube, "tapps.apps.tkestack.io")

@@ -1,0 +1,240 @@
+"""A release: made whole, installed, upgraded and removed on a real API server that has nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hooks.version import VERSION
+from release.__main__ import main
+from tests.contract.theirs import chart_in, manifests_in
+
+from .app import tapp
+from .binaries import build
+from .cluster import REPOSITORY, choose
+from .definitions import metacontroller_manifests
+from .hook import HookService
+from .released import CONTROLLER, GROUP, Fresh
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+IMAGE = f"registry.example.com/tapp-hooks:{VERSION}"
+CHART = f"tapp-{VERSION}.tgz"
+PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
+"""The commit of what was there before there were releases."""
+HELM = ("--namespace", "tapp-system")
+TAPPS = "tapps.apps.tkestack.io"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make release` writes, with Metacontroller's own parts where a checkout is at hand."""
+    place = tmp_path_factory.mktemp("release")
+    theirs = metacontroller_manifests(os.environ)
+    with pytest.MonkeyPatch.context() as patch:
+        built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
+        patch.setenv("PATH", os.pathsep.join(built))
+        chart = theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
+        patch.setenv("METACONTROLLER_CHART", str(chart))
+        patch.setenv("METACONTROLLER_MANIFESTS", str(theirs or manifests_in(place)))
+        assert main(["--version", VERSION, "--image", IMAGE, "--dist", str(place / "dist")]) == 0
+    return place / "dist"
+
+
+@pytest.fixture
+def fresh(workspace: Path) -> Iterator[Fresh]:
+    """A cluster of this test's own."""
+    choice = choose(os.environ)
+    if isinstance(choice, str) or choice.binaries is None:
+        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
+    with Fresh(choice.binaries, Path(tempfile.mkdtemp(dir=workspace))) as made:
+        yield made
+
+
+def runs(fresh: Fresh, name: str = "web") -> dict[str, str]:
+    """A TApp of three instances, ready; returns its pods."""
+    fresh.established()
+    fresh.kube.apply(placed(name))
+    fresh.until(lambda: fresh.ready(name), "the TApp is ready")
+    return fresh.pods(name)
+
+
+def placed(name: str) -> dict[str, object]:
+    """The TApp's manifest."""
+    made = tapp(name)
+    made["metadata"]["namespace"] = "default"
+    return made
+
+
+def untouched(fresh: Fresh, mark: int) -> bool:
+    """Whether nobody has written a pod of the namespace `default`, but for its status."""
+    found = fresh.plane.audit.writes(mark, resource="pods", namespace="default")
+    assert [f"{each.user} {each.what} {each.name}" for each in found if not each.subresource] == []
+    return True
+
+
+# --- what is in it --------------------------------------------------------------------------------
+
+
+def test_everything_is_there_and_its_checksums_are_right(dist: Path) -> None:
+    names = {file.name for file in dist.iterdir()}
+    assert names == {
+        "SHA256SUMS",
+        "install.yaml",
+        "install-with-metacontroller.yaml",
+        "sbom.cdx.json",
+        f"tapp-{VERSION}-py3-none-any.whl",
+        CHART,
+    }
+    for line in (dist / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split()
+        assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
+        names.remove(name)
+    assert names == {"SHA256SUMS"}
+
+
+def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:
+    for name in ("install.yaml", "install-with-metacontroller.yaml", "sbom.cdx.json"):
+        text = (dist / name).read_text()
+        assert ".invalid" not in text
+        assert str(REPOSITORY) not in text
+        assert str(dist.parent) not in text
+    assert f"image: {IMAGE}" in (dist / "install.yaml").read_text()
+    packages = {
+        each["name"] for each in yaml.safe_load((dist / "sbom.cdx.json").read_text())["components"]
+    }
+    assert {"flask", "gunicorn", "werkzeug"} <= {name.lower() for name in packages}
+
+
+# --- Helm -----------------------------------------------------------------------------------------
+
+
+def test_the_charts_life(fresh: Fresh, dist: Path, note: list[str]) -> None:
+    """From nothing to a running TApp by one command; changed; removed; and installed again."""
+    begun = time.monotonic()
+    wanted = ("--set", "metacontroller.enabled=true")
+    fresh.do("helm", "install", "tapp", dist / CHART, *HELM, "--create-namespace", *wanted)
+    installed = time.monotonic() - begun
+    fresh.serve()
+    fresh.control()
+    before = runs(fresh)
+    note.append(
+        f"helm install on an empty control plane: {installed:.1f} s; a TApp is ready"
+        f" {time.monotonic() - begun:.1f} s after it began"
+    )
+    mark = fresh.plane.audit.mark()
+    changed = ("--reset-then-reuse-values", "--set", "replicas=3,components.podStatus=true")
+    fresh.do("helm", "upgrade", "tapp", dist / CHART, *HELM, *changed)
+    assert (
+        fresh.kube.get("apps/v1", "deployments", "tapp-system", "tapp-hooks")["spec"]["replicas"]
+        == 3
+    )
+    fresh.do("kubectl", "get", "decoratorcontroller", "tapp-pod-status")
+    time.sleep(2)
+    assert untouched(fresh, mark)
+
+    fresh.do("helm", "uninstall", "tapp", *HELM)
+    assert fresh.run("kubectl", "get", "compositecontroller", CONTROLLER).returncode != 0
+    fresh.control()
+    refused = fresh.run("kubectl", "delete", "crd", TAPPS)
+    assert refused.returncode != 0
+    assert "deleting this definition deletes every TApp" in refused.stderr
+    assert fresh.pods("web") == before
+    assert untouched(fresh, mark)
+
+    fresh.do("helm", "install", "tapp", dist / CHART, *HELM, *wanted)
+    fresh.control()
+    fresh.until(lambda: fresh.ready("web"), "the TApp is ready")
+    assert fresh.pods("web") == before
+    assert untouched(fresh, mark)
+    fresh.do("kubectl", "delete", "tapp", "web", "--timeout=60s")
+    fresh.until(lambda: not fresh.pods("web"), "its pods are gone")
+
+
+# --- kubectl --------------------------------------------------------------------------------------
+
+
+def test_the_manifests_life(fresh: Fresh, dist: Path) -> None:
+    """Applied until the new kinds are served; deleted in the wrong order; applied again; gone."""
+    apply = ("kubectl", "apply", "--server-side", "-f")
+    fresh.until_done(*apply, dist / "install-with-metacontroller.yaml")
+    fresh.serve()
+    fresh.control()
+    before = runs(fresh)
+    mark = fresh.plane.audit.mark()
+
+    done = fresh.run("kubectl", "delete", "-f", dist / "install.yaml", "--timeout=60s")
+    assert done.returncode != 0
+    assert "deleting this definition deletes every TApp" in done.stderr
+    assert fresh.run("kubectl", "get", "compositecontroller", CONTROLLER).returncode != 0
+    fresh.control()
+    time.sleep(1)
+    assert fresh.tapp("web") is not None
+    assert fresh.pods("web") == before
+    assert untouched(fresh, mark)
+
+    fresh.until_done(*apply, dist / "install.yaml")  # its namespace is still on its way out
+    fresh.control()
+    fresh.until(lambda: fresh.ready("web"), "the TApp is ready")
+    assert untouched(fresh, mark)
+    fresh.do("kubectl", "delete", "tapps", "--all", "--all-namespaces", "--timeout=60s")
+    fresh.do("kubectl", "annotate", "crd", TAPPS, "apps.tkestack.io/delete-all-tapps=true")
+    fresh.do("kubectl", "delete", "-f", dist / "install.yaml", "--timeout=60s")
+    assert fresh.run("kubectl", "get", "crd", TAPPS).returncode != 0
+
+
+# --- from what was there before -------------------------------------------------------------------
+
+
+@pytest.fixture
+def previous(tmp_path: Path) -> Path:
+    """The repository as it was before."""
+    archive = tmp_path / "previous.tar"
+    command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), PREVIOUS]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"this clone has no commit {PREVIOUS}")
+    (tmp_path / "previous").mkdir()
+    subprocess.run(["tar", "-xf", archive, "-C", tmp_path / "previous"], check=True)
+    return tmp_path / "previous"
+
+
+@pytest.mark.parametrize("way", ["kubectl", "helm"])
+def test_an_upgrade_from_before_touches_no_pod(
+    fresh: Fresh, dist: Path, previous: Path, way: str
+) -> None:
+    """Definition, registration and service are the new ones; both services answer for a while."""
+    apply = ("kubectl", "apply", "--server-side")
+    fresh.do(*apply, "-f", REPOSITORY / "tests/e2e/metacontroller-crds.yaml")
+    kustomization = ("-k", previous / "metacontroller" / "base")
+    fresh.until_done(*apply, *kustomization)
+    fresh.serve(HookService(fresh.directory, checkout=previous))
+    fresh.control()
+    before = runs(fresh)
+    mark = fresh.plane.audit.mark()
+
+    if way == "kubectl":
+        fresh.do(*apply, "-f", dist / "install.yaml")
+    else:
+        own = ("--take-ownership", "--force-conflicts")
+        fresh.do("helm", "install", "tapp", dist / CHART, *HELM, *own)
+    (fresh.directory / "new").mkdir()
+    old = fresh.hook
+    fresh.serve(HookService(fresh.directory / "new", port=old.port))
+    old.stop()
+    fresh.control()
+    for number in range(3):
+        annotation = {"metadata": {"annotations": {"nudge": str(number)}}}
+        fresh.kube.patch(fresh.kube.path(GROUP, "tapps", "default", "web"), annotation)
+        time.sleep(1)
+    assert fresh.ready("web")
+    assert fresh.pods("web") == before
+    assert untouched(fresh, mark)
+    fresh.kube.patch(fresh.kube.path(GROUP, "tapps", "default", "web"), {"spec": {"replicas": 4}})
+    fresh.until(lambda: len(fresh.pods("web")) == 4, "the new service is asked")
