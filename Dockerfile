@@ -1,7 +1,8 @@
 # The hook service. Build: docker build -t tapp-hooks:dev .
 FROM python:3.11.14-slim-bookworm AS build
-COPY requirements.txt /
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --only-binary=:all: -r /requirements.txt
+COPY requirements.txt requirements-events.txt /
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --only-binary=:all: \
+    -r /requirements.txt -r /requirements-events.txt
 
 FROM python:3.11.14-slim-bookworm
 # One arena for all of glibc's threads, and large request buffers that are kept between calls but

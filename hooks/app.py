@@ -5,6 +5,7 @@ with the path of what is wrong, everything unexpected is a 500 without a traceba
 """
 
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from hooks import metrics
 from hooks.auth import Tokens
 from hooks.customize import customize
 from hooks.decode import WireError
+from hooks.events import Recorder
 from hooks.explain import counts, explain
 from hooks.finalize import finalize
 from hooks.logs import LOGGER, configure
@@ -64,11 +66,13 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     Raises:
         pydantic.ValidationError: a setting is wrong.
         TokenFileError: the token file is missing or empty.
+        AccountError: events are to be written, and there is no service account.
     """
     settings = settings or Settings()
     configure(settings.log_level)
     tokens = Tokens(settings.auth_token_file) if settings.auth_token_file else None
     options = settings.options
+    recorder = _recorder(settings)
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     memo = Memo(settings.memo_bytes)
@@ -83,6 +87,8 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         metrics.PODS_KNOWN.inc(len(asked.seen) - asked.read)
         metrics.MEMO_BYTES.set(memo.size)
         text = encode(answer)
+        if recorder is not None:
+            recorder.tell(decided, answer["status"])
         _log_plan(decided, time.perf_counter() - started)
         return text
 
@@ -147,6 +153,15 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, _bug)
     return app
+
+
+def _recorder(settings: Settings) -> Recorder | None:
+    """What writes events, where they are asked for: otherwise no client is even imported."""
+    if not settings.events:
+        return None
+    from hooks.cluster import Cluster  # noqa: PLC0415 - 14 MB of a worker's memory
+
+    return Recorder(Cluster(settings.events_account), socket.gethostname())
 
 
 def _add_probes(app: Flask) -> None:

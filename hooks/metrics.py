@@ -42,6 +42,11 @@ MEMO_BYTES = Gauge(
     "Bytes that the memos take, all workers together.",
     multiprocess_mode="livesum",
 )
+EVENTS = Counter(
+    "tapp_hook_events",
+    "Events of TApps (TAPP_EVENTS), by what became of them.",
+    ["outcome"],
+)
 
 
 def exposition() -> bytes:

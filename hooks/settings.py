@@ -44,6 +44,14 @@ class Settings(BaseSettings):
         default=None,
         description="File with the accepted bearer tokens, one a line; read anew when it changes.",
     )
+    events: bool = Field(
+        default=False,
+        description="Write what happens to a TApp as Events; needs the component events.",
+    )
+    events_account: Path = Field(
+        default=Path("/var/run/secrets/kubernetes.io/serviceaccount"),
+        description="Directory with token and ca.crt of the service account that writes Events.",
+    )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
 
     @field_validator("log_level")

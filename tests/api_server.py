@@ -1,0 +1,110 @@
+"""A stand-in for the API server that events are written to: TLS, and as broken as a test wants."""
+
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import trustme
+
+Document = dict[str, Any]
+
+
+class ApiServer:
+    """What was posted, and what is answered.
+
+    Attributes:
+        answers: status codes of the next answers; then 201, and 409 for a name that is there.
+        retry_after: the header of answers that are none of these two.
+        hang: how long each answer takes, in seconds.
+        events: what was created, by name.
+        posts: path, Authorization and body of every request.
+    """
+
+    def __init__(self, account: Path, port: int = 0) -> None:
+        """`account` is where token and ca.crt are put."""
+        self.answers: list[int] = []
+        self.retry_after = ""
+        self.hang = 0.0
+        self.events: dict[str, Document] = {}
+        self.posts: list[tuple[str, str, Document]] = []
+        self._stopped = False
+        authority = trustme.CA()
+        account.mkdir(exist_ok=True)
+        authority.cert_pem.write_to_path(account / "ca.crt")
+        if not (account / "token").exists():
+            (account / "token").write_text("first")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(context)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.port: int = self._server.server_address[1]
+        self.environ = {
+            "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+            "KUBERNETES_SERVICE_PORT": str(self.port),
+        }
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        """From now on connections are refused."""
+        self._stopped = True
+        self._server.shutdown()
+        self._server.server_close()
+
+    def until(self, posts: int, seconds: float = 10) -> None:
+        """Waits until there were so many requests."""
+        end = time.monotonic() + seconds
+        while len(self.posts) < posts:
+            assert time.monotonic() < end, f"{len(self.posts)} of {posts} requests"
+            time.sleep(0.01)
+
+    def _answer(self, path: str, authorization: str, body: Document) -> int:
+        self.posts.append((path, authorization, body))
+        time.sleep(self.hang)
+        if self.answers:
+            return self.answers.pop(0)
+        name = body["metadata"]["name"]
+        return 409 if self.events.setdefault(name, body) is not body else 201
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                if server._stopped:
+                    raise ConnectionError
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                code = server._answer(self.path, self.headers.get("Authorization", ""), body)
+                status = {"kind": "Status", "message": f"code {code}"}
+                text = json.dumps(body if code == 201 else status).encode()
+                self.send_response(code)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                if server.retry_after and code not in (201, 409):
+                    self.send_header("Retry-After", server.retry_after)
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: Any) -> None:
+                """Silent."""
+
+        return Handler
+
+
+@contextmanager
+def api_server(account: Path, port: int = 0) -> Iterator[ApiServer]:
+    """One that ends with the block."""
+    server = ApiServer(account, port)
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,361 @@
+"""Events on their way: bounded, counted, never a sync's trouble, whatever the API server does."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hooks import cluster, events, metrics
+from hooks.cluster import AccountError, Cluster
+from hooks.events import Recorder
+from hooks.memo import Memo
+from hooks.settings import Settings
+from hooks.wire import Request, world_of
+from tapp.model import TApp
+from tapp.plan import Plan, plan
+from tapp.status import summarize
+from tapp.world import Options
+from tests.api_server import ApiServer, api_server
+from tests.builders import NOW, UID, Document, as_sent, request, tapp, template
+from tests.unit.world import Hook, World, settled
+
+OUTCOMES = [each.value for each in events.Outcome]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Path:
+    return tmp_path / "account"
+
+
+@pytest.fixture
+def server(account: Path) -> Iterator[ApiServer]:
+    with api_server(account) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Pauses and timeouts are short, and no thread counts anything after its test."""
+    monkeypatch.setattr(events, "PAUSES", (0.01, 0.01, 0.01, 0.01))
+    monkeypatch.setattr(cluster, "TIMEOUT", (1, 2))
+    made: list[Recorder] = []
+
+    def noted(self: Recorder, *arguments: Any, **options: Any) -> None:
+        made.append(self)
+        init(self, *arguments, **options)
+
+    init = Recorder.__init__
+    monkeypatch.setattr(Recorder, "__init__", noted)
+    yield
+    for each in made:
+        each.close(0)
+        if each._pid:
+            each._thread.join(10)
+            assert not each._thread.is_alive()
+
+
+@pytest.fixture
+def recorder(server: ApiServer, account: Path) -> Recorder:
+    return Recorder(Cluster(account, server.environ), "tapp-hooks-abc-1")
+
+
+def decided(parent: Document) -> tuple[Plan, Document]:
+    """The plan and the status of a TApp without pods."""
+    asked = Request(as_sent(request(parent, [])), TApp, Memo(0))
+    found = plan(world_of(asked), Options(), NOW)
+    return found, summarize(found)
+
+
+def news(generation: int) -> tuple[Plan, Document]:
+    """Something that was not told before: one event."""
+    return decided(tapp(generation=generation))
+
+
+def counted() -> dict[str, float]:
+    """Outcome -> how many, since the process began."""
+    return {each: metrics.EVENTS.labels(each)._value.get() for each in OUTCOMES}
+
+
+def since(before: dict[str, float]) -> dict[str, float]:
+    """Outcome -> how many since then, without zeros."""
+    now = counted()
+    return {each: now[each] - before[each] for each in OUTCOMES if now[each] != before[each]}
+
+
+def until(before: dict[str, float], **expected: int) -> None:
+    """Waits until these outcomes, and no others, were counted."""
+    end = time.monotonic() + 10
+    while since(before) != expected:
+        assert time.monotonic() < end, since(before)
+        time.sleep(0.01)
+
+
+def test_an_event_as_it_arrives(server: ApiServer, recorder: Recorder) -> None:
+    before = counted()
+    recorder.tell(*news(1))
+    until(before, created=1)
+    ((path, authorization, event),) = server.posts
+    assert path == "/apis/events.k8s.io/v1/namespaces/shop/events"
+    assert authorization == "bearer first"
+    assert event.pop("metadata").keys() == {"name", "namespace"}
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "eventTime": "2026-01-05T11:00:00.000000Z",
+        "reportingController": "tapp-hooks",
+        "reportingInstance": "tapp-hooks-abc-1",
+        "type": "Normal",
+        "reason": "Created",
+        "action": "Create",
+        "note": event["note"],
+        "regarding": {
+            "apiVersion": "apps.tkestack.io/v1",
+            "kind": "TApp",
+            "namespace": "shop",
+            "name": "web",
+            "uid": UID,
+        },
+    }
+
+
+def test_the_pod_is_what_it_is_related_to(server: ApiServer, recorder: Recorder) -> None:
+    world = settled(replicas=2).change(template=template("nginx:2"))
+    asked = Request(as_sent(world.request()), TApp, Memo(0))
+    found = plan(world_of(asked), Options(), NOW)
+    recorder.tell(found, summarize(found))
+    server.until(2)
+    related = {event["reason"]: event.get("related") for _, _, event in server.posts}
+    uid = world.pod(0)["metadata"]["uid"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "namespace": "shop", "name": "web-0", "uid": uid}
+    assert related == {"UpdatedInPlace": pod, "Waiting": None}
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "posts"),
+    [
+        pytest.param([], "created", 1, id="taken"),
+        pytest.param([409], "exists", 1, id="another replica was first"),
+        pytest.param([403], "refused", 1, id="forbidden, or the namespace is going"),
+        pytest.param([404], "refused", 1, id="no such namespace"),
+        pytest.param([422], "refused", 1, id="not valid"),
+        pytest.param([429], "created", 2, id="too many requests, then taken"),
+        pytest.param([401], "created", 2, id="the token has just expired"),
+        pytest.param([500, 503], "created", 3, id="broken, then taken"),
+        pytest.param([500] * 9, "failed", 5, id="broken for long"),
+    ],
+)
+def test_what_becomes_of_an_event(
+    server: ApiServer, recorder: Recorder, answers: list[int], outcome: str, posts: int
+) -> None:
+    server.answers = answers
+    before = counted()
+    recorder.tell(*news(1))
+    until(before, **{outcome: 1})
+    assert len(server.posts) == posts
+
+
+def test_the_same_is_not_asked_for_twice(server: ApiServer, recorder: Recorder) -> None:
+    before = counted()
+    for _ in range(5):
+        recorder.tell(*news(1))
+    recorder.tell(*news(2))
+    until(before, created=2)
+    assert len(server.posts) == 2
+
+
+def test_two_replicas_write_one(server: ApiServer, account: Path, recorder: Recorder) -> None:
+    before = counted()
+    recorder.tell(*news(1))
+    until(before, created=1)
+    other = Recorder(Cluster(account, server.environ), "tapp-hooks-abc-2")
+    other.tell(*news(1))
+    until(before, created=1, exists=1)
+    other.close()
+    assert len(server.events) == 1
+
+
+def test_what_was_refused_is_told_by_a_later_sync(server: ApiServer, recorder: Recorder) -> None:
+    """The role may have come meanwhile."""
+    server.answers = [403]
+    before = counted()
+    recorder.tell(*news(1))
+    until(before, refused=1)
+    recorder.tell(*news(1))
+    until(before, refused=1, created=1)
+
+
+def test_no_pause_is_longer_than_ours_whatever_is_asked_for(
+    server: ApiServer, recorder: Recorder
+) -> None:
+    server.answers, server.retry_after = [429], "3600"
+    before = counted()
+    recorder.tell(*news(1))
+    until(before, created=1)
+
+
+def test_a_hanging_api_server_holds_no_sync_and_fills_a_bounded_queue(
+    server: ApiServer, account: Path
+) -> None:
+    server.hang = 30
+    made = Recorder(Cluster(account, server.environ), "one", queued=10)
+    before, plans = counted(), [news(generation) for generation in range(1, 21)]
+    begun = time.perf_counter()
+    for each in plans:
+        made.tell(*each)
+        time.sleep(0.005)
+    assert time.perf_counter() - begun < 2
+    assert since(before) == {"dropped": 9}  # ten wait, and one is on its way
+    begun = time.perf_counter()
+    made.close(0.2)
+    assert time.perf_counter() - begun < 1
+    assert since(before) == {"dropped": 19}
+
+
+def test_a_tapp_may_not_tell_without_end(account: Path, server: ApiServer) -> None:
+    """25 of a reason at once, then one in five minutes; other reasons have their own measure."""
+    now = [0.0]
+    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: now[0])
+    before = counted()
+    for generation in range(1, 31):
+        made.tell(*news(generation))
+    until(before, created=25, limited=5)
+    now[0] = 301
+    for generation in (31, 32):
+        made.tell(*news(generation))
+    until(before, created=26, limited=6)
+    made.tell(*decided(tapp(generation=33, replicas=2, templates={"0": "typo", "1": "typo"})))
+    until(before, created=27, limited=6)
+    now[0] = 7300
+    made.tell(*news(32))  # an hour later the API server has forgotten it, too
+    until(before, created=28, limited=6)
+    made.close()
+
+
+def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, account: Path) -> None:
+    made = Cluster(account, server.environ)
+    made.create({"metadata": {"name": "a", "namespace": "shop"}})
+    (account / "token").write_text("second")
+    made._loader.token_expires_at -= timedelta(minutes=1)
+    made.create({"metadata": {"name": "b", "namespace": "shop"}})
+    assert [authorization for _, authorization, _ in server.posts] == [
+        "bearer first",
+        "bearer second",
+    ]
+
+
+def test_an_api_server_that_comes_back_with_another_ca(
+    server: ApiServer, account: Path, recorder: Recorder
+) -> None:
+    before = counted()
+    recorder.tell(*news(1))
+    until(before, created=1)
+    server.stop()
+    recorder.tell(*news(2))
+    until(before, created=1, failed=1)
+    with api_server(account, server.port) as again:
+        recorder.tell(*news(3))
+        until(before, created=2, failed=1)
+        assert len(again.events) == 1
+
+
+@pytest.mark.usefixtures("server")
+def test_nobody_else_is_spoken_to(tmp_path: Path, account: Path) -> None:
+    """A server whose certificate is not of the account's CA gets no token."""
+    with api_server(tmp_path / "other") as stranger:
+        made = Cluster(account, stranger.environ)
+        with pytest.raises(events.UnansweredError, match="CERTIFICATE_VERIFY_FAILED"):
+            made.create({"metadata": {"name": "a", "namespace": "shop"}})
+        assert stranger.posts == []
+
+
+def test_a_process_that_was_forked_off_has_a_thread_of_its_own(
+    server: ApiServer, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder.tell(*news(1))
+    server.until(1)
+    first = recorder._thread
+    recorder.close()
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        recorder.tell(*news(2))
+        server.until(2)
+        assert recorder._thread is not first
+        recorder.close()
+
+
+def test_a_mistake_in_what_is_told_is_no_syncs_trouble(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(events, "events", broken)
+    before = counted()
+    recorder.tell(*news(1))
+    assert since(before) == {"failed": 1}
+
+
+# --- the service ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hook(server: ApiServer, account: Path, monkeypatch: pytest.MonkeyPatch) -> Hook:
+    """The application with events on."""
+    for name, value in server.environ.items():
+        monkeypatch.setenv(name, value)
+    return Hook(events=True, events_account=account)
+
+
+def test_syncs_tell_and_nothing_else_does(server: ApiServer, hook: Hook) -> None:
+    world = World(tapp(replicas=3), hook=hook)
+    hook.answer("/plan", world.request())
+    hook.finalize(world.request(finalizing=True))
+    world.settle()
+    server.until(2)
+    assert [event["reason"] for _, _, event in server.posts] == ["Created", "Completed"]
+
+
+def test_answers_are_the_same_and_as_soon_while_the_api_server_hangs(
+    server: ApiServer, hook: Hook
+) -> None:
+    server.hang = 30
+    plain, document = Hook(), World(tapp(replicas=20)).request()
+    assert hook.post("/sync", document).data == plain.post("/sync", document).data
+    slowest = 0.0
+    for generation in range(2, 40):
+        document["parent"]["metadata"]["generation"] = generation
+        begun = time.perf_counter()
+        assert hook.post("/sync", document).status_code == 200
+        slowest = max(slowest, time.perf_counter() - begun)
+    assert slowest < 1  # of thirty
+
+
+@pytest.mark.parametrize("missing", ["token", "ca.crt", "KUBERNETES_SERVICE_HOST"])
+def test_without_an_account_it_does_not_start(
+    server: ApiServer, account: Path, missing: str
+) -> None:
+    environ = {name: value for name, value in server.environ.items() if name != missing}
+    if (account / missing).exists():
+        (account / missing).unlink()
+    with pytest.raises(AccountError, match=r"Install metacontroller/components/events\.$"):
+        Cluster(account, environ)
+
+
+def test_without_events_no_client_is_imported() -> None:
+    code = (
+        "import sys; from hooks.app import create_app; create_app(); "
+        "print([name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'urllib3')])"
+    )
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, check=True
+    )
+    assert done.stdout.strip() == b"[]"
+    assert Settings().events is False
