@@ -8,7 +8,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from importlib import metadata
 from typing import Any
@@ -33,7 +33,7 @@ from hooks.version import VERSION
 from hooks.wire import Request, customize_parent, encode, world_of
 from tapp.children import NamespaceMissingError
 from tapp.model import Parent, TApp
-from tapp.plan import plan
+from tapp.plan import Plan, plan
 
 JSON = "application/json"
 LONGEST = 500
@@ -72,10 +72,9 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     configure(settings.log_level)
     tokens = Tokens(settings.auth_token_file) if settings.auth_token_file else None
     options = settings.options
-    recorder = _recorder(settings)
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    memo = Memo(settings.memo_bytes)
+    memo, tell = Memo(settings.memo_bytes), _teller(settings)
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
     turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
 
@@ -87,8 +86,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         metrics.PODS_KNOWN.inc(len(asked.seen) - asked.read)
         metrics.MEMO_BYTES.set(memo.size)
         text = encode(answer)
-        if recorder is not None:
-            recorder.tell(decided, answer["status"])
+        tell(decided, answer["status"])
         _log_plan(decided, time.perf_counter() - started)
         return text
 
@@ -155,13 +153,13 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     return app
 
 
-def _recorder(settings: Settings) -> Recorder | None:
-    """What writes events, where they are asked for: otherwise no client is even imported."""
+def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
+    """What tells of each sync; where nothing is to be told, no client is even imported."""
     if not settings.events:
-        return None
+        return lambda _plan, _status: None
     from hooks.cluster import Cluster  # noqa: PLC0415 - 14 MB of a worker's memory
 
-    return Recorder(Cluster(settings.events_account), socket.gethostname())
+    return Recorder(Cluster(settings.events_account), socket.gethostname()).tell
 
 
 def _add_probes(app: Flask) -> None:

@@ -26,6 +26,8 @@ from .errors import ReleaseError
 from .kustomize import PLACEHOLDER, ROOT, Document, composed, parts
 
 DIST = ROOT / "dist"
+REQUIREMENTS = ("requirements.txt", "requirements-events.txt")
+"""What the Dockerfile installs."""
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
 )
@@ -122,12 +124,13 @@ def write_wheel(dist: Path) -> None:
 
 
 def write_sbom(dist: Path) -> None:
-    """What an installation of requirements.txt brings, with all that it needs, as CycloneDX."""
+    """What the image's requirements bring, with all that they need, as CycloneDX."""
     with tempfile.TemporaryDirectory() as place:
         venv.create(place, with_pip=False)
         python = Path(place) / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet")
-        call("the SBOM", *pip, "--disable-pip-version-check", "-r", ROOT / "requirements.txt")
+        needs = [each for name in REQUIREMENTS for each in ("-r", ROOT / name)]
+        call("the SBOM", *pip, "--disable-pip-version-check", *needs)
         make = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible")
         described = ("--pyproject", ROOT / "pyproject.toml", "-o", dist / "sbom.cdx.json")
         call("the SBOM", *make, *described, python)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from hooks.settings import Settings
 from tests.api_server import ApiServer, api_server
 from tests.builders import as_sent, request, tapp
 
@@ -105,3 +106,16 @@ def test_an_api_server_that_hangs_holds_up_no_end(
     process.send_signal(signal.SIGTERM)
     process.wait(20)
     assert time.monotonic() - begun < 8
+
+
+def test_without_events_no_client_is_imported() -> None:
+    code = (
+        "import sys; from hooks.app import create_app; create_app(); "
+        "print([name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'urllib3')])"
+    )
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, check=True
+    )
+    assert done.stdout.strip() == b"[]"
+    assert Settings().events is False

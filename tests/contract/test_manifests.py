@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -28,6 +29,7 @@ INSTALL = Path(__file__).parents[2] / "metacontroller"
 OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
 """What can be built without a network."""
 POLICIES = "components/admission-policies"
+EVENTS = "events"
 METACONTROLLER = INSTALL / "overlays" / "metacontroller"
 CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io", "monitoring.coreos.com"}
 COMPONENTS = sorted(each.name for each in (INSTALL / "components").iterdir())
@@ -204,12 +206,66 @@ def test_base_is_complete() -> None:
     ]
 
 
-def test_hooks_have_no_credentials(installed: list[Document]) -> None:
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_hooks_have_no_credentials(overlay: str) -> None:
     """P10: no service account of their own, no token, no role binding."""
-    assert pod_spec(installed)["automountServiceAccountToken"] is False
-    assert "serviceAccountName" not in pod_spec(installed)
-    kinds = {document["kind"] for document in installed}
+    assert_no_credentials(build(INSTALL / overlay))
+
+
+def test_no_component_but_events_gives_credentials() -> None:
+    """All the others together do not, either, and lead nowhere."""
+    documents = composed(*(name for name in COMPONENTS if name != EVENTS))
+    assert_no_credentials(documents)
+    assert "TAPP_EVENTS" not in environment(documents)
+
+
+def assert_no_credentials(documents: list[Document]) -> None:
+    """Nothing to be somebody with, and nobody to speak to."""
+    assert pod_spec(documents)["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in pod_spec(documents)
+    kinds = {document["kind"] for document in documents}
     assert not kinds & {"ServiceAccount", "RoleBinding", "ClusterRoleBinding"}
+    assert only(documents, "NetworkPolicy")["spec"]["egress"] == []
+
+
+def test_with_events_the_hooks_may_create_events_and_nothing_else() -> None:
+    """P10: the one account, the one verb, and the way to the API server."""
+    documents = composed(EVENTS)
+    name = only(documents, "ServiceAccount")["metadata"]["name"]
+    assert pod_spec(documents)["serviceAccountName"] == name
+    assert pod_spec(documents)["automountServiceAccountToken"] is True
+    assert environment(documents)["TAPP_EVENTS"] == "true"
+    binding = only(documents, "ClusterRoleBinding")
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": name, "namespace": "tapp-system"}
+    ]
+    role = only(documents, "ClusterRole", binding["roleRef"]["name"])
+    assert role["rules"] == [
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
+    ]
+    assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
+    (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
+    assert {each["port"] for each in out["ports"]} == {443, 6443}
+
+
+def test_events_are_the_same_before_and_after_every_other_component() -> None:
+    """In whichever place of `components:` it stands."""
+    others = [name for name in COMPONENTS if name != EVENTS]
+    first, last = deepcopy(composed(EVENTS, *others)), deepcopy(composed(*others, EVENTS))
+
+    def sorted_by_name(items: list[Document]) -> list[Document]:
+        return sorted(items, key=lambda item: str(item["name"]))
+
+    for documents in (first, last):
+        (container,) = pod_spec(documents)["containers"]
+        for field in ("env", "volumeMounts"):
+            container[field] = sorted_by_name(container[field])
+        pod_spec(documents)["volumes"] = sorted_by_name(pod_spec(documents)["volumes"])
+
+    def key(document: Document) -> tuple[str, str]:
+        return document["kind"], document["metadata"]["name"]
+
+    assert sorted(first, key=key) == sorted(last, key=key)
 
 
 def test_namespaced_objects_share_the_namespace(installed: list[Document]) -> None:

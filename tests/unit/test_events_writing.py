@@ -1,8 +1,6 @@
 """Events on their way: bounded, counted, never a sync's trouble, whatever the API server does."""
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +13,6 @@ from hooks import cluster, events, metrics
 from hooks.cluster import AccountError, Cluster
 from hooks.events import Recorder
 from hooks.memo import Memo
-from hooks.settings import Settings
 from hooks.wire import Request, world_of
 from tapp.model import TApp
 from tapp.plan import Plan, plan
@@ -26,7 +23,6 @@ from tests.builders import NOW, UID, Document, as_sent, request, tapp, template
 from tests.unit.world import Hook, World, settled
 
 OUTCOMES = [each.value for each in events.Outcome]
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -346,16 +342,3 @@ def test_without_an_account_it_does_not_start(
         (account / missing).unlink()
     with pytest.raises(AccountError, match=r"Install metacontroller/components/events\.$"):
         Cluster(account, environ)
-
-
-def test_without_events_no_client_is_imported() -> None:
-    code = (
-        "import sys; from hooks.app import create_app; create_app(); "
-        "print([name for name in sys.modules if name.split('.')[0] in ('kubernetes', 'urllib3')])"
-    )
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, check=True
-    )
-    assert done.stdout.strip() == b"[]"
-    assert Settings().events is False

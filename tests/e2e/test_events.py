@@ -1,0 +1,259 @@
+"""Events of TApps on a real API server: what kubectl shows, how many writes, and which rights."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from .app import App, tapp, template
+from .audit import Write
+from .cluster import REPOSITORY, Cluster
+from .hook import HookService
+from .kube import Json, Kube, KubeError, documents
+from .proxy import HookProxy
+
+pytestmark = pytest.mark.e2e
+COMPONENT = REPOSITORY / "metacontroller" / "components" / "events"
+NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
+USER = "system:serviceaccount:tapp-system:tapp-hooks"
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def account(kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The component's account and role in the cluster; token and CA as a pod would have them."""
+    if cluster.hook_in_cluster or cluster.audit is None:
+        pytest.skip("the hook's replicas and the audit log are not this host's")
+    for document in [*documents(NAMESPACE), *documents(COMPONENT / "account.yaml")]:
+        kube.apply(document)
+    directory = tmp_path_factory.mktemp("account")
+    path = kube.path("v1", "serviceaccounts", "tapp-system", "tapp-hooks", "token")
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
+    token = kube.request("POST", path, request)["status"]["token"]
+    (directory / "token").write_text(token)
+    known = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
+    if "certificate-authority" in known:
+        certificate = Path(known["certificate-authority"]).read_bytes()
+    else:
+        certificate = base64.b64decode(known["certificate-authority-data"])
+    (directory / "ca.crt").write_bytes(certificate)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def telling(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
+    """Two replicas of the service with events on, two workers each."""
+    directory = workspace / "telling"
+    directory.mkdir()
+    server = urlsplit(kube.server)
+    settings = {
+        "TAPP_EVENTS": "true",
+        "TAPP_EVENTS_ACCOUNT": str(account),
+        "KUBERNETES_SERVICE_HOST": server.hostname or "",
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    service = HookService(directory, settings=settings).start(replicas=2)
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def told(app: App, hook_proxy: HookProxy, telling: HookService) -> Iterator[App]:
+    """A TApp whose syncs are answered by these replicas."""
+    usual, hook_proxy.target = hook_proxy.target, telling.url
+    yield app
+    hook_proxy.target = usual
+
+
+def events(app: App, reason: str = "") -> list[Json]:
+    """The TApp's events, oldest first."""
+    found = app.kube.list_all("events.k8s.io/v1", "events", app.namespace)
+    ours = [each for each in found if each["reportingController"] == "tapp-hooks"]
+    ours.sort(key=lambda each: each["eventTime"])
+    return [each for each in ours if reason in ("", each["reason"])]
+
+
+def attempts(cluster: Cluster, mark: int, namespace: str) -> list[Write]:
+    """What the hooks asked of the API server since a mark; there is nothing but creations."""
+    assert cluster.audit is not None
+    found = [each for each in cluster.audit.asked(mark, USER) if each.namespace == namespace]
+    assert {write.what for write in found} <= {"create events"}
+    return found
+
+
+def wait_for(app: App, reason: str, count: int = 1) -> None:
+    app.until(lambda: len(events(app, reason)) == count, f"{count} times {reason}")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("replicas", "budget"), [(5, 1), (60, "10%")])
+def test_the_events_of_a_roll(
+    told: App, cluster: Cluster, note: list[str], replicas: int, budget: int | str
+) -> None:
+    app = told
+    begun = cluster.audit.mark() if cluster.audit else 0
+    app.apply(tapp(replicas=replicas, updateStrategy={"maxUnavailable": budget})).settle(120)
+    wait_for(app, "Completed")
+    assert Counter(each["reason"] for each in events(app)) == {"Created": 1, "Completed": 1}
+    (created,) = events(app, "Created")
+    assert f"instances 0-{replicas - 1} from template 'default'" in created["note"]
+    assert created["regarding"]["uid"] == app.kube.request("GET", app.path)["metadata"]["uid"]
+
+    app.patch(template=template("app:2")).settle(180)
+    wait_for(app, "Completed", 2)
+    counts = Counter(each["reason"] for each in events(app))
+    steps = counts.pop("UpdatedInPlace")
+    assert counts == {"Created": 1, "Completed": 2, "Waiting": 1}
+    assert steps == replicas if replicas < 10 else steps <= 10
+
+    asked = attempts(cluster, begun, app.namespace)
+    made = [write for write in asked if write.accepted]
+    assert len(made) == len(events(app))
+    # Each of the four workers tries a name once; a name is written once.
+    assert {write.code for write in asked} <= {201, 409}
+    assert len(asked) <= 4 * len(made)
+    pods = len([w for w in app.news() if w.resource == "pods" and w.accepted])
+    note.append(
+        f"{replicas} instances created and rolled: {len(made)} events in {len(asked)} requests, "
+        f"beside {pods} writes of pods"
+    )
+    note += [f"{each['reason']}: {each['note']}" for each in events(app)]
+
+
+def test_what_kubectl_describe_shows(told: App, kubectl: Kubectl) -> None:
+    app = told
+    made = tapp(replicas=2, forceDeletePod=True)
+    made["metadata"]["annotations"] = {"apps.tkestack.io/lost-node-seconds": "soon"}
+    app.apply(made)
+    wait_for(app, "InvalidLostNodeSeconds")
+    wait_for(app, "Completed")
+    app.nudge()
+    app.nudge()
+    shown = kubectl("describe", "tapp", "web", "-n", app.namespace).split("Events:")[1]
+    assert re.search(r"Normal +Created +\S+ +tapp-hooks +instances 0, 1 from template", shown)
+    assert re.search(r"Warning +InvalidLostNodeSeconds +\S+ +tapp-hooks +.*'soon'", shown)
+    assert shown.count("InvalidLostNodeSeconds") == 1
+    by_time = kubectl("get", "events", "-n", app.namespace, "--sort-by=.eventTime")
+    assert by_time.index("Created ") < by_time.index("Completed ")
+
+
+def test_a_pod_that_somebody_deletes_and_instances_that_are_killed(told: App) -> None:
+    app = told
+    app.apply(tapp(replicas=3)).settle()
+    app.kube.delete("v1", "pods", app.namespace, "web-1")
+    wait_for(app, "Recreated")
+    app.settle()
+    app.patch(statuses={"0": "Killed", "2": "Killed"}).settle()
+    wait_for(app, "Deleted")
+    (recreated,) = events(app, "Recreated")
+    assert recreated["related"]["name"] == "web-1"
+    (deleted,) = events(app, "Deleted")
+    assert deleted["note"].startswith("instances 0, 2: spec.statuses asks for it")
+    assert len(events(app, "Created")) == 1
+
+
+def test_without_the_role_syncs_go_on(told: App, cluster: Cluster, telling: HookService) -> None:
+    app = told
+    (binding,) = [
+        each
+        for each in documents(COMPONENT / "account.yaml")
+        if each["kind"] == "ClusterRoleBinding"
+    ]
+    app.kube.request("DELETE", app.kube.path_of(binding))
+    try:
+        begun = cluster.audit.mark() if cluster.audit else 0
+        app.apply(tapp(replicas=3)).settle()
+        app.until(
+            lambda: 403 in {write.code for write in attempts(cluster, begun, app.namespace)},
+            "the API server refuses",
+        )
+        assert events(app) == []
+        app.until(lambda: '"outcome": "refused"' in telling.log, "the log says so")
+    finally:
+        app.kube.apply(binding)
+
+
+def test_while_the_api_server_is_away_syncs_are_answered(
+    told: App, cluster: Cluster, hook_proxy: HookProxy
+) -> None:
+    """Its restart costs no answer and no event."""
+    if cluster.control_plane is None:
+        pytest.skip("the API server is not ours to stop")
+    app = told
+    app.apply(tapp(replicas=3)).settle()
+    request = app.calls()[-1].replace(b"app:1", b"app:9")
+    cluster.control_plane._api.stop()
+    try:
+        status, _ = hook_proxy.answer("/sync", {"Content-Type": "application/json"}, request)
+        assert status == 200
+    finally:
+        cluster.control_plane.start_api()
+    app.until(lambda: bool(events(app, "UpdatedInPlace")), "the event arrives late", 30)
+
+
+ALLOWED = {("create", "events.events.k8s.io")}
+EVERYBODY = {"create selfsubjectreviews", "create selfsubjectaccessreviews"}
+
+
+@pytest.mark.usefixtures("account")
+@pytest.mark.parametrize("verb", ["create", "patch", "get", "list", "watch", "update", "delete"])
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "events.events.k8s.io",
+        "events",
+        "pods",
+        "secrets",
+        "tapps.apps.tkestack.io",
+        "serviceaccounts",
+        "clusterroles.rbac.authorization.k8s.io",
+        "nodes",
+    ],
+)
+def test_the_account_may_create_events_and_nothing_else(
+    kube: Kube, verb: str, resource: str
+) -> None:
+    name, _, group = resource.partition(".")
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": USER,
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:tapp-system"],
+            "resourceAttributes": {
+                "namespace": "default",
+                "verb": verb,
+                "resource": name,
+                "group": group,
+            },
+        },
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    answer = kube.request("POST", path, review)["status"]["allowed"]
+    assert answer == ((verb, resource) in ALLOWED)
+
+
+def test_the_whole_list_of_what_it_may_do(kubectl: Kubectl, account: Path, kube: Kube) -> None:
+    """`kubectl auth can-i --list`: what every account may, and `create events`."""
+    listed = kubectl(
+        "auth", "can-i", "--list", "--no-headers", f"--as={USER}",
+        "--as-group=system:serviceaccounts", "--as-group=system:authenticated",
+    )  # fmt: skip
+    rights = [re.split(r"  +", line.strip()) for line in listed.splitlines() if line.strip()]
+    named = {(row[0], row[-1]) for row in rights if not row[0].startswith(("/", "["))}
+    ours = {pair for pair in named if "selfsubject" not in pair[0]}
+    assert ours == {("events.events.k8s.io", "[create]")}
+    with pytest.raises(KubeError):
+        kube.get("v1", "secrets", "tapp-system", "tapp-hooks-token")
+    assert (account / "token").stat().st_size
