@@ -27,6 +27,7 @@ Right = tuple[str, str, str]
 NOT_ENFORCED = {("apps.tkestack.io", "tapps/finalizers", "update")}
 """Checked by an admission plugin only that this API server does not run."""
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
+HISTORY = ("apps/v1", "controllerrevisions")
 SECONDS = 8.0
 """How long a life that cannot go on is waited for; one that can takes less."""
 
@@ -101,8 +102,10 @@ def test_a_tapp_lives_and_ends_with_them_and_uses_each(
     app.until(lambda: len(app.claims()) == 1, "the claim goes with its instance")
     hook_proxy.fail(4)
     app.patch(replicas=2).settle(60)
-    for plural, name in (("pods", "web-0"), ("persistentvolumeclaims", "data-web-0")):
-        path = app.kube.path("v1", plural, app.namespace, name)
+    kept = app.kube.list_all(HISTORY[0], HISTORY[1], app.namespace)
+    orphans = [("v1", "pods", "web-0"), ("v1", "persistentvolumeclaims", "data-web-0")]
+    for *kind, name in [*orphans, (*HISTORY, kept[0]["metadata"]["name"])]:
+        path = app.kube.path(kind[0], kind[1], app.namespace, name)
         app.kube.patch(path, {"metadata": {"ownerReferences": None}})
         app.until(lambda path=path: owned(app.kube.request("GET", path)), f"{name} is taken back")
     app.delete()
