@@ -1,8 +1,9 @@
 """What happens to an object between the request and the store.
 
 Pods: defaults, the admission plugins every cluster runs (ServiceAccount, Priority,
-DefaultTolerationSeconds), then the *policies* a test plugs in. Claims: defaults and the protection
-finalizer. Sources: kube-apiserver's plugins, metacontroller.md 0.1 and 2.2.
+DefaultTolerationSeconds), then the *policies* a test plugs in. Claims: defaults, the default
+StorageClass where there is one, the protection finalizer, and whether they may grow. Sources:
+kube-apiserver's plugins, metacontroller.md 0.1 and 2.2.
 
 A policy is a callable `(operation, object) -> object`; operation is "CREATE" or "UPDATE". It must
 return a new object rather than change the one it got.
@@ -12,16 +13,33 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from simulator.apply import LAST_APPLIED
 from simulator.defaults import default_pod_spec, encode
-from simulator.objects import Object, annotations_of, finalizers_of, meta, owners_of, with_meta
+from simulator.objects import (
+    Object,
+    annotations_of,
+    finalizers_of,
+    meta,
+    name_of,
+    owners_of,
+    with_meta,
+)
+from simulator.quantity import compare
+from simulator.store import ForbiddenError
+from simulator.validation import storage_of
 
 Operation = Literal["CREATE", "UPDATE"]
 Policy = Callable[[Operation, Object], Object]
 
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+_NOT_RESIZABLE = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc "
+    "must support resize"
+)
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
@@ -96,6 +114,19 @@ def _quality(spec: Object) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+def _is_default(storage_class: Object) -> bool:
+    return annotations_of(storage_class).get(DEFAULT_CLASS) == "true"
+
+
+def _class_of(claim: Object) -> str:
+    older: str | None = annotations_of(claim).get(OLD_CLASS)
+    return claim["spec"].get("storageClassName") or "" if older is None else older
+
+
+def _forbidden(claim: Object, reason: str) -> ForbiddenError:
+    return ForbiddenError(f'persistentvolumeclaims "{name_of(claim)}" is forbidden: {reason}')
+
+
 class Admission:
     """The admission chain of one cluster."""
 
@@ -117,9 +148,13 @@ class Admission:
         spec = default_pod_spec(encode(pod.get("spec") or {}))
         return self._policies("UPDATE", {**pod, "spec": _add_tolerations(spec)})
 
-    def claim_create(self, claim: Object) -> Object:
-        """Return the claim as it is stored when created."""
+    def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
+        """Return the claim as it is stored when created, where there are these StorageClasses."""
         spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
+        if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
+            defaults = [name_of(each) for each in classes if _is_default(each)]
+            if defaults:
+                spec["storageClassName"] = defaults[0]
         if CLAIM_PROTECTION not in finalizers_of(claim):
             claim = with_meta(claim, finalizers=[*finalizers_of(claim), CLAIM_PROTECTION])
         return self._policies("CREATE", {**claim, "spec": spec, "status": {"phase": "Pending"}})
@@ -132,6 +167,21 @@ class Admission:
     def revision_create(self, revision: Object) -> Object:
         """Return the ControllerRevision as it is stored when created."""
         return self._policies("CREATE", {"revision": 0, **revision})
+
+    @staticmethod
+    def check_claim_resize(new: Object, old: Object, classes: Iterable[Object]) -> None:
+        """Refuse a claim's growth that its StorageClass does not allow.
+
+        Source: plugin/pkg/admission/storage/persistentvolume/resize (PersistentVolumeClaimResize).
+        """
+        if compare(storage_of(new), storage_of(old)) <= 0:
+            return
+        if (old.get("status") or {}).get("phase") != "Bound":
+            raise _forbidden(new, "Only bound persistent volume claims can be expanded")
+        name = _class_of(new)
+        allowing = {name_of(each) for each in classes if each.get("allowVolumeExpansion") is True}
+        if not name or name != _class_of(old) or name not in allowing:
+            raise _forbidden(new, _NOT_RESIZABLE)
 
     def _policies(self, operation: Operation, obj: Object) -> Object:
         for policy in self.policies:

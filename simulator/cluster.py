@@ -15,7 +15,7 @@ from itertools import count
 from simulator.admission import Admission
 from simulator.clock import Clock
 from simulator.defaults import encode, fill_in
-from simulator.kinds import CLAIM, NAMESPACE, POD, REVISION, Kind, Kinds
+from simulator.kinds import CLAIM, NAMESPACE, POD, REVISION, STORAGE_CLASS, Kind, Kinds
 from simulator.objects import (
     Json,
     Key,
@@ -128,7 +128,7 @@ class Cluster:
             obj = self.admission.pod_create(obj)
             check_pod(obj)
         elif kind is CLAIM:
-            obj = self.admission.claim_create(obj)
+            obj = self.admission.claim_create(obj, self.list(STORAGE_CLASS))
             check_metadata(obj)
         elif kind is REVISION:
             obj = self.admission.revision_create(obj)
@@ -174,6 +174,7 @@ class Cluster:
         elif kind is CLAIM:
             new = self.admission.claim_update(new)
             check_claim_update(new, old)
+            self.admission.check_claim_resize(new, old, self.list(STORAGE_CLASS))
         elif kind is REVISION:
             check_revision_update(new, old)
         else:

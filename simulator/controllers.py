@@ -3,8 +3,8 @@
 Garbage collection follows metacontroller.md section 4 ("Facts") and pkg/controller/
 garbagecollector: an object goes when *all* its owners are gone; with one solid owner left only the
 dangling references go, also while another owner waits in a foreground deletion. Claims are bound
-after a moment and protected while a scheduled pod uses them (pvc-protection controller). A
-terminating namespace takes its contents with it.
+after a moment, expanded as by a CSI driver, and protected while a scheduled pod uses them
+(pvc-protection controller). A terminating namespace takes its contents with it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from simulator.objects import (
     uid_of,
     with_meta,
 )
+from simulator.quantity import compare
 from simulator.store import DeleteOptions, Event, NotFoundError, Propagation
+from simulator.validation import storage_of
 
 
 def without_finalizer(name: str) -> Callable[[Object], Object]:
@@ -144,21 +146,38 @@ class GarbageCollector:
 
 
 class ClaimController:
-    """Binds claims and guards those that are in use."""
+    """Binds claims, expands their volumes, and guards those that are in use.
 
-    def __init__(self, cluster: Cluster, clock: Clock, *, bind_seconds: float = 0.5) -> None:
+    Attributes:
+        bind_seconds: how long a claim waits for its volume.
+        largest: what the storage driver can make of a volume; None for any size. A claim that asks
+            for more is marked as infeasible, and its volume stays.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        bind_seconds: float = 0.5,
+        expand_seconds: float = 2.0,
+    ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._bind_seconds = bind_seconds
+        self.bind_seconds = bind_seconds
+        self._expand_seconds = expand_seconds
+        self.largest: str | None = None
         cluster.subscribe(self._on_event)
 
     def _on_event(self, event: Event) -> None:
         if event.kind is CLAIM and event.new is not None:
             key = key_of(event.new)
             if event.old is None:
-                self._clock.after(self._bind_seconds, lambda: self._bind(*key))
+                self._clock.after(self.bind_seconds, lambda: self._bind(*key))
             if is_terminating(event.new) and (event.old is None or not is_terminating(event.old)):
                 self._clock.after(0.1, lambda: self._release(*key))
+            elif _lacks_room(event.new) and not (event.old and _same_size(event.old, event.new)):
+                self._clock.after(self._expand_seconds, lambda: self._expand(*key))
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)
             for claim in claims_of(event.object):
@@ -181,6 +200,24 @@ class ClaimController:
         if (claim.get("status") or {}).get("phase") == "Pending":
             self._cluster.edit(CLAIM, claim, bound)
 
+    def _expand(self, namespace: str, name: str) -> None:
+        def expanded(claim: Object) -> Object:
+            status, size = dict(claim.get("status") or {}), storage_of(claim)
+            status.pop("allocatedResourceStatuses", None)
+            if self.largest is None or compare(size, self.largest) <= 0:
+                status["capacity"] = {**(status.get("capacity") or {}), "storage": size}
+            else:
+                status["allocatedResources"] = {"storage": size}
+                status["allocatedResourceStatuses"] = {"storage": "ControllerResizeInfeasible"}
+            return {**claim, "status": status}
+
+        try:
+            claim = self._cluster.get(CLAIM, namespace, name)
+        except NotFoundError:
+            return
+        if _lacks_room(claim):
+            self._cluster.edit(CLAIM, claim, expanded)
+
     def _release(self, namespace: str, name: str) -> None:
         try:
             claim = self._cluster.get(CLAIM, namespace, name)
@@ -191,6 +228,17 @@ class ClaimController:
         pods = self._cluster.list(POD, namespace)
         if not any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods):
             self._cluster.edit(CLAIM, claim, without_finalizer(CLAIM_PROTECTION))
+
+
+def _lacks_room(claim: Object) -> bool:
+    """Whether a Bound claim asks for more than its volume has."""
+    status = claim.get("status") or {}
+    has = (status.get("capacity") or {}).get("storage", "0")
+    return status.get("phase") == "Bound" and compare(storage_of(claim), has) > 0
+
+
+def _same_size(old: Object, new: Object) -> bool:
+    return storage_of(old) == storage_of(new)
 
 
 def claims_of(pod: Object) -> list[str]:

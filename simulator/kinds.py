@@ -54,6 +54,14 @@ REVISION = Kind(
     has_generation=False,
 )
 NODE = Kind("v1", "Node", "nodes", namespaced=False, has_generation=False)
+STORAGE_CLASS = Kind(
+    "storage.k8s.io/v1",
+    "StorageClass",
+    "storageclasses",
+    namespaced=False,
+    has_status=False,
+    has_generation=False,
+)
 
 BUILT_IN = (
     POD,
@@ -61,6 +69,7 @@ BUILT_IN = (
     NAMESPACE,
     NODE,
     REVISION,
+    STORAGE_CLASS,
     Kind("v1", "ConfigMap", "configmaps", has_status=False, has_generation=False),
     Kind("v1", "Secret", "secrets", has_status=False, has_generation=False),
     Kind("v1", "Service", "services", has_generation=False),

@@ -31,6 +31,25 @@ def canonical(value: Json) -> str:
     return _canonical(str(value).strip())
 
 
+def compare(left: str, right: str) -> int:
+    """Return -1, 0 or 1: which of two quantities is the larger one."""
+    first, second = _value(left), _value(right)
+    return (first > second) - (first < second)
+
+
+def _value(text: str) -> Decimal:
+    match = _FORM.fullmatch(text)
+    if match is None:
+        message = f"quantities must match the regular expression: {text!r}"
+        raise QuantityError(message)
+    number, suffix = Decimal(match[1]), match[2]
+    if suffix in _BINARY:
+        return number * Decimal(1024 ** _BINARY[suffix])
+    if suffix in _DECIMAL:
+        return number.scaleb(_DECIMAL[suffix])
+    return number.scaleb(int(suffix[1:]))
+
+
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
     match = _FORM.fullmatch(text)

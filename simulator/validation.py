@@ -22,6 +22,7 @@ from simulator.objects import (
     owners_of,
     same,
 )
+from simulator.quantity import compare
 from simulator.store import InvalidError
 
 ONLY_THESE = (
@@ -247,12 +248,25 @@ def _restore_gated(new: Object, old: Object) -> list[str]:
     return ["nodeSelector"] if before.items() <= after.items() else []
 
 
+def storage_of(claim: Object) -> str:
+    """Return the storage that a claim asks for, "0" where it asks for none."""
+    requests = (claim["spec"].get("resources") or {}).get("requests") or {}
+    return str(requests.get("storage", "0"))
+
+
 def check_claim_update(new: Object, old: Object) -> None:
-    """Refuse any change of a claim but growth, binding and the attributes class."""
+    """Refuse any change of a claim but its size, binding and the attributes class.
+
+    Source: ValidatePersistentVolumeClaimUpdate. A request may be taken back as long as it stays
+    above what the volume has: so people recover from an expansion that failed.
+    """
     check_metadata_update(new, old)
-    before, after = dict(old["spec"]), dict(new["spec"])
-    if (old.get("status") or {}).get("phase") == "Bound":
-        after["resources"] = before["resources"] = {}
+    before, after = dict(old["spec"]), dict(new.get("spec") or {})
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    if bound and ((after.get("resources") or {}).get("requests") or {}).get("storage"):
+        resources = after["resources"]
+        requests = {**resources["requests"], "storage": storage_of(old)}
+        after["resources"] = {**resources, "requests": requests}
     if "volumeName" not in before:
         after.pop("volumeName", None)
     for spec in (before, after):
@@ -266,6 +280,10 @@ def check_claim_update(new: Object, old: Object) -> None:
         error = _refuse(new, "spec", reason)
         error.path = path
         raise error
+    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
+    if compare(storage_of(new), storage_of(old)) < 0 and compare(storage_of(new), capacity) <= 0:
+        path = "spec.resources.requests.storage"
+        raise _refuse(new, path, "Forbidden: field can not be less than status.capacity")
 
 
 def check_revision(revision: Object) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from simulator.kinds import POD
 from simulator.objects import Object
-from simulator.store import ConflictError, InvalidError, NotFoundError
+from simulator.store import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from simulator.world import World
 from tests.simulator.fake_hook import claim, make_world, pod
 
 Change = Callable[[Object], Any]
@@ -202,13 +203,81 @@ def test_impossible_pods_are_refused(manifest: Object, path: str) -> None:
     assert refusal.value.path == path
 
 
-def test_claims_only_grow() -> None:
-    """A bound claim may ask for more storage; its access modes are fixed."""
+def test_of_a_bound_claim_only_the_size_changes() -> None:
+    """Its access modes are fixed, and its limits too."""
+    world = world_with_claim(grows=True)
+    grow(world, "2Gi")
+    for change in (
+        {"accessModes": ["ReadWriteMany"]},
+        {"resources": {"limits": {"storage": "9Gi"}}},
+    ):
+        with pytest.raises(InvalidError, match="spec is immutable after creation"):
+            world.patch("PersistentVolumeClaim", "c", {"spec": change})
+
+
+def test_a_claim_never_goes_below_what_its_volume_has() -> None:
+    """What was asked for and is not there yet may be taken back; not more than that."""
+    world = world_with_claim(grows=True)
+    grow(world, "3Gi")
+    grow(world, "2Gi")
+    with pytest.raises(InvalidError, match=r"field can not be less than status\.capacity"):
+        grow(world, "1Gi")
+
+
+@pytest.mark.parametrize(("default", "grows"), [(False, True), (True, False), (True, None)])
+def test_a_claim_grows_only_where_its_class_allows_it(default: bool, grows: bool | None) -> None:
+    """Admission looks at the class that the claim names, or got by default."""
+    world = world_with_claim(grows=grows, default=default)
+    with pytest.raises(ForbiddenError, match="only dynamically provisioned pvc can be resized"):
+        grow(world, "2Gi")
+
+
+def test_a_claim_that_is_not_bound_cannot_grow() -> None:
+    """Whatever its class says: the spec of such a claim is fixed."""
     world = make_world()
+    world.apply(storage_class(grows=True))
+    world.apply(claim("c"))
+    with pytest.raises(InvalidError, match="spec is immutable after creation"):
+        grow(world, "2Gi")
+
+
+def test_a_volume_follows_its_claim_as_far_as_its_driver_can() -> None:
+    """The capacity follows after a moment; what the driver cannot do is said in the status."""
+    world = world_with_claim(grows=True)
+    grow(world, "2Gi")
+    world.settle()
+    status = world.get("PersistentVolumeClaim", "c")["status"]
+    assert status["capacity"] == {"storage": "2Gi"}
+    world.claim_controller.largest = "4Gi"
+    grow(world, "5Gi")
+    world.settle()
+    status = world.get("PersistentVolumeClaim", "c")["status"]
+    assert status["capacity"] == {"storage": "2Gi"}
+    assert status["allocatedResourceStatuses"] == {"storage": "ControllerResizeInfeasible"}
+
+
+def world_with_claim(*, grows: bool | None, default: bool = True) -> World:
+    """A world with a StorageClass, and a Bound claim of it, or of none."""
+    world = make_world()
+    world.apply(storage_class(grows=grows, default=default))
     world.apply(claim("c"))
     world.settle()
-    world.patch(
-        "PersistentVolumeClaim", "c", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-    )
-    with pytest.raises(InvalidError):
-        world.patch("PersistentVolumeClaim", "c", {"spec": {"accessModes": ["ReadWriteMany"]}})
+    return world
+
+
+def storage_class(*, grows: bool | None, default: bool = True) -> Object:
+    """A StorageClass `disk`, the cluster's default or not."""
+    annotation = {"storageclass.kubernetes.io/is-default-class": "true"}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "disk", **({"annotations": annotation} if default else {})},
+        "provisioner": "csi.example.com",
+        **({} if grows is None else {"allowVolumeExpansion": grows}),
+    }
+
+
+def grow(world: World, size: str) -> None:
+    """Somebody asks for another size."""
+    change = {"spec": {"resources": {"requests": {"storage": size}}}}
+    world.patch("PersistentVolumeClaim", "c", change)
