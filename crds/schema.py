@@ -168,7 +168,9 @@ def _spec() -> Schema:
                 "type": "array",
                 "description": "Claims that each instance gets, named CLAIM-TAPP-NUMBER and "
                 "mounted as a volume under the claim template's name. A claim takes precedence "
-                "over a volume of the same name in the template.",
+                "over a volume of the same name in the template. A larger storage request reaches "
+                "claims that are there, where their StorageClass allows expansion; no other "
+                "change does.",
                 "items": _claim_template(),
                 "maxItems": MAX_CLAIMS,
                 "x-kubernetes-list-type": "atomic",

@@ -3,17 +3,27 @@
 from typing import Any
 
 from tapp.model import Parent
+from tapp.world import Declared
 
 
-def customize(parent: Parent, has_claims: bool) -> dict[str, Any]:
-    """Asks for the TApp's Namespace where claims need it as their second owner.
+def customize(parent: Parent, has_claims: bool, declared: Declared) -> dict[str, Any]:
+    """Asks for what claims need: the TApp's Namespace, their second owner, and the StorageClasses.
 
-    Metacontroller caches the answer for a generation of the parent.
+    All of these, because a claim may be of another class than its template names by now, or of the
+    cluster's default; they are few and small. Metacontroller caches the answer for a generation of
+    the parent.
     """
     if not has_claims:
         return {"relatedResources": []}
-    return {
-        "relatedResources": [
-            {"apiVersion": "v1", "resource": "namespaces", "names": [parent.metadata.namespace]}
-        ]
-    }
+    related: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "resource": "namespaces", "names": [parent.metadata.namespace]}
+    ]
+    if declared.growing_claims:
+        related.append(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "resource": "storageclasses",
+                "labelSelector": {},
+            }
+        )
+    return {"relatedResources": related}

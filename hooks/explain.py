@@ -37,12 +37,13 @@ class BudgetPlan(_Part, frozen=True):
     paused: bool
 
 
-class ClaimsPlan(_Part, frozen=True):
-    """Names of the claims that stay, are made, and go."""
+class ClaimsPlan(_Part, frozen=True, omit_defaults=True):
+    """Names of the claims that stay, are made, and go; of those that stay, which grow to what."""
 
     keep: list[str]
     create: list[str]
     delete: list[str]
+    grow: dict[str, str] = {}
 
 
 class RevisionsPlan(_Part, frozen=True):
@@ -99,6 +100,7 @@ def explain(plan: Plan) -> Explanation:
             keep=[claim.metadata.name for claim in claims.keep],
             create=[claim.name for claim in claims.create],
             delete=[claim.metadata.name for claim in claims.delete],
+            grow=plan.growth.to,
         ),
         revisions=RevisionsPlan(
             keep=[revision.metadata.name for revision in history.keep],

@@ -6,7 +6,7 @@ from hooks.wire import Request
 from tapp.children import Child
 from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.pod import Pod
-from tapp.render import kept_claim, kept_revision, marked_pod
+from tapp.render import kept_revision, marked_pod
 from tapp.teardown import RECHECK, Teardown, tear_down
 from tapp.world import Options
 
@@ -38,7 +38,7 @@ def finalize(
         "status": request.status,
         "children": [
             *(kept_revision(revision) for revision in decided.revisions),
-            *(kept_claim(claim) for claim in decided.claims),
+            *(request.kept_claim(claim) for claim in decided.claims),
             *(_child(request, decided, pod) for pod in decided.pods),
         ],
         "finalized": decided.finalized,

@@ -12,6 +12,7 @@ the table of TApps.
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -26,6 +27,10 @@ App = tuple[str, str]
 
 SPEC_FACTOR: Final = 10
 """How much a spec takes in memory, about, by the length of its JSON."""
+
+
+_CLAIM_BYTES: Final = 400
+"""What a claim's answer takes in memory, but for its text."""
 
 
 class Known(Generic[T]):
@@ -95,10 +100,11 @@ class Recalled:
         spec: its templates with its spec, None where that is not known.
         pods: key in the request -> pod.
         words: what its pods say alike.
+        claims: key in the request -> the answer that leaves a claim alone.
         size: bytes that all this takes in memory, about.
     """
 
-    __slots__ = ("app", "pods", "size", "spec", "words")
+    __slots__ = ("app", "claims", "pods", "size", "spec", "words")
 
     def __init__(
         self,
@@ -106,11 +112,13 @@ class Recalled:
         spec: Known[Templates] | None,
         pods: Mapping[bytes, Known[Seen]],
         words: Words | None = None,
+        claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
     ) -> None:
         """All of one request."""
-        self.app, self.spec, self.pods = app, spec, pods
+        self.app, self.spec, self.pods, self.claims = app, spec, pods, claims
         self.words = Words() if words is None or words.are_many else words
         self.size = self.words.size + sum([known.value.size for known in pods.values()])
+        self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
         self.size += 0 if spec is None else SPEC_FACTOR * spec.length
 
 

@@ -213,7 +213,8 @@ def _answers() -> Schema:
     again = {"resyncAfterSeconds": {"type": "number", "exclusiveMinimum": 0}}
     children = _list(_ref("Child"))
     selector = _object(
-        {"apiVersion": _STRING, "resource": _STRING}, {"names": _NAMES, "namespace": _STRING}
+        {"apiVersion": _STRING, "resource": _STRING},
+        {"names": _NAMES, "namespace": _STRING, "labelSelector": {"type": "object"}},
     )
     return {
         "Child": child,

@@ -17,7 +17,6 @@ from msgspec import Raw
 from hooks.decode import CLAIMS, PODS, REVISIONS, WireError, decoded
 from hooks.memo import Known, Memo, Recalled
 from hooks.observe import Seen
-from tapp.objects import ClaimObject
 
 _MARK = b'"Pod.v1":{'
 _TRIES = 4
@@ -40,7 +39,7 @@ class _Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Children(msgspec.Struct, frozen=True):
     pods: dict[str, Raw] | None = msgspec.field(name=PODS, default=None)
-    claims: dict[str, ClaimObject] | None = msgspec.field(name=CLAIMS, default=None)
+    claims: dict[str, Raw] | None = msgspec.field(name=CLAIMS, default=None)
     revisions: dict[str, Raw] | None = msgspec.field(name=REVISIONS, default=None)
 
 
@@ -80,7 +79,7 @@ class Pieces(msgspec.Struct, frozen=True):
         parent: the parent's own JSON, by field.
         same: pods that are known, with the place of their text in the request.
         pods: key in the request -> JSON, of all other pods.
-        claims: key in the request -> claim.
+        claims: key in the request -> JSON.
         revisions: key in the request -> JSON.
         related: kind -> key -> JSON.
         recalled: what was known of this parent's TApp.
@@ -90,7 +89,7 @@ class Pieces(msgspec.Struct, frozen=True):
     parent: dict[str, Raw]
     same: list[tuple[Known[Seen], int]]
     pods: dict[str, Raw]
-    claims: Mapping[str, ClaimObject]
+    claims: Mapping[str, Raw]
     revisions: Mapping[str, Raw]
     related: dict[str, dict[str, Raw]] | None
     recalled: Recalled

@@ -5,6 +5,7 @@ the objects. Source: Metacontroller pkg/controller/composite/api.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -12,9 +13,9 @@ import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
 
+from hooks.claims import Claims
 from hooks.declared import declared
 from hooks.decode import (
-    CLAIMS,
     PODS,
     REVISIONS,
     WireError,
@@ -29,10 +30,10 @@ from hooks.split import Pieces, split
 from tapp.children import Child
 from tapp.manifest import Manifest
 from tapp.model import Parent, TApp
-from tapp.objects import ClaimObject, RevisionMeta, RevisionObject
+from tapp.objects import ClaimObject, RevisionMeta, RevisionObject, StorageClassObject
 from tapp.pod import Pod
 from tapp.templates import Template, Templates
-from tapp.world import World
+from tapp.world import Declared, World
 
 M = TypeVar("M", bound=BaseModel)
 P = TypeVar("P", bound=Parent)
@@ -50,10 +51,12 @@ class _Named(msgspec.Struct, frozen=True):
 
 class _CustomizeRequest(msgspec.Struct, frozen=True):
     parent: dict[str, Any]
+    controller: Raw = Raw(b"null")
 
 
 _decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
 _decode_revision = msgspec.json.Decoder(RevisionObject).decode
+_decode_class = msgspec.json.Decoder(StorageClassObject).decode
 _decode_any = msgspec.json.Decoder(Any).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
@@ -68,6 +71,7 @@ class Request(Generic[P]):
         revisions: all ControllerRevisions, by name.
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
         declared: what the registration lets a hook do.
+        storage_classes: as in `World`; only where claims may grow.
         spec: the parent's templates, with its spec; None where the model has none.
         read: how many pods were read anew.
     """
@@ -90,20 +94,21 @@ class Request(Generic[P]):
                 later = max(item.value.key, self.seen[name].key)
                 refuse_twice(child_path(PODS, later), name)
             self.seen[name] = item.value
-        self.claims: dict[str, ClaimObject] = {}
-        for key, claim in pieces.claims.items():
-            name, path = claim.metadata.name, child_path(CLAIMS, key)
-            check_identity(path, name, claim.metadata.namespace, namespace)
-            if name in self.claims:
-                refuse_twice(path, name)
-            self.claims[name] = claim
         self.revisions = _revisions(pieces, namespace)
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
         before = pieces.recalled
-        if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
+        growing = self.declared.growing_claims
+        self._claims = Claims(pieces.claims, namespace, applied=growing, recalled=before.claims)
+        self.claims = self._claims.by_name
+        self.storage_classes: dict[str, bool] | None = None
+        if self.claims and growing:
+            self.storage_classes = _storage_classes(pieces.related)
+        stills = self._claims.stills
+        same = len(known) == len(before.pods) and len(stills) == len(before.claims)
+        if self.read or self._claims.read or not same or self.spec is not before.spec:
             kept = {item.value.key.encode(): item for item in known if item.value.may_be_kept}
-            memo.keep(Recalled(before.app, self.spec, kept, before.words))
+            memo.keep(Recalled(before.app, self.spec, kept, before.words, stills))
 
     @property
     def status(self) -> dict[str, Any]:
@@ -125,6 +130,10 @@ class Request(Generic[P]):
         if seen.answer is not None:
             return seen.answer
         return seen.answer_for(self._text(pod), template)
+
+    def kept_claim(self, claim: ClaimObject) -> Child:
+        """The answer to a claim that stays as it is."""
+        return self._claims.kept(claim)
 
     def manifest(self, pod: Pod) -> Manifest:
         """A pod's labels, annotations and spec."""
@@ -163,11 +172,12 @@ def world_of(request: Request[TApp]) -> World:
         request.namespace_uid,
         revisions=request.revisions,
         declared=request.declared,
+        storage_classes=request.storage_classes,
     )
 
 
-def customize_parent(body: bytes) -> tuple[Parent, bool]:
-    """The parent of a customize request, and whether it has claim templates.
+def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
+    """The parent of a customize request, whether it has claim templates, and what is declared.
 
     The rest of its spec plays no part: Metacontroller calls this before finalize too, and a TApp
     that makes no sense must still be deletable.
@@ -175,10 +185,11 @@ def customize_parent(body: bytes) -> tuple[Parent, bool]:
     Raises:
         WireError: it is not one.
     """
-    document = decoded(_decode_customize, body, "").parent
+    request = decoded(_decode_customize, body, "")
+    document = request.parent
     spec = document.get("spec")
     claims = isinstance(spec, dict) and bool(spec.get("volumeClaimTemplates"))
-    return _validated(Parent, document), claims
+    return _validated(Parent, document), claims, declared(request.controller)
 
 
 def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
@@ -251,6 +262,24 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
         if found.metadata.name == name:
             return found.metadata.uid
     return None
+
+
+def _storage_classes(
+    related: Mapping[str, Mapping[str, Raw]] | None,
+) -> dict[str, bool] | None:
+    """StorageClass -> whether its claims may grow; None where the request shows none.
+
+    One that cannot be read does not say that they may.
+    """
+    shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
+    if shown is None:
+        return None
+    found = {}
+    for key, raw in shown.items():
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            item: StorageClassObject = _decode_class(raw)
+            found[item.metadata.name or key] = item.allow_volume_expansion is True
+    return found
 
 
 def _validated(model: type[M], document: Mapping[str, Any]) -> M:

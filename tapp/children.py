@@ -5,18 +5,18 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw
 
+from tapp.claim_answers import grown_claim, new_claim
 from tapp.inplace import record_of
 from tapp.instances import Instance
 from tapp.judge import Action, Adopt, Create, Mark, Update
 from tapp.manifest import Manifest
 from tapp.model import TApp
+from tapp.objects import ClaimObject
 from tapp.plan import Plan
 from tapp.pod import Pod
 from tapp.render import (
-    kept_claim,
     kept_revision,
     marked_pod,
-    new_claim,
     new_pod,
     new_revision,
     overlaid_pod,
@@ -28,10 +28,13 @@ Child = dict[str, Any] | Raw
 
 
 class Observed(Protocol):
-    """What the pods look like in full."""
+    """What pods and claims look like in full."""
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
         """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
+
+    def kept_claim(self, claim: ClaimObject) -> Child:
+        """The answer to a claim that stays as it is."""
 
     def manifest(self, pod: Pod) -> Manifest:
         """A pod's labels, annotations and spec."""
@@ -53,7 +56,7 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
     tapp, claims, history = plan.world.tapp, plan.claims, plan.history
     children: list[Child] = [kept_revision(revision) for revision in history.keep]
     children += [new_revision(tapp, record) for record in history.create]
-    children += [kept_claim(claim) for claim in claims.keep]
+    children += _kept_claims(plan, observed)
     if claims.create:
         uid = plan.world.namespace_uid
         if not uid:
@@ -72,6 +75,14 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
             children.append(observed.kept(pod, known))
     children += [observed.kept(pod, None) for pod in plan.world.foreign]
     return children
+
+
+def _kept_claims(plan: Plan, observed: Observed) -> list[Child]:
+    """The claims that stay: as they are, or larger."""
+    kept = {claim.metadata.name: observed.kept_claim(claim) for claim in plan.claims.keep}
+    for name, size in plan.growth.to.items():
+        kept[name] = grown_claim(kept[name], size)
+    return list(kept.values())
 
 
 def _changed(

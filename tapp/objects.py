@@ -69,12 +69,51 @@ class ClaimMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     namespace: str | None = None
     labels: dict[str, str] | None = None
     deletion_timestamp: str | None = None
+    annotations: Raw = NOTHING
+    owner_references: Raw = NOTHING
+    finalizers: Raw = NOTHING
 
 
 class ClaimObject(msgspec.Struct, frozen=True, gc=False):
     """A PersistentVolumeClaim as Metacontroller sends it."""
 
     metadata: ClaimMeta
+    spec: Raw = NOTHING
+    status: Raw = NOTHING
+
+
+class Storage(msgspec.Struct, frozen=True, gc=False):
+    """A list of resources of a claim."""
+
+    storage: str | int | float | None = None
+
+
+class ClaimResources(msgspec.Struct, frozen=True, gc=False):
+    """`spec.resources` of a claim."""
+
+    requests: Storage | None = None
+    limits: Storage | None = None
+
+
+class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`spec` of a claim."""
+
+    resources: ClaimResources | None = None
+    storage_class_name: str | None = None
+
+
+class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`status` of a claim."""
+
+    phase: str | None = None
+    allocated_resource_statuses: dict[str, str] | None = None
+
+
+class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A StorageClass."""
+
+    metadata: ClaimMeta
+    allow_volume_expansion: bool | None = None
 
 
 class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
@@ -205,4 +244,6 @@ decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode
+decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode
+decode_claim_status = msgspec.json.Decoder(ClaimStatus | None).decode
 decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode

@@ -11,6 +11,7 @@ from tapp.availability import NEVER, available_in
 from tapp.claims import ClaimPlan, plan_claims
 from tapp.conditions import Reason, Type
 from tapp.gate import has_closed_gate
+from tapp.growth import Growth, grow
 from tapp.history import HistoryPlan, as_it_is, plan_history
 from tapp.instances import (
     RECHECK,
@@ -46,6 +47,7 @@ class Plan:
         open_cases: the instances that do not simply run their template, with their verdicts.
         claims: what becomes of the claims.
         history: what becomes of the ControllerRevisions.
+        growth: which of those that stay are to be larger, and what stands in the way.
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
         going_unseen: instances that look available, but may already be on their way out.
@@ -63,6 +65,7 @@ class Plan:
     open_cases: list[tuple[Instance, Verdict]]
     claims: ClaimPlan
     history: HistoryPlan
+    growth: Growth
     budgets: Budgets
     available: set[int]
     going_unseen: set[int]
@@ -169,6 +172,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         open_cases=open_cases,
         claims=claims,
         history=history,
+        growth=grow(world, claims.keep),
         budgets=budgets,
         available=available,
         going_unseen=going_unseen,

@@ -91,6 +91,24 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
     return _refused(Type.DUPLICATE_MERGE_KEYS, Reason.NOT_MERGEABLE, message)
 
 
+def _claims_not_grown(plan: Plan) -> Finding | None:
+    obstacles, app = plan.growth.obstacles, plan.world.tapp.metadata.name
+    if not obstacles:
+        return None
+    shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
+    parts = [
+        f"claims {found.template}-{app}-N (N: {some(obstacles[found])}) ask for {found.has}, their "
+        f"template for {found.wanted}: {found.why}"
+        for found in shown[:SHOWN]
+    ]
+    if len(shown) > SHOWN:
+        parts.append(f"and {sum(len(obstacles[found]) for found in shown[SHOWN:])} more claims")
+    message = "; ".join(parts)
+    if any(found.reason is Reason.NOT_EXPANDABLE for found in shown):
+        return _refused(Type.CLAIMS_NOT_GROWN, Reason.NOT_EXPANDABLE, message)
+    return _refused(Type.CLAIMS_NOT_GROWN, Reason.INFEASIBLE, message)
+
+
 def _unreadable_pods(plan: Plan) -> Finding | None:
     odd = [
         instance for instance, _ in plan.open_cases if instance.pod is not None and instance.pod.odd
@@ -233,6 +251,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _invalid_budget,
     _creation_blocked,
     _duplicate_merge_keys,
+    _claims_not_grown,
     _unreadable_pods,
     _foreign_pods,
     _unknown_instances,

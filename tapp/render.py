@@ -10,15 +10,13 @@ from typing import Any
 
 import msgspec
 
-from tapp.canonical import canonical
-from tapp.claims import NewClaim, claim_templates, claims_of
+from tapp.claims import claim_templates, claims_of
 from tapp.env import without_repeats
 from tapp.history import NewRecord
 from tapp.judge import Mark
 from tapp.manifest import Manifest
 from tapp.model import TApp
-from tapp.objects import ClaimObject, RevisionObject
-from tapp.revision import own_annotations, own_labels
+from tapp.objects import RevisionObject
 from tapp.templates import Template, has_served_gate
 from tapp.tolerations import with_defaults, without_limit
 from tapp.vocabulary import (
@@ -227,47 +225,6 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
             for item in items
         ] + [{"name": name, "image": image} for name, image in mine.items()]
     return result
-
-
-def new_claim(tapp: TApp, claim: NewClaim, namespace_uid: str) -> Document:
-    """A claim to create.
-
-    The Namespace is a second owner, so that the garbage collector leaves the data alone when the
-    TApp goes (Metacontroller adds the TApp as the first); docs/design.md, "Claims".
-    """
-    metadata = claim.template.get("metadata") or {}
-    document: Document = {
-        "name": claim.name,
-        "namespace": tapp.metadata.namespace,
-        "labels": {**own_labels(metadata), INSTANCE: str(claim.instance)},
-        "ownerReferences": [
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "name": tapp.metadata.namespace,
-                "uid": namespace_uid,
-            }
-        ],
-    }
-    annotations = own_annotations(metadata)
-    if annotations:
-        document["annotations"] = annotations
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": document,
-        "spec": canonical(claim.template["spec"]),
-    }
-
-
-def kept_claim(claim: ClaimObject) -> Document:
-    """The answer that keeps a claim: with strategy OnDelete nothing of it is ever written."""
-    metadata: Document = {"name": claim.metadata.name}
-    if claim.metadata.namespace:
-        metadata["namespace"] = claim.metadata.namespace
-    if claim.metadata.labels:
-        metadata["labels"] = claim.metadata.labels
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
 
 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:

@@ -40,6 +40,10 @@ LOST_NODE: Final = "apps.tkestack.io/lost-node"
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
+# --- annotation on claims -----------------------------------------------------------------------
+STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+"""Kubernetes' older place for a claim's class; where it is set, it counts."""
+
 # --- annotation on ControllerRevisions ----------------------------------------------------------
 TEMPLATE: Final = "apps.tkestack.io/template"
 """The name of the template that is kept; its revision is the label `tapp_template_hash_key`."""

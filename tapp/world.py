@@ -55,6 +55,8 @@ class World:
         namespace_uid: uid of the TApp's Namespace, None where the request has none.
         revisions: ControllerRevision name -> ControllerRevision.
         declared: what the registration lets a hook do.
+        storage_classes: StorageClass name -> whether its claims may grow; None where the request
+            shows none at all.
     """
 
     tapp: TApp
@@ -65,3 +67,4 @@ class World:
     namespace_uid: str | None = None
     revisions: Mapping[str, RevisionObject] = field(default_factory=dict)
     declared: Declared = NOTHING_MORE
+    storage_classes: Mapping[str, bool] | None = None

@@ -163,11 +163,14 @@ def _uid(parent: Document) -> str:
 def updated(
     observed: Document, desired: Document, parent: Document, policies: tuple[Policy, ...] = ()
 ) -> Document:
-    """A pod after Metacontroller's update, the same object if nothing is to be written."""
+    """A child after Metacontroller's update, the same object if nothing is to be written."""
     merged = apply_update(observed, labelled(desired, parent))
     if same(merged, observed) or observed["metadata"].get("deletionTimestamp"):
         return observed
     admission = Admission(random.Random(0), policies)
+    if observed["kind"] == "PersistentVolumeClaim":
+        version = str(int(observed["metadata"]["resourceVersion"]) + 1)
+        return with_meta(admission.claim_update(merged), resourceVersion=version)
     merged = {**admission.pod_update(merged), "status": observed["status"]}
     generation = observed["metadata"]["generation"]
     changed = not same(merged["spec"], observed["spec"])
@@ -180,6 +183,13 @@ def without_last_applied(pod: Document) -> Document:
     annotations = dict(pod["metadata"].get("annotations") or {})
     annotations.pop(LAST_APPLIED, None)
     return with_meta(pod, annotations=annotations or None)
+
+
+GROWING: list[Document] = [
+    {"apiVersion": "v1", "resource": resource, "updateStrategy": {"method": "InPlace"}}
+    for resource in ("pods", "persistentvolumeclaims")
+]
+"""The part of a registration that lets claims grow."""
 
 
 # --- what the kubelet reports ---------------------------------------------------------------------
@@ -298,6 +308,24 @@ def terminating(child: Document) -> Document:
     return with_meta(child, deletionTimestamp="2026-01-05T10:59:50Z", deletionGracePeriodSeconds=30)
 
 
+def bound(claim: Document, **status: Any) -> Document:
+    """The claim with its volume, as large as it asks for."""
+    spec = {**claim["spec"], "volumeName": f"pvc-{claim['metadata']['uid']}"}
+    capacity = claim["spec"]["resources"]["requests"]
+    return {**claim, "spec": spec, "status": {"phase": "Bound", "capacity": capacity, **status}}
+
+
+def storage_class(name: str = "standard", *, grows: bool | None = True) -> Document:
+    """A StorageClass; `grows` is its `allowVolumeExpansion`."""
+    document = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "uid": f"{name}-0000-4000-8000-000000000000"},
+        "provisioner": "csi.example.com",
+    }
+    return document if grows is None else {**document, "allowVolumeExpansion": grows}
+
+
 CHILD_RESOURCE = {
     "apiVersion": "apps/v1",
     "resource": "controllerrevisions",
@@ -317,10 +345,12 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     namespace: bool = True,
     finalizing: bool = False,
     revisions: list[Document] | None = None,
+    classes: list[Document] | None = None,
 ) -> Document:
     """What Metacontroller posts, in hook protocol v1 or v2.
 
-    With `revisions`, also with none, the registration declares ControllerRevisions.
+    With `revisions`, also with none, the registration declares ControllerRevisions. With `classes` it
+    lets claims grow, and these StorageClasses are shown.
     """
 
     def keyed(objects: list[Document] | None) -> Document:
@@ -334,10 +364,18 @@ def request(  # noqa: PLR0913 - each one is a part of the request
         "metadata": {"name": name, "uid": NAMESPACE_UID},
     }
     children = {"Pod.v1": keyed(pods), "PersistentVolumeClaim.v1": keyed(claims)}
-    spec: Document = {"generateSelector": True}
+    related: Document = {"Namespace.v1": {name: body}} if namespace else {}
+    declared: list[Document] = []
     if revisions is not None:
         children["ControllerRevision.apps/v1"] = keyed(revisions)
-        spec["childResources"] = [deepcopy(CHILD_RESOURCE)]
+        declared.append(CHILD_RESOURCE)
+    if classes is not None:
+        shown = {item["metadata"]["name"]: item for item in classes}
+        related["StorageClass.storage.k8s.io/v1"] = shown
+        declared += GROWING
+    spec: Document = {"generateSelector": True}
+    if declared:
+        spec["childResources"] = deepcopy(declared)
     return {
         "controller": {
             "apiVersion": "metacontroller.k8s.io/v1alpha1",
@@ -347,6 +385,6 @@ def request(  # noqa: PLR0913 - each one is a part of the request
         },
         "parent": deepcopy(parent),
         "children": children,
-        "related": {"Namespace.v1": {name: body}} if namespace else {},
+        "related": related,
         "finalizing": finalizing,
     }

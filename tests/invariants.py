@@ -11,11 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from simulator.apply import LAST_APPLIED
+from simulator.quantity import compare
 from tests.reading import (
     KEYS,
     applied,
     available,
     bare,
+    claims_are_applied,
     declares_revisions,
     desired,
     doubled,
@@ -29,8 +31,10 @@ from tests.reading import (
     rolling_name,
     serves_behind_a_gate,
     should_run,
+    storage,
     template,
     template_name,
+    without_size,
 )
 
 Document = dict[str, Any]
@@ -61,6 +65,7 @@ def check(
     well_formed(request, answer)
     p2_budget_is_respected(request, answer, now)
     p5_every_update_is_legal(request, answer)
+    p5_claims_only_grow(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
     p6_no_revision_is_omitted_without_reason(request, answer)
@@ -80,7 +85,9 @@ def writes(request: Document, answer: Document) -> list[str]:
                 continue
             if name not in want:
                 result.append(f"delete {kind}/{name}")
-            elif kind == "Pod" and applied(request, have[name], want[name]) != have[name]:
+            elif kind != "Pod" and not claims_are_applied(request):
+                continue
+            elif applied(request, have[name], want[name]) != have[name]:
                 result.append(f"update {kind}/{name}")
     return result
 
@@ -190,6 +197,33 @@ def p5_every_update_is_legal(request: Document, answer: Document) -> None:
             _hold(named or number(request, name) is None, f"{name}: duplicate keys, no condition")
         else:
             _hold(not problems, f"{name}: {problems}")
+
+
+def p5_claims_only_grow(request: Document, answer: Document) -> None:
+    """P5, P6: of a claim nothing changes but its size, upward, and where the API server lets it."""
+    if not claims_are_applied(request):
+        return
+    want = desired(answer, "PersistentVolumeClaim")
+    classes = (request.get("related") or {}).get("StorageClass.storage.k8s.io/v1") or {}
+    growing = {name for name, item in classes.items() if item.get("allowVolumeExpansion") is True}
+    for name, claim in observed(request, "PersistentVolumeClaim").items():
+        if name not in want or claim["metadata"].get("deletionTimestamp"):
+            continue
+        after = applied(request, claim, want[name])
+        if bare(after) == bare(claim):
+            continue
+        _hold(not request["finalizing"], f"claim {name} changes while its TApp goes")
+        before, now = storage(claim), storage(after)
+        _hold(compare(now, before) > 0, f"claim {name} asked for {before}, and now for {now}")
+        same_size = {**after["spec"], "resources": claim["spec"]["resources"]}
+        _hold(same_size == claim["spec"], f"more than the size of claim {name} changes")
+        _hold(
+            without_size(after["spec"]["resources"]) == without_size(claim["spec"]["resources"]),
+            f"more than the size of claim {name} changes",
+        )
+        _hold(bare({**after, "spec": claim["spec"]}) == bare(claim), f"metadata of {name} changes")
+        _hold((claim.get("status") or {}).get("phase") == "Bound", f"{name} grows unbound")
+        _hold(claim["spec"].get("storageClassName") in growing, f"the class of {name} forbids it")
 
 
 def p6_no_claim_is_omitted_unless_policy(request: Document, answer: Document) -> None:

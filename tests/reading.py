@@ -64,6 +64,27 @@ def number(request: Document, name: str) -> int | None:
     return int(found[1]) if found and str(int(found[1])) == found[1] else None
 
 
+def claims_are_applied(request: Document) -> bool:
+    """Whether the registration makes Metacontroller apply claims, or leave them alone."""
+    spec = (request.get("controller") or {}).get("spec") or {}
+    return any(
+        child["resource"] == "persistentvolumeclaims"
+        and child["updateStrategy"]["method"] == "InPlace"
+        for child in spec.get("childResources") or []
+    )
+
+
+def storage(claim: Document) -> str:
+    """What a claim asks for."""
+    return str(claim["spec"]["resources"]["requests"]["storage"])
+
+
+def without_size(resources: Document) -> Document:
+    """The resources of a claim but for its size."""
+    requests = {key: item for key, item in resources["requests"].items() if key != "storage"}
+    return {**resources, "requests": requests}
+
+
 def applied(request: Document, child: Document, want: Document) -> Document:
     """The child after Metacontroller's merge."""
     uid = request["parent"]["metadata"]["uid"]

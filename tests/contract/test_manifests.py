@@ -339,7 +339,7 @@ def test_registration(installed: list[Document]) -> None:
         child["resource"]: child["updateStrategy"]["method"] for child in spec["childResources"]
     } == {
         "pods": "InPlace",
-        "persistentvolumeclaims": "OnDelete",
+        "persistentvolumeclaims": "InPlace",
         "controllerrevisions": "OnDelete",
     }
     assert spec["resyncPeriodSeconds"] == 300

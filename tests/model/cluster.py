@@ -23,6 +23,16 @@ LOST_NODE_SECONDS = "apps.tkestack.io/lost-node-seconds"
 LIMIT = 300.0
 """`TAPP_LOST_NODE_SECONDS`, as the service is told."""
 MOST_STEPS = 10_000
+STORAGE_CLASS: Document = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {
+        "name": "standard",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    },
+    "provisioner": "csi.example.com",
+    "allowVolumeExpansion": True,
+}
 
 
 class Cluster:
@@ -61,6 +71,7 @@ class Cluster:
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
         body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
+        self.world.apply(STORAGE_CLASS)
         self.world.apply({**body, "spec": spec})
 
     @property

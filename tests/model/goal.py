@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.controllers import claims_of
+from simulator.quantity import compare
 from simulator.world import World
 from tests.invariants import ViolationError
 from tests.model import specs
@@ -19,6 +20,7 @@ from tests.reading import (
     note,
     ready,
     should_run,
+    storage,
     template,
     template_name,
 )
@@ -38,11 +40,16 @@ def is_as_specified(world: World, *, mirror: bool) -> None:
     wanted = {f"{NAME}-{id}" for id in running}
     if not wanted <= pods.keys():
         raise ViolationError(f"P3: {wanted - pods.keys()} do not run\n{world.dump()}")
-    claims = {claim["metadata"]["name"] for claim in world.list("PersistentVolumeClaim")}
+    claims = {claim["metadata"]["name"]: claim for claim in world.list("PersistentVolumeClaim")}
     for name in wanted:
-        lost = set(claims_of(pods[name])) - claims
+        lost = set(claims_of(pods[name])) - claims.keys()
         if lost:
             raise ViolationError(f"P3: {name} has lost {lost}\n{world.dump()}")
+    for each in spec.get("volumeClaimTemplates") or []:
+        for id in running:
+            claim = claims.get(f"{each['metadata']['name']}-{NAME}-{id}")
+            if claim is not None and compare(storage(claim), storage(each)) < 0:
+                raise ViolationError(f"P3: a claim of {NAME}-{id} is smaller than its template")
     for id in range(spec["replicas"], specs.MOST):
         if f"{NAME}-{id}" in pods:
             raise ViolationError(f"P3: {NAME}-{id} is still there")

@@ -37,6 +37,8 @@ from simulator.cache import Entry
 from simulator.clock import EPOCH
 from simulator.hook_calls import HookCall
 from simulator.kinds import Kind
+from simulator.objects import labels_of, owners_of
+from simulator.quantity import compare
 from simulator.recording import Write
 from simulator.store import Event
 from simulator.world import World
@@ -55,6 +57,7 @@ from tests.reading import (
     ready_since,
     should_run,
     silent_since,
+    storage,
     template,
     template_name,
     updating,
@@ -310,13 +313,32 @@ class Judge:
         if write.outcome in ("Invalid", "Forbidden") and "injected" not in write.message:
             raise ViolationError(f"P5: {write}")
 
+    def _check_growth(self, old: Document, new: Document) -> None:
+        """P5, P6: to what its template asks for, and nothing else of it changes."""
+        name, before, after = old["metadata"]["name"], storage(old), storage(new)
+        template = name.removesuffix(f"-{self.name}-{name.rpartition('-')[2]}")
+        assert self.snapshot is not None
+        asked = [
+            str(storage(claim))
+            for claim in self.snapshot.spec.get("volumeClaimTemplates") or []
+            if claim["metadata"]["name"] == template
+        ]
+        resources = {**old["spec"]["resources"], "requests": {"storage": after}}
+        spec = {**old["spec"], "resources": resources}
+        if compare(after, before) <= 0 or after not in asked or new["spec"] != spec:
+            raise ViolationError(f"P6: claim {name} is changed from {before} to {after}")
+        if owners_of(new) != owners_of(old) or labels_of(new) != labels_of(old):
+            raise ViolationError(f"P6: more than the size of claim {name} is changed")
+        self.counts["claims grown"] += 1
+
     def _check_claim(self, event: Event) -> None:
-        """P6: Metacontroller deletes a claim only if its policy says so, and never changes one."""
+        """P6: Metacontroller deletes a claim only if its policy says so, and else only grows it."""
         if event.old is None or event.old["metadata"].get("deletionTimestamp"):
             return
         name = event.old["metadata"]["name"]
         if event.new is not None and not event.new["metadata"].get("deletionTimestamp"):
-            raise ViolationError(f"P6: claim {name} is changed")
+            self._check_growth(event.old, event.new)
+            return
         call = next(
             item for item in reversed(self.world.hook_calls) if item.hook in ("sync", "finalize")
         )

@@ -181,7 +181,7 @@ class Model(NodeRules):
         never_migrate=st.booleans(),
         service=st.sampled_from([None, "web"]),
         retention=specs.retentions,
-        claims=st.booleans(),
+        size=st.none() | st.sampled_from(specs.SIZES),
         wait=waits,
     )
     def other_fields(
@@ -189,15 +189,16 @@ class Model(NodeRules):
         never_migrate: bool,
         service: str | None,
         retention: Document,
-        claims: bool,
+        size: str | None,
         wait: float,
     ) -> None:
         def change(spec: Document) -> None:
             spec["neverMigrate"] = never_migrate
             _put(spec, "serviceName", service)
             spec["persistentVolumeClaimRetentionPolicy"] = retention
-            if claims:
-                spec["volumeClaimTemplates"] = [specs.claim("data"), specs.claim("logs")]
+            if size is not None:
+                both = [specs.claim(name, size) for name in ("data", "logs")]
+                spec["volumeClaimTemplates"] = both
 
         self.world.edit(change)
         self._pass(wait)

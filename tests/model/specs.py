@@ -84,8 +84,11 @@ def tapps(draw: st.DrawFn) -> Document:
     return spec
 
 
-def claim(name: str) -> Document:
-    resources = {"requests": {"storage": "1Gi"}}
+SIZES = ("1Gi", "2Gi", "1536Mi", "4096Mi")
+
+
+def claim(name: str, size: str = SIZES[0]) -> Document:
+    resources = {"requests": {"storage": size}}
     body = {"accessModes": ["ReadWriteOnce"], "resources": resources}
     return {"metadata": {"name": name}, "spec": body}
 

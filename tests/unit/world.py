@@ -70,6 +70,7 @@ class World:
         policies: tuple[Policy, ...] = (),
         strip: bool = False,
         history: bool = False,
+        classes: list[Document] | None = None,
     ) -> None:
         """A TApp without pods.
 
@@ -77,8 +78,9 @@ class World:
             parent: the TApp.
             hook: who is asked.
             policies: admission of the cluster.
-            strip: an admission policy removes the last-applied annotation at creation.
+            strip: an admission policy removes the last-applied annotation from pods at creation.
             history: whether the registration declares ControllerRevisions.
+            classes: the cluster's StorageClasses, where the registration lets claims grow.
         """
         self.hook = hook or Hook()
         self.parent = parent
@@ -88,6 +90,7 @@ class World:
         self.history = history
         self.policies = policies
         self.strip = strip
+        self.classes = classes
         self.writes: list[str] = []
 
     def request(self, **options: Any) -> Document:
@@ -97,7 +100,7 @@ class World:
             self.parent,
             list(self.pods.values()),
             list(self.claims.values()),
-            **{"revisions": shown, **options},
+            **{"revisions": shown, "classes": self.classes, **options},
         )
 
     def decisions(self) -> dict[int, str]:
@@ -130,7 +133,10 @@ class World:
         claims = desired(answer, "PersistentVolumeClaim")
         self.claims = {name: item for name, item in self.claims.items() if name in claims}
         for name, child in claims.items():
-            self.claims.setdefault(name, builders.stored(child, self.parent))
+            if name not in self.claims:
+                self.claims[name] = builders.stored(child, self.parent)
+            elif self.classes is not None:
+                self.claims[name] = builders.updated(self.claims[name], child, self.parent)
         kept = desired(answer, "ControllerRevision")
         self.revisions = {name: item for name, item in self.revisions.items() if name in kept}
         for name, child in kept.items():
