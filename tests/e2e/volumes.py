@@ -1,6 +1,7 @@
-"""A fake volume provisioner: claims of the default storage class get a volume, and lose it.
+"""A fake volume provisioner: claims of its storage classes get a volume, grow, and lose it.
 
-Without it every claim stays Pending, and the scheduler leaves pods with claims alone.
+Without it every claim stays Pending, and the scheduler leaves pods with claims alone. Whether a
+claim may ask for more is the API server's decision alone, by its class.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ STORAGE_CLASS: Json = {
     "provisioner": PROVISIONER,
     "reclaimPolicy": "Delete",
     "volumeBindingMode": "Immediate",
+    "allowVolumeExpansion": True,
 }
+_OURS = STORAGE_CLASS["metadata"]["name"]
+"""Classes of tests have names that begin with this one."""
 
 
 class Provisioner:
-    """Makes a volume for every claim of its class; removes a volume whose claim is gone."""
+    """Makes a volume for every claim of its classes, and expands it; removes it with its claim."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kube = Kube(kubeconfig, user_agent="tapp-e2e-provisioner")
@@ -59,9 +63,13 @@ class Provisioner:
 
     def _claim(self, change: str, claim: Json) -> None:
         spec = claim["spec"]
-        mine = spec.get("storageClassName") == STORAGE_CLASS["metadata"]["name"]
-        if mine and change != "DELETED" and not spec.get("volumeName"):
+        if change == "DELETED" or not (spec.get("storageClassName") or "").startswith(_OURS):
+            return
+        status = claim.get("status") or {}
+        if not spec.get("volumeName"):
             self._senders.submit(self._provide, claim)
+        elif status.get("phase") == "Bound" and status["capacity"] != spec["resources"]["requests"]:
+            self._senders.submit(self._expand, claim)
 
     def _provide(self, claim: Json) -> None:
         meta, spec = claim["metadata"], claim["spec"]
@@ -78,7 +86,7 @@ class Provisioner:
                 "capacity": spec["resources"]["requests"],
                 "accessModes": spec["accessModes"],
                 "volumeMode": spec.get("volumeMode", "Filesystem"),
-                "storageClassName": STORAGE_CLASS["metadata"]["name"],
+                "storageClassName": spec["storageClassName"],
                 "persistentVolumeReclaimPolicy": "Delete",
                 "claimRef": reference,
                 "hostPath": {"path": f"/nonexistent/{meta['uid']}"},
@@ -87,6 +95,14 @@ class Provisioner:
         # Already there: the claim was seen twice. Away: the next list of claims comes again.
         with contextlib.suppress(KubeError, OSError, HTTPError):
             self._kube.create(volume)
+
+    def _expand(self, claim: Json) -> None:
+        """What external-resizer does: first the volume, then the claim's status."""
+        size = claim["spec"]["resources"]["requests"]
+        volume = self._kube.path("v1", "persistentvolumes", None, claim["spec"]["volumeName"])
+        with contextlib.suppress(KubeError, OSError, HTTPError):
+            self._kube.patch(volume, {"spec": {"capacity": size}})
+            self._kube.patch(self._kube.path_of(claim, "status"), {"status": {"capacity": size}})
 
     def _volume(self, change: str, volume: Json) -> None:
         by = (volume["metadata"].get("annotations") or {}).get("pv.kubernetes.io/provisioned-by")

@@ -1,0 +1,241 @@
+"""Claims that grow, on a real API server: its admission and validation have the last word.
+
+No driver expands the volumes of these tests; the provisioner does what one would do in the API.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import pytest
+
+from .app import App, each, template
+from .kube import Json, Kube, KubeError, documents
+from .metacontroller import SHIPPED, Controller
+from .proxy import HookProxy
+from .test_claims import MOUNTED, NAMES, collector_has_worked, owners, stored
+from .volumes import STORAGE_CLASS
+
+pytestmark = pytest.mark.e2e
+LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
+REGISTRATION = documents(SHIPPED[0])[0]
+
+
+@pytest.fixture
+def fixed(kube: Kube, namespace: str) -> Iterator[str]:
+    """The name of a storage class whose volumes stay as large as they are."""
+    name = f"{STORAGE_CLASS['metadata']['name']}-{namespace}"
+    made = {**STORAGE_CLASS, "metadata": {"name": name}, "allowVolumeExpansion": False}
+    kube.apply(made)
+    yield name
+    kube.delete("storage.k8s.io/v1", "storageclasses", None, name)
+
+
+def claim_template(size: str, name: str | None = None, **resources: Json) -> Json:
+    """A claim template, of a class or of the default one."""
+    spec = {"accessModes": ["ReadWriteOnce"]}
+    spec |= {"resources": {"requests": {"storage": size}, **resources}}
+    return {
+        "metadata": {"name": "data"},
+        "spec": spec | ({"storageClassName": name} if name else {}),
+    }
+
+
+def resize(app: App, size: str, name: str | None = None) -> App:
+    """The author asks for another size."""
+    return app.patch(volumeClaimTemplates=[claim_template(size, name)])
+
+
+def claims(app: App) -> dict[str, Json]:
+    """Name -> claim."""
+    listed = app.kube.list_all("v1", "persistentvolumeclaims", app.namespace)
+    return {claim["metadata"]["name"]: claim for claim in listed}
+
+
+def sizes(app: App) -> list[str]:
+    """What each claim asks for, by name."""
+    found = claims(app)
+    return [found[name]["spec"]["resources"]["requests"]["storage"] for name in sorted(found)]
+
+
+def capacities(app: App) -> list[str]:
+    """What each volume has, by its claim's name."""
+    found = claims(app)
+    return [found[name]["status"]["capacity"]["storage"] for name in sorted(found)]
+
+
+def test_volumes_grow_under_running_pods(app: App) -> None:
+    app.apply(stored()).settle()
+    born, kept = app.uids(), app.claims()
+    before = claims(app)
+    app.news()
+    resize(app, "2Gi").settle()
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "the claims ask for more")
+    app.until(lambda: capacities(app) == ["2Gi", "2Gi"], "the volumes have it")
+    assert app.wrote(*each("update Claim", "data-web", 0, 1))
+    assert (app.uids(), app.claims()) == (born, kept)
+    for name, claim in claims(app).items():
+        was = copy.deepcopy(before[name]["spec"])
+        was["resources"]["requests"]["storage"] = "2Gi"
+        assert claim["spec"] == was
+        assert owners(app, name) == ["Namespace", "TApp"]
+    assert app.idle()
+
+
+def test_what_is_not_more_is_not_written(app: App) -> None:
+    app.apply(stored()).settle()
+    app.news()
+    for size in ("1024Mi", "1073741824", "512Mi"):
+        resize(app, size).settle()
+    assert app.wrote()
+    assert sizes(app) == ["1Gi", "1Gi"]
+
+
+def test_where_the_class_forbids_it_nothing_is_tried_until_it_allows_it(
+    app: App, fixed: str
+) -> None:
+    app.apply(stored(volumeClaimTemplates=[claim_template("1Gi", fixed)])).settle()
+    app.news()
+    resize(app, "2Gi", fixed)
+    app.until(lambda: app.condition("ClaimsNotGrown") != "", "the condition says so")
+    assert f"StorageClass '{fixed}' does not allow it" in app.condition("ClaimsNotGrown")
+    assert app.idle()
+    app.kube.patch(
+        app.kube.path("storage.k8s.io/v1", "storageclasses", None, fixed),
+        {"allowVolumeExpansion": True},
+    )
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "a change of the class is enough")
+    app.until(lambda: app.condition("ClaimsNotGrown") == "", "the condition is gone")
+    assert app.wrote(*each("update Claim", "data-web", 0, 1))
+
+
+def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
+    """The status is written, a new instance is made; room in the quota is found by trying again."""
+    app.apply(stored()).settle()
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "storage", "namespace": app.namespace},
+        "spec": {"hard": {"requests.storage": "4Gi"}},
+    }
+    app.kube.create(quota)
+    path = app.kube.path_of(quota)
+    app.until(
+        lambda: "used" in (app.kube.request("GET", path).get("status") or {}), "the quota counts"
+    )
+    app.news()
+    resize(app, "3Gi")
+    app.until(lambda: sorted(sizes(app)) == ["1Gi", "3Gi"], "one of them fits")
+    app.patch(template=template("app:2", containers=[{**MOUNTED, "image": "app:2"}]))
+    app.until(lambda: app.images() == "app:2 app:2", "the update goes on")
+    app.kube.patch(path, {"spec": {"hard": {"requests.storage": "6Gi"}}})
+    app.nudge()
+    app.until(lambda: sizes(app) == ["3Gi", "3Gi"], "there is room")
+    app.settle()
+    assert {write.what for write in app.news(refused=(403, 404, 409)) if not write.accepted} <= {
+        "update persistentvolumeclaims",
+        "update pods",
+    }
+
+
+def test_the_api_server_refuses_what_the_service_never_asks_for(app: App, fixed: str) -> None:
+    """The words of its admission and validation, which the simulator's are held to."""
+    app.apply(stored(volumeClaimTemplates=[claim_template("1Gi", fixed)])).settle()
+    claim = claims(app)["data-web-0"]
+    path = app.kube.path_of(claim)
+
+    def refused(**spec: Json) -> str:
+        with pytest.raises(KubeError) as refusal:
+            app.kube.patch(path, {"spec": spec})
+        return f"{refusal.value.status} {refusal.value}"
+
+    more = {"requests": {"storage": "2Gi"}}
+    grown = refused(resources=more)
+    assert "403" in grown
+    assert (
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the "
+        "pvc must support resize"
+    ) in grown
+    assert "spec is immutable after creation" in refused(resources={"limits": {"storage": "1Gi"}})
+    assert "field can not be less than status.capacity" in refused(
+        resources={"requests": {"storage": "512Mi"}}
+    )
+    unbound = {**claim_template("1Gi"), "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    unbound["metadata"] = {"name": "unbound", "namespace": app.namespace}
+    unbound["spec"] = {**unbound["spec"], "storageClassName": "nobody"}
+    path = app.kube.path_of(app.kube.create(unbound))
+    assert "spec is immutable after creation" in refused(resources=more)
+
+
+def test_an_older_service_under_the_newer_registration_does_no_harm(app: App) -> None:
+    """It answers claims without their spec: the API server refuses such a write as a whole."""
+    app.apply(stored()).settle()
+    claim = claims(app)["data-web-0"]
+    bare = {key: claim["metadata"][key] for key in ("name", "namespace", "labels")}
+    bare["resourceVersion"] = claim["metadata"]["resourceVersion"]
+    with pytest.raises(KubeError) as refusal:
+        app.kube.replace({**claim, "metadata": bare, "spec": {}})
+    assert refusal.value.status == 422
+    assert claims(app)["data-web-0"] == claim
+
+
+def test_a_tapp_with_the_name_of_its_namespace_keeps_its_data(app: App) -> None:
+    """Metacontroller tells owners apart by name, the garbage collector by uid."""
+    parent = stored()
+    parent["metadata"]["name"] = app.namespace
+    app.apply(parent).settle()
+    names = [f"data-{app.namespace}-{id}" for id in (0, 1)]
+    resize(app, "2Gi").settle()
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "the claims ask for more")
+    assert [owners(app, name) for name in names] == [["Namespace", "TApp"]] * 2
+    app.quiet()
+    assert app.idle()
+    app.delete()
+    collector_has_worked(app)
+    assert [owners(app, name) for name in names] == [["Namespace"]] * 2
+
+
+def test_a_registration_that_learns_to_grow_claims_writes_none_of_its_own(
+    app: App, tapps: Controller, hook_proxy: HookProxy
+) -> None:
+    """And of claims that Metacontroller did not make, one annotation."""
+    older = copy.deepcopy(REGISTRATION)
+    for child in older["spec"]["childResources"]:
+        if child["resource"] == "persistentvolumeclaims":
+            child["updateStrategy"]["method"] = "OnDelete"
+    _register(tapps, older, hook_proxy)
+    try:
+        app.apply(stored()).settle()
+        resize(app, "2Gi").settle()
+        app.until(lambda: sizes(app) == ["1Gi", "1Gi"], "nothing grows")
+        resize(app, "1Gi").settle()
+        adopted = claims(app)["data-web-1"]
+        app.kube.patch(
+            app.kube.path_of(adopted), {"metadata": {"annotations": {LAST_APPLIED: None}}}
+        )
+        app.quiet()
+        app.news()
+    finally:
+        _register(tapps, REGISTRATION, hook_proxy)
+    before = claims(app)
+    app.nudge()
+    app.quiet()
+    assert app.wrote("update Claim data-web-1")
+    after = claims(app)
+    assert after["data-web-0"] == before["data-web-0"]
+    assert {key: item for key, item in after["data-web-1"].items() if key != "metadata"} == {
+        key: item for key, item in before["data-web-1"].items() if key != "metadata"
+    }
+    assert app.idle()
+    resize(app, "2Gi").settle()
+    app.until(lambda: sizes(app) == ["2Gi", "2Gi"], "both grow")
+    assert app.wrote(*each("update Claim", "data-web", 0, 1))
+    assert [owners(app, name) for name in NAMES] == [["Namespace", "TApp"]] * 2
+    assert app.idle()
+
+
+def _register(controller: Controller, manifest: Json, proxy: HookProxy) -> None:
+    if not controller.real:
+        controller.unregister(manifest["metadata"]["name"])
+    controller.register(manifest, proxy.url)
