@@ -349,8 +349,8 @@ def request(  # noqa: PLR0913 - each one is a part of the request
 ) -> Document:
     """What Metacontroller posts, in hook protocol v1 or v2.
 
-    With `revisions`, also with none, the registration declares ControllerRevisions. With `classes` it
-    lets claims grow, and these StorageClasses are shown.
+    With `revisions`, also with none, the registration declares ControllerRevisions. With `classes`
+    it lets claims grow, and these StorageClasses are shown.
     """
 
     def keyed(objects: list[Document] | None) -> Document:

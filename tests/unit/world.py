@@ -62,7 +62,7 @@ class Hook:
 class World:
     """One TApp and its children."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a facade; all but the first are options
         self,
         parent: Document,
         *,
