@@ -1,0 +1,110 @@
+"""The history of a TApp on the real API server: what is written, and what never is."""
+
+from __future__ import annotations
+
+import pytest
+
+from .app import App, tapp, template
+from .kube import Json, KubeError
+
+pytestmark = pytest.mark.e2e
+NAME = "apps.tkestack.io/template"
+
+
+def revisions(app: App) -> list[Json]:
+    """The namespace's ControllerRevisions, oldest first."""
+    found = app.kube.list_all("apps/v1", "controllerrevisions", app.namespace)
+    return sorted(found, key=lambda item: int(item["revision"]))
+
+
+def history(app: App) -> list[str]:
+    """What is kept: `2 default app:2`."""
+    return [
+        f"{item['revision']} {item['metadata']['annotations'][NAME]} "
+        f"{item['data']['template']['spec']['containers'][0]['image']}"
+        for item in revisions(app)
+        if not item["metadata"].get("deletionTimestamp")
+    ]
+
+
+def kept(app: App, *expected: str) -> bool:
+    """Whether this is the history, as soon as it has come to that."""
+    app.until(lambda: history(app) == list(expected), f"the history is {expected}")
+    return True
+
+
+def writes(app: App) -> list[str]:
+    """Metacontroller's writes to ControllerRevisions since the last call; none was refused."""
+    return [write.verb for write in app.news() if write.resource == "controllerrevisions"]
+
+
+def test_a_template_is_kept_once_and_an_unchanged_tapp_gets_no_write(app: App) -> None:
+    app.apply(tapp(replicas=2)).settle()
+    assert kept(app, "1 default app:1")
+    assert not app.counted or writes(app) == ["create"]
+    assert app.idle(3)
+    (made,) = revisions(app)
+    (owner,) = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["controller"]) == ("TApp", True)
+    label = "tapp_template_hash_key"
+    assert made["metadata"]["labels"][label] == app.pod(0)["metadata"]["labels"][label]
+
+
+def test_a_rollback_renumbers_and_a_lower_limit_prunes(app: App) -> None:
+    app.apply(tapp(replicas=1, revisionHistoryLimit=2)).settle()
+    for image in ("app:2", "app:3", "app:4", "app:5"):
+        app.patch(template=template(image)).settle()
+    assert kept(app, "2 default app:2", "3 default app:3", "4 default app:4", "5 default app:5")
+    app.news()
+    app.patch(template=template("app:3")).settle()
+    assert kept(app, "2 default app:2", "4 default app:4", "5 default app:5", "6 default app:3")
+    assert not app.counted or writes(app) == ["delete", "create"]
+    assert app.idle()
+    app.patch(revisionHistoryLimit=0).settle()
+    assert kept(app)
+    assert app.idle()
+
+
+def test_its_content_cannot_be_changed_and_a_deleted_one_comes_back(app: App) -> None:
+    app.apply(tapp(replicas=1)).settle()
+    assert kept(app, "1 default app:1")
+    (made,) = revisions(app)
+    with pytest.raises(KubeError, match="immutable"):
+        app.kube.replace({**made, "data": {"template": {}}})
+    app.kube.delete("apps/v1", "controllerrevisions", app.namespace, made["metadata"]["name"])
+    assert kept(app, "1 default app:1")
+    assert app.idle()
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground"])
+def test_it_goes_with_the_tapp(app: App, policy: str) -> None:
+    app.apply(tapp(replicas=1)).settle()
+    assert kept(app, "1 default app:1")
+    app.delete(propagationPolicy=policy)
+    assert kept(app)
+
+
+def test_what_is_orphaned_stays_and_is_not_in_the_way_of_the_next(app: App) -> None:
+    """The garbage collector patches its owners; the API server compares `data` by its bytes."""
+    odd = template("app:1")
+    odd["metadata"]["annotations"] = {"zeta": "<&> é \u2028", "alpha": '"\\"'}
+    app.apply(tapp(replicas=1, template=odd)).settle()
+    assert kept(app, "1 default app:1")
+    app.delete(propagationPolicy="Orphan")
+    app.until(
+        lambda: not revisions(app)[0]["metadata"].get("ownerReferences"), "nobody owns it any more"
+    )
+    app.apply(tapp("other", replicas=1)).settle()
+    assert kept(app, "1 default app:1", "1 default app:1")
+
+
+def test_three_hundred_templates(app: App) -> None:
+    names = [f"t{number}" for number in range(300)]
+    pool = {name: template(f"app:{name}") for name in names}
+    chosen = {str(number): name for number, name in enumerate(names)}
+    killed = {str(number): "Killed" for number in range(300)}
+    app.apply(tapp(replicas=300, templatePool=pool, templates=chosen, statuses=killed))
+    app.until(lambda: len(revisions(app)) == 300, "all are kept", 240)
+    assert [item["revision"] for item in revisions(app)] == list(range(1, 301))
+    app.quiet()
+    assert app.idle()
