@@ -8,7 +8,7 @@ never its name (docs/design.md, "History").
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -66,19 +66,13 @@ class HistoryPlan:
         return bool(self.delete or self.create)
 
 
-@dataclass(frozen=True)
-class _Record:
-    """A ControllerRevision that is one of ours, read."""
+class _Record(NamedTuple):
+    """A ControllerRevision that is one of ours, read; the newest one is the greatest."""
 
     number: int
     name: str
     template: str
     revision: str
-
-    @property
-    def age(self) -> tuple[int, str]:
-        """What records are ordered by: the newest one has the greatest."""
-        return self.number, self.name
 
 
 def record_name(meta: ParentMeta, template: str, revision: str) -> str:
@@ -121,8 +115,8 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
     used = {item.name: item for item in running if not item.obstacle} if limit else {}
     kept = _kept(records, world.templates, used, limit)
     for record in records:
-        (plan.keep if record in kept else plan.delete).append(observed[record.name])
-    known = {(record.template, record.revision) for record in kept}
+        (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
+    known = {(record.template, record.revision) for record in records if record.name in kept}
     plan.create = _missing(world, used, known, highest)
     return plan
 
@@ -139,29 +133,29 @@ def _read(revision: RevisionObject) -> _Record | None:
 
 def _kept(
     records: list[_Record], templates: Templates, used: Mapping[str, Template], limit: int
-) -> set[_Record]:
-    """Which records stay: at most two for each template of the spec, and `limit` more."""
+) -> set[str]:
+    """Names of those that stay: at most two for each template of the spec, and `limit` more."""
     if not limit:
         return set()
-    kept, others = set[_Record](), list[_Record]()
+    kept, others = set[str](), list[_Record]()
     for name, ones in _newest_first(records).items():
         found = templates.named(name)
         wanted = found.revision if isinstance(found, Template) else None
         live = next((record for record in ones if record.revision == wanted), None)
         superseded = [record for record in ones if record is not live]
         if live is not None and not (name in used and _is_overtaken(live, superseded)):
-            kept.add(live)
+            kept.add(live.name)
         if superseded and templates.spec.find_template(name) is not None:
-            kept.add(superseded.pop(0))
+            kept.add(superseded.pop(0).name)
         others += superseded
-    others.sort(key=lambda record: record.age, reverse=True)
-    return kept.union(others[:limit])
+    others.sort(reverse=True)
+    return kept.union([record.name for record in others[:limit]])
 
 
 def _newest_first(records: list[_Record]) -> dict[str, list[_Record]]:
     """Template -> its records."""
     found: dict[str, list[_Record]] = {}
-    for record in sorted(records, key=lambda record: record.age, reverse=True):
+    for record in sorted(records, reverse=True):
         found.setdefault(record.template, []).append(record)
     return found
 
