@@ -312,6 +312,7 @@ def kubectl_tapp(standin: StandIn, *arguments: str, stdin: str = "") -> Said:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("sys.stdin", io.StringIO(stdin))
+        patched.delenv("COLUMNS", raising=False)  # pytest-xdist says 80 to its workers
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = run(
                 arguments,
