@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubectl_tapp.decisions import explained
+from kubectl_tapp.errors import as_json
 from kubectl_tapp.events import failing_syncs
 from kubectl_tapp.look import Look, Row
 from kubectl_tapp.show_status import waiting
@@ -18,7 +19,7 @@ from tapp.times import written
 def printed(document: Any, form: str) -> str:
     """A document as `json` or `yaml`."""
     if form == "json":
-        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+        return as_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
     import yaml  # noqa: PLC0415 - it costs start time
 
     plain = msgspec.to_builtins(document)

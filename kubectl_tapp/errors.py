@@ -22,6 +22,20 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+def plain(text: str) -> str:
+    """A text that a terminal shows and does not obey: a container's last words may be anything."""
+    return text.translate(_CONTROLS)
+
+
+def as_json(text: str) -> str:
+    """JSON in which such characters, which stand in strings only, are spelled out."""
+    return text.translate({code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)})
+
+
+_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")
+del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
+
+
 class CommandError(Exception):
     """A command that cannot go on.
 

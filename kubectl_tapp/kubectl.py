@@ -4,14 +4,19 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from kubectl_tapp.errors import CommandError, Exit
+from kubectl_tapp.errors import CommandError, Exit, plain
 
 LONGEST = 300.0
-"""Seconds after which a kubectl that says nothing is given up, whatever its own time limit."""
+"""Seconds after which a kubectl that does not end is given up, whatever its own time limit."""
+_LONG = 4.0
+"""Seconds after which a person wonders what kubectl waits for."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +47,50 @@ class Program:
         Raises:
             CommandError: there is none, or it does not end.
         """
-        try:
-            done = subprocess.run(  # noqa: S603 - the user's own program, no shell
-                [self._path(), *arguments],
-                input=stdin,
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                check=False,
-                timeout=LONGEST,
-            )
-        except OSError as error:
-            raise _not_run(error) from None
-        except subprocess.TimeoutExpired:
-            message = f"kubectl said nothing for {LONGEST:.0f} s; is the cluster reachable?"
-            raise CommandError(message) from None
-        return Finished(done.returncode, done.stdout, done.stderr)
+        # No pipe: after a timeout `communicate` would not go on with writing into it.
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
+            given.write(stdin)
+            given.seek(0)
+            try:
+                process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
+                    [self._path(), *arguments],
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            except OSError as error:
+                raise _not_run(error) from None
+            with process:
+                try:
+                    out, err = self._ended(process)
+                except BaseException:
+                    process.kill()
+                    raise
+        return Finished(process.returncode, out, err)
+
+    @staticmethod
+    def _ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
+        """What it says; while it takes long, what it says to a person is passed on at once.
+
+        A login may ask for a code that is to be typed into a browser, and wait for that.
+        """
+        shown, limit = 0, time.monotonic() + LONGEST
+        while True:
+            try:
+                return process.communicate(timeout=_LONG)
+            except subprocess.TimeoutExpired as so_far:
+                if time.monotonic() >= limit:
+                    message = f"kubectl did not end within {LONGEST:.0f} s"
+                    raise CommandError(f"{message}; is the cluster reachable?") from None
+                said: Any = so_far.stderr or b""  # bytes, whatever is asked for
+                complete = said.decode(errors="replace").rpartition("\n")[0]
+                if len(complete) > shown:
+                    sys.stderr.write(f"kubectl: {plain(complete[shown:].strip())}\n")
+                    sys.stderr.flush()
+                    shown = len(complete)
 
     def stream(self, arguments: Sequence[str]) -> Iterator[str]:
         """Run it and yield its output line by line; closing the iterator ends it.

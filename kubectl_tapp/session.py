@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.cluster import Cluster
+from kubectl_tapp.errors import plain
 from kubectl_tapp.kubectl import Runner
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-WIDTH = 160
-"""Columns where nobody says how many there are: a pipe, a file."""
+WIDTH = 10_000
+"""Columns where nobody says how many there are, a pipe or a file: who reads it wants all of it."""
 
 
 @dataclass
@@ -85,13 +86,13 @@ class Session:
     def say(self, text: str = "") -> None:
         """A line on standard output, as it is."""
         _printable()
-        print(text)
+        print(plain(text))
 
     @staticmethod
     def note(text: str) -> None:
         """A line on standard error: what is not part of the answer."""
         _printable()
-        print(text, file=sys.stderr)
+        print(plain(text), file=sys.stderr)
 
 
 def _printable() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_tapp import kubectl
+from kubectl_tapp.errors import CommandError
 from tests.plugin.standin import Document
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life
@@ -165,3 +167,28 @@ def on_a_terminal(
     os.close(ours)
     code = process.wait(timeout=20)
     return text.decode(errors="replace") + (f"exit {code}" if interrupt_after is not None else "")
+
+
+LOGIN = """#!/bin/sh
+echo 'open https://login.example.com and type ABC' >&2
+sleep 1
+cat
+"""
+
+
+def test_what_a_login_asks_for_is_shown_while_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else a person would look at nothing, and never open the page."""
+    script = tmp_path / "kubectl"
+    script.write_text(LOGIN)
+    script.chmod(0o755)
+    monkeypatch.setenv("KUBECTL", str(script))
+    monkeypatch.setattr(kubectl, "_LONG", 0.2)
+    done = kubectl.Program().run(["patch"], "all of it " * 20_000)
+    assert (done.code, len(done.out)) == (0, 200_000)
+    shown = "kubectl: open https://login.example.com and type ABC\n"
+    assert capsys.readouterr().err == shown
+    monkeypatch.setattr(kubectl, "LONGEST", 0.1)
+    with pytest.raises(CommandError, match="did not end within"):
+        kubectl.Program().run(["get"])
