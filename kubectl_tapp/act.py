@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from hooks.decode import WireError
 from kubectl_tapp import edits, owners
 from kubectl_tapp.cluster import TAPPS
 from kubectl_tapp.decisions import decide
@@ -163,8 +164,12 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
     if expected.refused:
         raise CommandError(f"{'; '.join(expected.refused)}; nothing was written")
     print_plan(session.console, expected)
-    plans = [decide(seen.with_tapp(each), controller, options, now) for each in (seen.tapp, edited)]
-    return touched(*plans)
+    after = decide(seen.with_tapp(edited), controller, options, now)
+    try:
+        before = decide(seen, controller, options, now)
+    except WireError:  # what the service cannot read is repaired: all of it is new
+        return [each.id for each in after.instances if each.wanted]
+    return touched(before, after)
 
 
 def _write(

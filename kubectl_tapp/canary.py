@@ -1,6 +1,7 @@
 """Picks the instances that try a template first."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from kubectl_tapp.arguments import read_share
@@ -46,19 +47,29 @@ def pick(plan: Plan, template: str, share: str, base: str | None = None) -> Pick
     ]
     wanted = read_share(share, len(running))
     have = [each.id for each in running if spec.template_name(each.id) == template]
-    free = [each for each in running if each.id not in have]
     node = {each.id: each.pod.node if each.pod else "" for each in running}
-    taken = Counter(node[id] for id in have)
-    ids: list[int] = []
-    while len(have) + len(ids) < wanted:
-        best = min(
-            (each.id for each in free if each.id not in ids),
-            key=lambda id: (id not in plan.available, taken[node[id]], -id),
-        )
-        ids.append(best)
-        taken[node[best]] += 1
+    free = sorted(set(node) - set(have), reverse=True)
+    ids = _spread(free, node, have, plan.available)[: max(wanted - len(have), 0)]
     of = wanted, len(running)
     return Picked(sorted(ids), _why(plan, ids, have, of, {node[id] for id in ids}))
+
+
+def _spread(
+    free: list[int], node: dict[int, str], have: list[int], available: Collection[int]
+) -> list[int]:
+    """All that are free, in the order in which they are picked.
+
+    The n-th of a node has as many before it as those that have the template and n - 1: so each
+    one's turn is known without a look at all of them for each pick.
+    """
+    taken = Counter(node[id] for id in have)
+    turns: list[tuple[bool, int, int]] = []
+    for broken in (False, True):
+        for id in free:
+            if (id not in available) is broken:
+                turns.append((broken, taken[node[id]], -id))
+                taken[node[id]] += 1
+    return [-negative for _, _, negative in sorted(turns)]
 
 
 def _why(plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes: set[str]) -> str:

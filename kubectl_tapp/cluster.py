@@ -82,11 +82,14 @@ class Cluster:
             CommandError: there is none (the nearest name is given), or it may not be read.
         """
         try:
-            return self._json("get", resource, name, *self._scope(namespace))
+            found = self._json("get", resource, name, *self._scope(namespace))
         except KubectlError as error:
             if error.reason == "NotFound" and resource == TAPPS:
                 raise self._unknown(name, namespace) from None
             raise
+        if not found.get("metadata", {}).get("name"):
+            raise CommandError(f"kubectl get: its answer is no {resource}")
+        return found
 
     def list(
         self, resource: str, selector: str | None = None, *, all_namespaces: bool = False
@@ -113,7 +116,7 @@ class Cluster:
             tapp = self.get(TAPPS, name)
             namespace = tapp["metadata"]["namespace"]
             asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
-            if tapp.get("spec", {}).get("volumeClaimTemplates"):
+            if (tapp.get("spec") or {}).get("volumeClaimTemplates"):
                 asked[CLASSES] = ()
             if events:
                 asked[EVENTS] = ("--namespace", namespace, "--field-selector=type=Warning")
@@ -294,7 +297,9 @@ class Cluster:
             found = msgspec.json.decode(text)
         except ValueError:
             raise CommandError(f"kubectl {arguments[0]}: its answer is not JSON") from None
-        return found if isinstance(found, dict) else {}
+        if not isinstance(found, dict) or not isinstance(found.get("metadata", {}), dict):
+            raise CommandError(f"kubectl {arguments[0]}: its answer is no object")
+        return found
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
         """Any other call, with this cluster's options.

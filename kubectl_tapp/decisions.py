@@ -1,8 +1,10 @@
 """The decisions of one sync on what the cluster shows, by the code that the service runs."""
 
+from hooks.decode import WireError
 from hooks.explain import Explanation, explain
 from hooks.memo import Memo
 from hooks.wire import Request, world_of
+from kubectl_tapp.errors import CommandError
 from kubectl_tapp.observed import Document, Observed
 from tapp.model import TApp
 from tapp.plan import Plan, plan
@@ -23,6 +25,18 @@ def decide(observed: Observed, controller: Document, options: Options, now: floa
     """
     request = Request(observed.request(controller), TApp, Memo(0))
     return plan(world_of(request), options, now)
+
+
+def decided(observed: Observed, controller: Document, options: Options, now: float) -> Plan:
+    """The same, for a command that cannot go on without it.
+
+    Raises:
+        CommandError: the TApp is none.
+    """
+    try:
+        return decide(observed, controller, options, now)
+    except WireError as error:
+        raise CommandError(f"TApp {observed.name} makes no sense: {error}") from None
 
 
 def explained(plan: Plan) -> Explanation:

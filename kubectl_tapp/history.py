@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kubectl_tapp.errors import as_json, plain
 from kubectl_tapp.options import Format, Name, Output
 from kubectl_tapp.session import Session
 from kubectl_tapp.verb_options import OnTemplate
@@ -58,7 +59,7 @@ def _table(session: Session, found: "list[Entry]") -> None:
     for each in found:
         mark = Text("*", style="green") if each.current else Text(" ")
         cells = (str(each.number), each.template, each.hash[:_SHORT], each.created)
-        table.add_row(mark, *(Text(cell) for cell in (*cells, each.short, each.cause)))
+        table.add_row(mark, *(Text(plain(cell)) for cell in (*cells, each.short, each.cause)))
     session.console.print(table)
 
 
@@ -81,7 +82,7 @@ def _dump(session: Session, document: object, output: Format) -> None:
     import yaml  # noqa: PLC0415
 
     if output is Format.JSON:
-        session.say(json.dumps(document, indent=2, ensure_ascii=False))
+        session.say(as_json(json.dumps(document, indent=2, ensure_ascii=False)))
     else:
         plain = json.loads(json.dumps(document))
         session.say(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip("\n"))

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from kubectl_tapp.cluster import TAPPS
+from kubectl_tapp.errors import plain
 from kubectl_tapp.observed import Document
 from kubectl_tapp.options import ListFormat, ListOutput
 from kubectl_tapp.session import Session
@@ -42,6 +43,7 @@ def list_tapps(
 
 def _print(session: Session, found: list[Document], with_namespace: bool, wide: bool) -> None:
     from rich.table import Table  # noqa: PLC0415 - it costs start time
+    from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     heads = [*(["NAMESPACE"] if with_namespace else []), *_HEADS]
@@ -50,12 +52,13 @@ def _print(session: Session, found: list[Document], with_namespace: bool, wide: 
         table.add_column(head, no_wrap=True, overflow="ellipsis")
     for tapp in found:
         cells = _cells(tapp, session.now())
-        table.add_row(*(cells[head] for head in heads))
+        table.add_row(*(Text(plain(cells[head])) for head in heads))
     session.console.print(table)
 
 
 def _cells(tapp: Document, now: float) -> dict[str, str]:
-    from kubectl_tapp.words import age  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.shapes import strange_template  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.words import age  # noqa: PLC0415
     from tapp.times import seconds  # noqa: PLC0415
 
     spec, status = tapp.get("spec") or {}, tapp.get("status") or {}
@@ -64,12 +67,13 @@ def _cells(tapp: Document, now: float) -> dict[str, str]:
     containers = [
         container
         for template in templates
+        if not strange_template("", template)
         for container in (template.get("spec") or {}).get("containers") or []
     ]
     return {
         "NAMESPACE": tapp["metadata"]["namespace"],
         "NAME": tapp["metadata"]["name"],
-        "READY": status.get("ready", "-"),
+        "READY": str(status.get("ready") or "-"),
         "UP-TO-DATE": str(status.get("updatedReplicas", "-")),
         "AVAILABLE": str(status.get("availableReplicas", "-")),
         "STATUS": _state(tapp),

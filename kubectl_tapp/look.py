@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from hooks.decode import WireError
+from kubectl_tapp import decisions
 from kubectl_tapp.cluster import PODS, Cluster
-from kubectl_tapp.decisions import decide
-from kubectl_tapp.errors import CommandError
 from kubectl_tapp.observed import Document, Observed
 from tapp.conditions import Finding, Type
 from tapp.instances import Instance
@@ -191,10 +189,7 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
     """
     observed.require(PODS)
     controller = observed.controller or cluster.controller()
-    try:
-        return Look(observed, decide(observed, controller, cluster.options(controller), now))
-    except WireError as error:
-        raise CommandError(f"TApp {observed.name} makes no sense: {error}") from None
+    return Look(observed, decisions.decided(observed, controller, cluster.options(controller), now))
 
 
 def containers_of(pod: Document) -> Iterable[Document]:

@@ -31,8 +31,10 @@ class ListFormat(StrEnum):
     NAME = "name"
 
 
-def _bare(name: str) -> str:
+def bare(name: str | None) -> str | None:
     """`tapp/web`, as kubectl prints it, is `web`."""
+    if name is None:
+        return None
     kind, slash, rest = name.partition("/")
     known = ("tapp", "tapps", "tapp.apps.tkestack.io", "tapps.apps.tkestack.io")
     return rest if slash and kind in known else name
@@ -41,7 +43,7 @@ def _bare(name: str) -> str:
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="The TApp.", show_default=False, autocompletion=names, callback=_bare
+        metavar="NAME", help="The TApp.", show_default=False, autocompletion=names, callback=bare
     ),
 ]
 Ids = Annotated[

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kubectl_tapp.complete import names
-from kubectl_tapp.errors import CommandError, Exit
-from kubectl_tapp.options import Format, Output
+from kubectl_tapp.errors import CommandError, Exit, as_json
+from kubectl_tapp.options import Format, Output, bare
 from kubectl_tapp.session import Session
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ _None = {"show_default": False}
 OneName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="The TApp; not needed with a file.", autocompletion=names, **_None
+        metavar="[NAME]",
+        help="The TApp; not needed with a file.",
+        autocompletion=names,
+        callback=bare,
+        **_None,
     ),
 ]
 File = Annotated[
@@ -45,7 +49,7 @@ Use = Annotated[
 ]
 Kill = Annotated[list[str] | None, typer.Option("--kill", metavar="IDS", help="Stop.", **_None)]
 Start = Annotated[list[str] | None, typer.Option("--start", metavar="IDS", help="Start.", **_None)]
-Restart = Annotated[bool, typer.Option("--restart", help="New pods for all of --template.")]
+Restart = Annotated[bool, typer.Option("--restart", help="New pods for all, or all of --template.")]
 Broken = Annotated[
     list[str] | None,
     typer.Option("--assume-broken", metavar="IMAGE", help="It will not come up.", **_None),
@@ -147,7 +151,7 @@ def _show(session: Session, found: "Forecast", output: Format | None, *, folded:
     if output is None:
         print_plan(session.console, found, folded)
     elif output is Format.JSON:
-        session.say(json.dumps(as_document(found), indent=2, ensure_ascii=False))
+        session.say(as_json(json.dumps(as_document(found), indent=2, ensure_ascii=False)))
     else:
         import yaml  # noqa: PLC0415
 
@@ -168,6 +172,9 @@ def _forecast(session: Session, asked: _Asked) -> "Forecast":
     if asked.file is not None and asked.by_options:
         message = "give the edit as a file or by options such as --image, not both"
         raise CommandError(message, Exit.USAGE)
+    if asked.template and not (asked.images or asked.restart):
+        message = "--template goes with --image or --restart; --use gives a template to instances"
+        raise CommandError(message, Exit.USAGE)
     if asked.file is None and asked.name is None and asked.before is None:
         raise CommandError("name a TApp, or give a file with -f", Exit.USAGE)
     if asked.file == "-" and asked.before == "-":
@@ -184,13 +191,18 @@ def _without_cluster(session: Session, asked: _Asked) -> "Forecast":
     from tapp.world import Options  # noqa: PLC0415
 
     old = read_tapp(asked.before or "-", asked.name)
+    name = old["metadata"]["name"]
+    edited = read_tapp(asked.file, name) if asked.file else None
+    if edited is not None:
+        old["metadata"].setdefault("namespace", edited["metadata"].get("namespace") or "default")
+        _same_place(edited, old["metadata"]["namespace"], f"{asked.before} has")
     controller, now = shipped.manifest(shipped.COMPOSITE), session.now()
     try:
         observed = settled(old, controller, Options(), now)
     except WireError as error:
         raise CommandError(f"{asked.before} cannot be taken as running: {error}") from None
-    name = old["metadata"]["name"]
-    edited = read_tapp(asked.file, name) if asked.file else _edited(observed.tapp, asked, now)
+    if edited is None:
+        edited = _edited(observed.tapp, asked, now)
     assumptions = Assumptions(tuple(asked.broken), made_up=True)
     return forecast(observed, edited, controller, Options(), now, assumptions=assumptions)
 
@@ -199,8 +211,12 @@ def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
     from kubectl_tapp.files import read_tapp  # noqa: PLC0415
     from kubectl_tapp.forecast import Assumptions, forecast  # noqa: PLC0415
 
-    cluster = session.cluster
     edited = read_tapp(asked.file, asked.name) if asked.file else None
+    if edited is not None and (space := edited["metadata"].get("namespace")):
+        # As kubectl does it: the file says where it belongs, and nobody may say otherwise.
+        _same_place(edited, session.targets.get("namespace", space), "--namespace says")
+        session = session.narrowed(namespace=space)
+    cluster = session.cluster
     name = asked.name if edited is None else str(edited["metadata"]["name"])
     observed = _observed(session, name or "", edited)
     if edited is None:
@@ -219,6 +235,14 @@ def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
         session.now(),
         assumptions=Assumptions(tuple(asked.broken), refused),
     )
+
+
+def _same_place(edited: "Document", space: str, who: str) -> None:
+    """Refuses to compare TApps of two namespaces."""
+    named = edited["metadata"].get("namespace") or space
+    if named != space:
+        message = f"the edited TApp is of namespace {named}, and {who} {space}"
+        raise CommandError(message, Exit.USAGE)
 
 
 def _observed(session: Session, name: str, edited: "Document | None") -> "Observed":
@@ -262,7 +286,8 @@ def _edited(tapp: "Document", asked: _Asked, now: float) -> "Document":
     if asked.start:
         tapp = edits.started(tapp, read_ids(asked.start, spec.replicas))
     if asked.restart:
-        tapp = edits.restarted(tapp, [asked.template or spec.default_name], written(now))
+        names = [asked.template] if asked.template else edits.used_templates(spec)
+        tapp = edits.restarted(tapp, names, written(now))
     return tapp
 
 

@@ -35,8 +35,7 @@ def restart(verb: Verb, ids: Ids = None, template: OnTemplate = None, cause: Cau
     from tapp.times import written  # noqa: PLC0415 - it costs start time
 
     spec = verb.spec
-    used = {spec.template_name(id) for id in range(spec.replicas)}
-    names = [template] if template else sorted(name for name in used if spec.find_template(name))
+    names = [template] if template else verb.edits.used_templates(spec)
     edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))
     where = f" --template {template}" if template else ""
     verb.do(verb.caused(edited, cause, f"restart {verb.name}{where}"))
@@ -74,7 +73,11 @@ def _one_by_one(verb: Verb, ids: list[int]) -> None:
 
 
 def _instance(plan: "Plan", id: int) -> "Instance":
-    return next(each for each in plan.instances if each.id == id)
+    """Raises a CommandError where it is gone: the TApp was scaled down meanwhile."""
+    found = next((each for each in plan.instances if each.id == id), None)
+    if found is None:
+        raise CommandError(f"instance {id} is gone: the TApp has fewer now")
+    return found
 
 
 def _pod(plan: "Plan", id: int) -> str:
@@ -123,6 +126,8 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 def _held(plan: "Plan", id: int, uid: str) -> str:
     """Why a pod must not go now, "" if it may: the arithmetic of an update."""
     instance = _instance(plan, id)
+    if not instance.should_run:
+        raise CommandError(f"instance {id} is not to run any more")
     if instance.pod is None or instance.pod.uid != uid or id not in plan.available:
         return ""
     rolling = instance.template.name == plan.world.tapp.spec.rolling_name

@@ -7,6 +7,7 @@ from kubectl_tapp.arguments import template_names
 from kubectl_tapp.edits import CHANGE_CAUSE, spec_of
 from kubectl_tapp.errors import CommandError
 from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.shapes import strange_template
 from tapp.differences import Difference, Effect, differences
 from tapp.model import TAppSpec
 from tapp.templates import Template, Templates
@@ -117,9 +118,10 @@ def _ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:
         metadata, data, number = each["metadata"], each.get("data"), each.get("revision")
         named = TEMPLATE in (metadata.get("annotations") or {})
         hashed = TEMPLATE_HASH in (metadata.get("labels") or {})
-        whole = isinstance(data, dict) and isinstance(data.get("template"), dict)
+        body = data.get("template") if isinstance(data, dict) else None
+        whole = isinstance(body, dict) and not strange_template("", body)
         going = metadata.get("deletionTimestamp")
-        if named and hashed and whole and isinstance(number, int) and not going:
+        if named and hashed and whole and type(number) is int and not going:
             yield number, each
 
 

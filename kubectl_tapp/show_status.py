@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_tapp.errors import plain
 from kubectl_tapp.events import failing_syncs
 from kubectl_tapp.look import Look, Row
 from kubectl_tapp.observed import Observed
@@ -34,11 +35,11 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
         console: where it will be shown.
         unfold: a line for each instance, however many there are.
     """
-    parts: list[RenderableType] = [Text(headline(look), style="bold")]
+    parts: list[RenderableType] = [Text(plain(headline(look)), style="bold")]
     rows = look.rows
     if rows:
         parts.append(table(rows, look.plan.now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *(Text(line) for line in sentences(look)))
+    return Group(*parts, *(Text(plain(line)) for line in sentences(look)))
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
@@ -49,7 +50,7 @@ def shown_told(observed: Observed, console: Console, *, unfold: bool = False) ->
     parts: list[RenderableType] = [Text(f"{namespace}/{observed.name}: {told}", style="bold")]
     if rows:
         parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *(Text(line) for line in ["", *told_sentences(observed)]))
+    return Group(*parts, *(Text(plain(line)) for line in ["", *told_sentences(observed)]))
 
 
 def headline(look: Look) -> str:
@@ -95,7 +96,7 @@ def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table
             "TEMPLATE": first.template,
             "REVISION": _revision(first),
             "IMAGE": _image(first.image, _NARROW_IMAGE if narrow else _IMAGE),
-            "STATE": Text(first.state, style=_style(first)),
+            "STATE": Text(plain(first.state), style=_style(first)),
             "READY": first.ready,
             "RESTARTS": str(first.restarts) if first.ready else "",
             "NODE": places(group),
@@ -103,8 +104,13 @@ def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table
         }
         if narrow and first.outdated:
             cells["TEMPLATE"] = f"{first.template} (old)"
-        result.add_row(*(cells[head] for head in heads))
+        result.add_row(*(_cell(cells[head]) for head in heads))
     return result
+
+
+def _cell(value: Any) -> Text:
+    """No markup, and nothing that a terminal obeys: templates may be called anything."""
+    return value if isinstance(value, Text) else Text(plain(value))
 
 
 def _equal(row: Row) -> tuple[object, ...]:

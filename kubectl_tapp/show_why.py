@@ -78,7 +78,9 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
     groups = grouped(others, _alike)
     if len(groups) > FEW:
         groups = grouped(others, lambda case: (case.text, case.row.state, case.row.template))
-    result = [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
+    going = look.observed.tapp["metadata"].get("deletionTimestamp")
+    result = [f"TApp {look.name} is being deleted"] if going else []
+    result += [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups:
         result += _block(look, group)
     first, *rest = budget(look)

@@ -100,6 +100,7 @@ class Standing:
         """One line of progress: `3 of 6 done; starting: 2; wait: 4,5 (maxUnavailable ...)`."""
         total = len(self.done) + len(self.left(None)) if ids is None else len(ids)
         parts = [f"{total - len(self.left(ids))} of {total} done"]
+        parts += [] if self.seen else ["its newest spec has not been looked at yet"]
         parts += [f"{what}: {some(found)}" for what, found in self.moving.items()]
         held = [(why.removeprefix(_PREFIX), found) for why, found in self.held.items()]
         parts += [f"waiting: {some(found)} ({why})" for why, found in held]
@@ -165,7 +166,7 @@ def _note(
         found.done.append(id)
     elif verdict.action in _ACTING:
         found.moving.setdefault(_ACTING[verdict.action], []).append(id)
-    elif verdict.reason in _HELD or verdict.reason == BUDGET_REASONS[0]:
+    elif verdict.reason in _HELD or verdict.reason in BUDGET_REASONS:
         found.held.setdefault(verdict.message, []).append(id)
     elif verdict.reason == "Terminating":
         found.moving.setdefault("ending", []).append(id)

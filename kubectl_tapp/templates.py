@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from kubectl_tapp.forecast import TemplateChange
 from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.shapes import strange_template
 from tapp.differences import at, changed, differences, written
 from tapp.model import TAppSpec
 from tapp.vocabulary import TEMPLATE, TEMPLATE_HASH
@@ -29,7 +30,11 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
         return {}
     names = dict.fromkeys([spec.default_name, "default", *spec.template_pool])
     found = {name: spec.find_template(name) for name in names}
-    return {name: body for name, body in found.items() if body is not None}
+    return {
+        name: body
+        for name, body in found.items()
+        if body is not None and not strange_template("", body)
+    }
 
 
 def kept_bodies(observed: Observed) -> Iterator[tuple[str, str, Document]]:
@@ -39,7 +44,7 @@ def kept_bodies(observed: Observed) -> Iterator[tuple[str, str, Document]]:
         name = (meta.get("annotations") or {}).get(TEMPLATE)
         revision = (meta.get("labels") or {}).get(TEMPLATE_HASH)
         body = data.get("template") if isinstance(data, dict) else None
-        if name and revision and isinstance(body, dict):
+        if name and revision and isinstance(body, dict) and not strange_template("", body):
             yield name, revision, body
 
 

@@ -135,11 +135,11 @@ class Verb:
 
     def plan(self) -> "Plan":
         """What would be decided now."""
-        from kubectl_tapp.decisions import decide  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.decisions import decided  # noqa: PLC0415 - it costs start time
 
         cluster = self.session.cluster
         controller = self.seen.controller or cluster.controller()
-        return decide(self.seen, controller, cluster.options(controller), self.session.now())
+        return decided(self.seen, controller, cluster.options(controller), self.session.now())
 
     def chosen(
         self, words: list[str] | None, share: str | None, template: str, base: str | None = None
@@ -165,7 +165,8 @@ class Verb:
 
     def note_others(self, template: str, images: dict[str, str]) -> None:
         """Says which instances keep what they have, because another template is theirs."""
-        from tapp.ranges import some  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.shapes import strange_template  # noqa: PLC0415 - it costs start time
+        from tapp.ranges import some  # noqa: PLC0415
 
         spec = self.spec
         others: dict[str, list[int]] = {}
@@ -175,7 +176,8 @@ class Verb:
                 others.setdefault(name, []).append(id)
         for name, ids in sorted(others.items()):
             body = spec.find_template(name) or {}
-            own = {each.get("name") for each in (body.get("spec") or {}).get("containers") or []}
+            sound = {} if strange_template("", body) else body.get("spec") or {}
+            own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
                 what = f"{some(ids)} run template {name!r}, which stays as it is"
                 self.notes.append(f"Instances {what}: --template {name} sets it there.")

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kubectl_tapp.cluster import Cluster
-from kubectl_tapp.decisions import decide
-from kubectl_tapp.errors import CommandError, Exit
+from kubectl_tapp.decisions import decided
+from kubectl_tapp.errors import CommandError, Exit, plain
 from kubectl_tapp.kubectl import KubectlError
 from kubectl_tapp.observed import Observed
 from kubectl_tapp.session import Session
@@ -77,7 +77,9 @@ class Eye:
     def look(self, observed: Observed | None = None) -> Standing:
         """How far it is now."""
         seen = observed or self.observe()
-        plan = decide(seen, self._controller, self._options, self._session.now())
+        if seen.tapp["metadata"].get("deletionTimestamp"):
+            raise CommandError(f"TApp {seen.name} is being deleted")
+        plan = decided(seen, self._controller, self._options, self._session.now())
         return standing(plan, seen.tapp)
 
 
@@ -107,7 +109,8 @@ def wait(session: Session, watch: Watch) -> None:
                     if watch.stuck_is_reached:
                         session.say(f"{watch.name}: {why}")
                         return
-                    raise CommandError(f"{watch.name} is stuck: {why}", Exit.STUCK)
+                    how = "paused" if seen.seen and seen.paused and not seen.broken else "stuck"
+                    raise CommandError(f"{watch.name} is {how}: {why}", Exit.STUCK)
             if now - begun >= watch.timeout:
                 raise CommandError(_too_late(watch, seen), Exit.STUCK)
             session.sleep(max(INTERVAL, _SHARE * (now - before)))
@@ -175,6 +178,7 @@ def progress(session: Session) -> Iterator[Callable[[str, float], None]]:
     with console.status("looking") as status:
 
         def show(text: str, elapsed: float) -> None:
-            status.update(Text(f"{text}  {spell(elapsed)}"))  # no markup: a kubelet's own words
+            # No markup, and nothing that a terminal obeys: a kubelet's own words.
+            status.update(Text(f"{plain(text)}  {spell(elapsed)}"))
 
         yield show

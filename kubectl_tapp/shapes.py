@@ -1,0 +1,56 @@
+"""Whether a document has the shape of a TApp, as far as commands rely on it."""
+
+from typing import Any
+
+_OBJECT, _LIST, _TEXT = (dict, "an object"), (list, "a list"), (str, "a text")
+_CONTAINERS = ("containers", "initContainers")
+
+
+def strange(tapp: dict[str, Any]) -> str:
+    """What of a TApp is not what it should be, in a sentence; "" where nothing is.
+
+    Only shapes, which an API server would refuse by the schema: values are for it and the service.
+    """
+    metadata, spec = tapp.get("metadata"), tapp.get("spec")
+    pool = spec.get("templatePool") if isinstance(spec, dict) else None
+    bodies = pool if isinstance(pool, dict) else {}
+    checks = [
+        _wrong("metadata", metadata, _OBJECT),
+        *(_wrong(f"metadata.{each}", _of(metadata, each), _TEXT) for each in ("name", "namespace")),
+        *(_wrong(f"metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES),
+        _wrong("spec", spec, _OBJECT),
+        _wrong("spec.templatePool", pool, _OBJECT),
+        strange_template("spec.template", _of(spec, "template")),
+        *(strange_template(f"spec.templatePool.{name}", body) for name, body in bodies.items()),
+    ]
+    return next((found for found in checks if found), "")
+
+
+_NOTES = ("labels", "annotations")
+
+
+def strange_template(path: str, body: object) -> str:
+    """The same of a pod template."""
+    metadata, spec = _of(body, "metadata"), _of(body, "spec")
+    checks = [_wrong(path, body, _OBJECT), _wrong(f"{path}.metadata", metadata, _OBJECT)]
+    checks += [_wrong(f"{path}.metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES]
+    checks.append(_wrong(f"{path}.spec", spec, _OBJECT))
+    for section in _CONTAINERS:
+        items = _of(spec, section)
+        checks.append(_wrong(f"{path}.spec.{section}", items, _LIST))
+        for index, item in enumerate(items if isinstance(items, list) else []):
+            place = f"{path}.spec.{section}[{index}]"
+            checks.append(_wrong(place, {} if item is None else item, _OBJECT))
+            checks.append(_wrong(f"{place}.image", _of(item, "image"), _TEXT))
+            named = isinstance(item, dict) and isinstance(item.get("name"), str)
+            checks.append("" if named else f"{place} has no name")
+    return next((found for found in checks if found), "")
+
+
+def _of(value: object, key: str) -> Any:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _wrong(path: str, value: object, wanted: tuple[type, str]) -> str:
+    kind, word = wanted
+    return "" if value is None or isinstance(value, kind) else f"{path} is not {word}"

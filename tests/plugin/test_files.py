@@ -1,0 +1,105 @@
+"""TApps in files, as people write them, and what kubectl would make of them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_odd import one_sentence, running
+
+TAPP = """
+apiVersion: apps.tkestack.io/v1
+kind: TApp
+metadata: {{name: web{metadata}}}
+spec:
+  replicas: 6
+  {spec}
+  template:
+    metadata: {{labels: {{app: web}}{notes}}}
+    spec: {{containers: [{{name: app, image: "nginx:1.25"}}]}}
+"""
+
+
+@pytest.fixture
+def web() -> StandIn:
+    return running()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., str]:
+    def write(text: str = "", name: str = "web.yaml", **parts: str) -> str:
+        given = {"metadata": "", "spec": "", "notes": "", **parts}
+        path = tmp_path / name
+        path.write_text(text or TAPP.format(**given), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_the_namespace_of_a_file_is_where_its_tapp_is(
+    web: StandIn, written: Callable[..., str]
+) -> None:
+    """Else a TApp of the same name in the context's namespace would be compared with the file."""
+    web.namespace = "other"
+    said = kubectl_tapp(web, "plan", "-f", written(metadata=", namespace: default"), "-o", "json")
+    assert said.code == 0
+    found = json.loads(said.out)
+    assert [each["outcome"] for each in found["instances"]] == ["unchanged"] * 6
+
+
+def test_a_file_of_another_namespace_than_asked_for_is_refused(
+    web: StandIn, written: Callable[..., str]
+) -> None:
+    path = written(metadata=", namespace: prod")
+    one_sentence(
+        kubectl_tapp(web, "plan", "-n", "default", "-f", path),
+        "the edited TApp is of namespace prod, and --namespace says default",
+    )
+    other = written(name="old.yaml", metadata=", namespace: test")
+    one_sentence(kubectl_tapp(web, "plan", "--from", other, "-f", path), "old.yaml has test")
+    bare = written(name="old.yaml")
+    said = kubectl_tapp(web, "plan", "--from", bare, "-f", path)
+    assert (said.code, said.lines[0]) == (0, "TApp prod/web: nothing happens")
+
+
+@pytest.mark.parametrize("way", [[], ["--no-dry-run"], ["--from"]])
+def test_what_kubectl_takes_for_texts_are_texts(
+    web: StandIn, written: Callable[..., str], way: list[str]
+) -> None:
+    """Numbers as keys, as everybody writes them; times and `22:22`, which PyYAML would read."""
+    before = [*way, written(name="old.yaml")] if way == ["--from"] else way
+    path = written(
+        spec="statuses: {1: Killed}",
+        notes=", annotations: {at: 2024-01-01T00:00:00Z, day: 2024-01-01, time: 22:22}",
+    )
+    said = kubectl_tapp(web, "plan", *before, "-f", path, "-o", "json")
+    assert (said.code, said.err) == (0, "")
+    found = json.loads(said.out)
+    assert {each["id"] for each in found["instances"] if each["outcome"] == "deleted"} == {1}
+    (change,) = (each for each in found["templates"] if each["name"] == "default")
+    values = {each["path"].rpartition(".")[2]: each["after"] for each in change["differences"]}
+    assert values == {"at": "2024-01-01T00:00:00Z", "day": "2024-01-01", "time": "22:22"}
+
+
+@pytest.mark.parametrize("way", ["-f", "--from"])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TAPP.format(metadata="", spec="x: &x {a: *x}", notes=""), "holds itself"),
+        (TAPP.format(metadata="", spec="", notes="").replace("web", "12"), "name is not a text"),
+        (TAPP.format(metadata=", labels: 5", spec="", notes=""), "metadata.labels is not an obj"),
+        ("[" * 5000, "is not YAML"),
+        ("{apiVersion: apps.tkestack.io/v1, kind: TApp, metadata: {name: web}, spec: all}",
+         "spec is not an object"),
+        ("{apiVersion: apps.tkestack.io/v1, kind: TApp, metadata: {name: web}, spec: {template: "
+         "{spec: {containers: [{image: a}]}}}}", "spec.template.spec.containers[0] has no name"),
+        ("{apiVersion: apps.tkestack.io/v1, kind: TApp, metadata: {name: web}, spec: "
+         "{templatePool: {a: {metadata: 7}}}}", "spec.templatePool.a.metadata is not an object"),
+    ],
+)  # fmt: skip
+def test_a_file_of_odd_shape_is_one_sentence(
+    web: StandIn, written: Callable[..., str], way: str, text: str, message: str
+) -> None:
+    one_sentence(kubectl_tapp(web, "plan", way, written(text)), message)
