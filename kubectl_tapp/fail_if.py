@@ -4,7 +4,7 @@ recreate            some instance gets a new pod
 delete>1            more than one instance goes
 unavailable>20%     more than 20% of those that should run are unavailable at one time
 duration>10m        it takes longer
-stuck               something does not come to its end
+stuck               something does not come to its end, and not because updates are paused
 """
 
 import re
@@ -33,6 +33,7 @@ COUNTS: dict[str, Callable[[Forecast], int]] = {
     "delete": lambda forecast: len(forecast.of(Outcome.DELETED)),
     "delete-claim": lambda forecast: list(forecast.claims.values()).count("deleted"),
     "stuck": lambda forecast: len(forecast.stuck),
+    "paused": lambda forecast: len(forecast.paused),
     "condition": lambda forecast: len(forecast.refusals),
     "change": lambda forecast: len(forecast.writes),
 }

@@ -87,7 +87,7 @@ class Step:
         updated: instances whose pod is updated in place.
         recreated: instances whose pod is deleted, and made anew.
         deleted: instances whose pod goes for good.
-        unavailable: how many of the instances that should run are unavailable after it.
+        unavailable: how many of those that are there now and should run are unavailable after it.
     """
 
     at: float
@@ -158,6 +158,7 @@ class Forecast:
         duration: seconds until nothing more changes.
         pace: what the times are from, a sentence for each template.
         stuck: what does not come to its end, and why, in sentences.
+        paused: what waits only because a person paused updates, in sentences.
         refusals: conditions that the edited spec raises and the one before did not: type, message.
         notes: what was assumed of what is not known.
         refused: the edit cannot be made at all, in the API server's or the service's words.
@@ -180,6 +181,7 @@ class Forecast:
     duration: float = 0.0
     pace: tuple[str, ...] = ()
     stuck: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
@@ -193,7 +195,7 @@ class Forecast:
     @property
     def changes_nothing(self) -> bool:
         """Whether nothing is written to any child, and nothing is refused."""
-        return not (self.writes or self.refused or self.stuck or self.refusals)
+        return not (self.writes or self.refused or self.stuck or self.paused or self.refusals)
 
 
 @dataclass(frozen=True)

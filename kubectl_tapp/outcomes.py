@@ -4,8 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 
+from kubectl_tapp.ends import AT_REST, paused, stuck
 from kubectl_tapp.forecast import (
     Forecast,
     InstanceForecast,
@@ -13,7 +15,6 @@ from kubectl_tapp.forecast import (
     Outcome,
     Step,
     Write,
-    named,
 )
 from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.run import Act, Record
@@ -28,10 +29,6 @@ from tapp.templates import Template, Templates
 
 _HELD = (*BUDGET_REASONS, "Paused", "InvalidBudget", "NodeSilent")
 """Reasons why an update that is due does not happen."""
-_AT_REST = ("UpToDate", "Finished", "Killed", "ScaledDown")
-_PASSING = ("ok", "no-op", "Conflict", "NotFound")
-_SHOWN = 5
-"""How many refused writes are told of."""
 _CLAIM = "PersistentVolumeClaim"
 
 
@@ -87,7 +84,8 @@ class Outcomes:
             unavailable=unavailable,
             duration=self._since(record.ended),
             pace=tuple(pace),
-            stuck=tuple(self._stuck()),
+            stuck=tuple(stuck(record)),
+            paused=tuple(paused(record)),
             refusals=self._refusals(),
             notes=tuple(notes),
             states={
@@ -198,7 +196,7 @@ class Outcomes:
         if last is None:
             return ""
         verdict = next((v for i, v in last.open_cases if i.id == id), None)
-        if verdict is not None and verdict.reason not in _AT_REST:
+        if verdict is not None and verdict.reason not in AT_REST:
             return verdict.message
         return ""
 
@@ -233,7 +231,7 @@ class Outcomes:
             self._since(at),
             **{kind: tuple(sorted(ids)) for kind, ids in groups.items()},
             unavailable=max(
-                [len(look.should_run - look.available) for look in looks[begin:end]], default=0
+                [len(self._staying - look.available) for look in looks[begin:end]], default=0
             ),
         )
 
@@ -262,12 +260,20 @@ class Outcomes:
         looks, plan = self._record.looks, self._before
         if not looks or plan is None:
             return (), 0
-        before = {i.id for i in plan.instances if i.should_run}
-        staying = before & looks[-1].should_run & looks[0].should_run
+        staying = self._staying
         counts = [(self._since(look.at), len(staying - look.available)) for look in looks]
         changes = [each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
                    if each[1] != last[1]]  # fmt: skip
         return tuple(changes), len(staying - plan.available)
+
+    @cached_property
+    def _staying(self) -> frozenset[int]:
+        """The instances that there are now and should run all the time: new ones take nothing."""
+        looks, plan = self._record.looks, self._before
+        if not looks or plan is None:
+            return frozenset()
+        before = {i.id for i in plan.instances if i.should_run}
+        return looks[-1].should_run & looks[0].should_run & before
 
     def _limits(self) -> tuple[Limit, ...]:
         plan = self._record.first
@@ -287,39 +293,7 @@ class Outcomes:
                 found.append(Limit(budget.name, budget.value, allowed, count))
         return tuple(found)
 
-    # What does not come to its end.
-
-    def _stuck(self) -> list[str]:
-        last, record = self._record.last, self._record
-        if last is None:
-            return []
-        found = []
-        held: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for instance, verdict in last.open_cases:
-            if verdict.reason not in _AT_REST:
-                held[verdict.reason, verdict.message].append(instance.id)
-        for (_, message), ids in held.items():
-            found.append(f"{named(ids)}: {message}")
-        troubles: dict[str, list[int]] = defaultdict(list)
-        for id, trouble in last.troubles.items():
-            if trouble.text:
-                troubles[trouble.text].append(id)
-        for text, ids in troubles.items():
-            found.append(f"{named(ids)}: {text}")
-        said = {id for ids in (*held.values(), *troubles.values()) for id in ids}
-        silent = [
-            i.id
-            for i in last.instances
-            if i.should_run and i.id not in last.available and i.id not in said
-        ]
-        if silent:
-            found.append(f"{named(silent)}: not available in the end")
-        refused = {act.name: act for act in record.acts if act.outcome not in _PASSING}
-        found += [
-            f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
-            for act in list(refused.values())[:_SHOWN]
-        ]
-        return found
+    # What else is said of the edit.
 
     def _refusals(self) -> tuple[tuple[str, str], ...]:
         """Conditions that the edited spec raises, and the one before did not."""

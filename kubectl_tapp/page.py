@@ -41,6 +41,7 @@ def _sections(forecast: Forecast) -> list[str]:
     return [
         _numbers(forecast),
         _told(forecast.stuck, "What gets stuck", ""),
+        _told(forecast.paused, "What is paused", "warn"),
         _told([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
         _changes(forecast),
         _pictures(forecast),

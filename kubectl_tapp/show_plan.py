@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as unmarked
 from rich.table import Table
 
+from kubectl_tapp.errors import plain
 from kubectl_tapp.forecast import (
     Forecast,
     InstanceForecast,
@@ -43,6 +44,11 @@ EFFECTS = {
 ORDER = tuple(SIGNS)
 
 
+def escape(text: str) -> str:
+    """A text that is shown as it is: no markup, and nothing that a terminal obeys."""
+    return unmarked(plain(text))
+
+
 def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
     """Prints what an edit would do.
 
@@ -64,14 +70,18 @@ def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> Non
     _print_budget(console, forecast)
     for name, lines in (
         ("Stuck", forecast.stuck),
+        ("Paused", forecast.paused),
         ("Conditions", [f"{type}: {text}" for type, text in forecast.refusals]),
         ("Assumed", forecast.notes),
     ):
         if lines:
             console.print(f"\n[bold]{name}[/]")
             for line in lines:
-                style = "red" if name == "Stuck" else "yellow" if name == "Conditions" else "dim"
+                style = _STYLES.get(name, "dim")
                 console.print(f"  [{style}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+
+
+_STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow"}
 
 
 def headline(forecast: Forecast) -> str:
@@ -90,7 +100,8 @@ def headline(forecast: Forecast) -> str:
     if not parts:
         return "nothing happens" if not forecast.stuck else "nothing happens, and it is not done"
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
-    return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else "")
+    end = ", until updates are resumed" if forecast.paused else ""
+    return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)
 
 
 def spoken(seconds: float) -> str:

@@ -68,6 +68,40 @@ def test_a_template_that_nothing_is_asked_of_is_not_passed_over(web: StandIn) ->
     one_sentence(said, "--template goes with --image or --restart")
 
 
+def test_new_instances_are_not_called_unavailable_in_one_place_only(web: StandIn) -> None:
+    said = kubectl_tapp(web, "plan", "web", "--replicas", "9")
+    assert "at most 0 unavailable at a time" in said.out
+    assert "unavailable)" not in said.out
+
+
+# --- paused is not stuck ------------------------------------------------------------------------
+
+
+def test_a_pause_is_meant_so_and_not_stuck(web: StandIn) -> None:
+    kubectl_tapp(web, "pause", "web", "-y")
+    edit = ["plan", "web", "--image", "app=nginx:9"]
+    said = kubectl_tapp(web, *edit, "--fail-if", "stuck")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines[0].endswith("6 waiting, in about 1 s, until updates are resumed")
+    assert "Stuck" not in said.out
+    assert "  instances 0-5: updates are paused (spec.updateStrategy.paused)" in said.lines
+    assert kubectl_tapp(web, *edit, "--fail-if", "paused").code == 3
+    assert "gets stuck" not in kubectl_tapp(web, "kill", "web", "1", "--dry-run=client").out
+
+
+def test_a_pause_hides_nothing_that_is_stuck() -> None:
+    web = running(templates={"5": "v3"}, updateStrategy={"paused": True})
+    edit = ["plan", "web", "--image", "app=nginx:9"]
+    assert kubectl_tapp(web, *edit, "--fail-if", "stuck").code == 3
+
+
+def test_who_waits_for_a_paused_tapp_is_told_that_it_is_paused(web: StandIn) -> None:
+    kubectl_tapp(web, "pause", "web", "-y")
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
+    assert said.code == 4
+    assert said.err.startswith("error: web is paused: instances 0-5: ")
+
+
 # --- waiting ------------------------------------------------------------------------------------
 
 
