@@ -107,7 +107,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
         session.note("interrupted; nothing was written")
         raise
     with uninterrupted():
-        written = _write(session, seen, edited)
+        written = _write(session, *_with_newest_notes(session, seen, edited))
     generation = written["metadata"].get("generation")
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
@@ -188,6 +188,22 @@ def _write(
         if dry_run and error.reason in _UNSURE:
             raise
         raise _explained(session, seen, edited, error) from None
+
+
+def _with_newest_notes(
+    session: Session, seen: Observed, edited: Document
+) -> tuple[Observed, Document]:
+    """What was seen and the edit of it, both with the metadata of now.
+
+    Labels and annotations may be written by others while a person reads the plan: that changes no
+    generation, and a patch made of the old ones could take away what is new.
+    """
+    live = session.cluster.get(TAPPS, seen.name)
+    before, now = seen.tapp["metadata"], live["metadata"]
+    if any(before.get(field) != now.get(field) for field in ("uid", "generation")):
+        return seen, edited  # the guard refuses it
+    base = {**seen.tapp, "metadata": now}
+    return seen.with_tapp(base), edits.moved(seen.tapp, edited, base)
 
 
 def _explained(

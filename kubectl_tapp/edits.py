@@ -177,6 +177,16 @@ def with_cause(tapp: Document, cause: str) -> Document:
     return put(tapp, ("metadata", "annotations", CHANGE_CAUSE), cause)
 
 
+def moved(before: Document, after: Document, base: Document) -> Document:
+    """The same edit of a TApp whose metadata was written meanwhile."""
+    old, new = (
+        ((each.get("metadata") or {}).get("annotations") or {}).get(CHANGE_CAUSE)
+        for each in (before, after)
+    )
+    result = {**base, "spec": after.get("spec")}
+    return result if new is None or new == old else with_cause(result, new)
+
+
 def body_of(spec: TAppSpec, name: str) -> Document:
     """The content of a template.
 

@@ -10,6 +10,7 @@ from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
 
 Document = dict[str, Any]
+CAUSE = "kubernetes.io/change-cause"
 
 
 def running(**spec: Any) -> StandIn:
@@ -168,6 +169,29 @@ def test_status_may_be_written_meanwhile(web: StandIn) -> None:
 
     web.before.append(status)
     assert kubectl_tapp(web, "kill", "web", "0", "-y").code == 0
+
+
+@pytest.mark.parametrize(
+    ("at_first", "meanwhile"),
+    [(None, {"a": "1"}), ({"a": "0"}, {"a": None}), ({CAUSE: "x"}, {CAUSE: None, "b": "2"})],
+)
+def test_annotations_may_be_written_while_a_person_reads(
+    web: StandIn, at_first: Document | None, meanwhile: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They change no generation; a patch made of the old ones would take the new ones away."""
+    web.world.patch("tapps", "web", {"metadata": {"annotations": None}})
+    web.world.patch("tapps", "web", {"metadata": {"annotations": at_first}})
+
+    def read(_: str) -> str:
+        web.world.patch("tapps", "web", {"metadata": {"annotations": meanwhile}})
+        return "y"
+
+    monkeypatch.setattr(Session, "ask", staticmethod(read))
+    said = answering(web, "", "set", "image", "web", "app=nginx:9")
+    assert (said.code, said.err) == (0, "")
+    kept = {key: value for key, value in meanwhile.items() if value and key != CAUSE}
+    notes = web.world.get("tapps", "web")["metadata"]["annotations"]
+    assert notes == {**kept, CAUSE: "kubectl tapp set image web app=nginx:9 in default"}
 
 
 def test_a_deleted_tapp_is_told(web: StandIn) -> None:
