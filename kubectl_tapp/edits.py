@@ -85,7 +85,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
         CommandError: there is no such template or container.
     """
     spec = spec_of(tapp)
-    name = template or spec.default_name
+    name = spec.default_name if template is None else template
     body = dict(body_of(spec, name))
     if wrong := strange_template(f"template {name!r}", body):
         raise CommandError(wrong, Exit.USAGE)
@@ -120,6 +120,8 @@ def copied(tapp: Document, template: str, name: str) -> Document:
     spec = spec_of(tapp)
     body = body_of(spec, template)
     users = [id for id in range(spec.replicas) if spec.template_name(id) == name]
+    if not name:
+        raise CommandError("the copy needs a name: --copy-as says which", Exit.USAGE)
     if users or name in (template, spec.rolling_name, DEFAULT_TEMPLATE):
         message = f"template {name!r} is in use; give the copy another name with --copy-as"
         raise CommandError(message, Exit.USAGE)

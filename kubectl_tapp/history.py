@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.errors import as_json, plain
+from kubectl_tapp.errors import CommandError, as_json, plain
 from kubectl_tapp.options import Format, Name, Output
 from kubectl_tapp.session import Session
 from kubectl_tapp.verb_options import OnTemplate
@@ -28,10 +28,15 @@ def history(
 ) -> None:
     """The templates that were rolled out: when, why, and what each changed; `*` is there now."""
     from kubectl_tapp import revisions  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.arguments import nearest  # noqa: PLC0415
     from kubectl_tapp.edits import spec_of  # noqa: PLC0415
 
     observed = session.cluster.observe(name)
-    found = [each for each in revisions.entries(observed) if template in (None, each.template)]
+    whole = revisions.entries(observed)
+    found = [each for each in whole if template in (None, each.template)]
+    if template is not None and whole and not found:
+        hint = nearest(template, {each.template for each in whole})
+        raise CommandError(f"the history has no template {template!r}{hint}")
     if revision is not None:
         entry = revisions.chosen(found, spec_of(observed.tapp), revision)
         _show(session, entry, output)

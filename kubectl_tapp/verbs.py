@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.history import history
 from kubectl_tapp.options import register
 from kubectl_tapp.restart import restart
@@ -59,8 +60,13 @@ def image(  # noqa: PLR0913 - the options of a command
     *,
     canary: Canary = None,
     copy_as: Annotated[
-        str, typer.Option(metavar="NAME", help="With --canary: name of the new template.")
-    ] = "canary",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --canary: name of the new template; canary.",
+            show_default=False,
+        ),
+    ] = None,
     cause: Cause = None,
 ) -> None:
     """Set images of a template's containers: the default template's, or --template's.
@@ -69,16 +75,20 @@ def image(  # noqa: PLR0913 - the options of a command
     """
     from kubectl_tapp.arguments import read_images  # noqa: PLC0415 - it costs start time
 
-    wanted, base = read_images(images), template or verb.spec.default_name
+    wanted = read_images(images)
+    base = verb.spec.default_name if template is None else template
     words = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
+    if canary is None and copy_as is not None:
+        raise CommandError("--copy-as goes with --canary", Exit.USAGE)
+    copy = "canary" if copy_as is None else copy_as
     if canary is None:
         verb.note_others(base, wanted)
         edited = verb.edits.with_images(verb.tapp, wanted, base)
         words += f" in {base}"
     else:
-        copied = verb.edits.copied(verb.tapp, base, copy_as)
-        chosen = verb.chosen(None, canary, copy_as, base)
-        edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy_as), copy_as, chosen)
+        copied = verb.edits.copied(verb.tapp, base, copy)
+        chosen = verb.chosen(None, canary, copy, base)
+        edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy), copy, chosen)
         words += f" for {verb.ranges(chosen)}"
     verb.do(verb.caused(edited, cause, words))
 

@@ -74,6 +74,27 @@ def test_new_instances_are_not_called_unavailable_in_one_place_only(web: StandIn
     assert "unavailable)" not in said.out
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--canary", "1", "--copy-as", ""], "the copy needs a name"),
+        (["--copy-as", "v3"], "--copy-as goes with --canary"),
+        (["--template", ""], "there is no template ''"),
+    ],
+)
+def test_a_canary_without_a_name_does_not_become_a_roll_out(
+    web: StandIn, words: list[str], message: str
+) -> None:
+    """As an empty variable of a script would have it."""
+    one_sentence(kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", *words), message)
+    assert web.writes == []
+
+
+def test_a_history_of_other_templates_is_not_called_none(web: StandIn) -> None:
+    said = kubectl_tapp(web, "history", "web", "-t", "defalt")
+    one_sentence(said, "the history has no template 'defalt'; did you mean 'default'?")
+
+
 # --- paused is not stuck ------------------------------------------------------------------------
 
 
