@@ -140,7 +140,7 @@ class KubectlError(CommandError):
 
     Attributes:
         reason: the API server's word for it (`NotFound`, `Forbidden`, `Conflict`, ...), or one of
-            ours: `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
+            ours: `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
     """
 
     def __init__(self, reason: str, message: str, code: Exit = Exit.FAILED) -> None:
@@ -203,7 +203,14 @@ def _no_such_kind(resource: str) -> KubectlError:
     return KubectlError("NoSuchKind", message)
 
 
+_BY_AUTHORIZER = re.compile(r"\bcannot \w+ (?:resource|path)\b")
+"""Who may not do it at all is told so; admission says Forbidden, too, of what it does not want.
+Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`."""
+
+
 def _refused(reason: str, said: str) -> KubectlError:
+    if reason == "Forbidden" and not _BY_AUTHORIZER.search(said):
+        return KubectlError("Denied", said)
     if reason == "Forbidden":
         return KubectlError(reason, f"no permission: {said}")
     if reason == "Timeout":

@@ -95,6 +95,18 @@ def test_a_history_of_other_templates_is_not_called_none(web: StandIn) -> None:
     one_sentence(said, "the history has no template 'defalt'; did you mean 'default'?")
 
 
+def test_what_admission_denies_is_refused_and_no_want_of_permission(web: StandIn) -> None:
+    """Both are called Forbidden. A plan passed the one over, as if nobody had looked."""
+    words = 'admission webhook "policy.example.com" denied the request: no such registry'
+    web.failing["--dry-run=server"] = f"Error from server (Forbidden): {words}"
+    said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:9")
+    assert (said.code, said.err) == (1, "")
+    assert said.lines == ["TApp default/web: this edit is refused", f"  {words}"]
+    one_sentence(
+        kubectl_tapp(web, "kill", "web", "0", "-y"), f"error: {words}; nothing was written"
+    )
+
+
 # --- paused is not stuck ------------------------------------------------------------------------
 
 
