@@ -128,13 +128,16 @@ def _owners(projected: Any, observed: Any, applied: Any) -> Any:
     It tells owners apart by name, and a TApp may have the name of its Namespace: one would take the
     place of the other, and the claim lose the owner that protects it. The name no longer is the key
     where an item has none: an owner that was not applied is answered with its uid alone, which
-    changes nothing of it.
+    changes nothing of it. Where somebody has written all of them into Metacontroller's annotation
+    no answer leaves them alone; the API server refuses owners without a name, so none is lost.
     """
-    if not (isinstance(observed, list) and isinstance(applied, list)):
+    if not isinstance(observed, list):
         return projected
-    if merge_key(observed, applied) != "name":
+    before = applied if isinstance(applied, list) else []  # as Metacontroller reads it
+    if merge_key(observed, before) != "name":
         return projected
     if len({str(owner["name"]) for owner in observed}) == len(observed):
         return projected
-    ours = {owner.get("uid") for owner in applied}
-    return [owner if owner.get("uid") in ours else {"uid": owner.get("uid")} for owner in observed]
+    ours = [owner.get("uid") for owner in before]
+    others = [owner for owner in observed if owner.get("uid") not in ours] or observed
+    return [{"uid": owner.get("uid")} if owner in others else owner for owner in observed]

@@ -1,5 +1,6 @@
 """Claims that grow with their template: which, when and how much; and what is said of others."""
 
+import json
 from copy import deepcopy
 from typing import Any
 
@@ -426,6 +427,46 @@ def test_a_tapp_with_the_name_of_its_namespace_keeps_both_owners() -> None:
     assert (storage(after), after["metadata"]["ownerReferences"]) == ("2Gi", owners)
     world.sync()
     assert world.writes == []
+
+
+def tampered(world: World, owners: Any) -> World:
+    """Somebody wrote these owners of the claim into Metacontroller's annotation."""
+    (name,) = world.claims
+    annotations = world.claims[name]["metadata"]["annotations"]
+    applied = json.loads(annotations[LAST_APPLIED])
+    applied["metadata"]["ownerReferences"] = owners
+    annotations = {**annotations, LAST_APPLIED: json.dumps(applied)}
+    world.claims[name] = builders.with_meta(world.claims[name], annotations=annotations)
+    return world
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        None,
+        "none",
+        {"name": "shop"},
+        [],
+        [{"name": "shop", "uid": {}}],
+        [{"name": "another", "uid": ["x"]}],
+    ],
+    ids=str,
+)
+def test_both_owners_stay_whatever_the_annotation_says(owners: Any) -> None:
+    world = namesake()
+    (claim,) = world.claims.values()
+    tampered(world, owners).sync()
+    (after,) = world.claims.values()
+    assert after["metadata"]["ownerReferences"] == claim["metadata"]["ownerReferences"]
+
+
+def test_where_nothing_leaves_both_owners_alone_the_api_server_refuses_the_write() -> None:
+    world = namesake()
+    (claim,) = world.claims.values()
+    owners = claim["metadata"]["ownerReferences"]
+    answer = world.hook.answer("/sync", tampered(world, owners).request())
+    (child,) = desired(answer, "PersistentVolumeClaim").values()
+    assert child["metadata"]["ownerReferences"] == [{"uid": owner["uid"]} for owner in owners]
 
 
 def test_finalize_changes_nothing_of_a_claim_that_stays() -> None:
