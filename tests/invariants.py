@@ -77,6 +77,7 @@ def check(
 def writes(request: Document, answer: Document) -> list[str]:
     """What Metacontroller would do with the answer: `create Pod/a`, `delete Pod/b`."""
     result = []
+    updated = {"Pod", *(["PersistentVolumeClaim"] if claims_are_applied(request) else [])}
     for kind in KEYS:
         have, want = observed(request, kind), desired(answer, kind)
         result += [f"create {kind}/{name}" for name in sorted(want.keys() - have.keys())]
@@ -85,7 +86,7 @@ def writes(request: Document, answer: Document) -> list[str]:
                 continue
             if name not in want:
                 result.append(f"delete {kind}/{name}")
-            elif kind != "Pod" and not claims_are_applied(request):
+            elif kind not in updated:
                 continue
             elif applied(request, have[name], want[name]) != have[name]:
                 result.append(f"update {kind}/{name}")
