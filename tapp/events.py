@@ -7,6 +7,7 @@ told; and a roll is told of in steps of a tenth, however many instances it has
 (docs/operations.md, "Events").
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from hashlib import sha256
@@ -147,9 +148,11 @@ _ASKED = ("ScaledDown", "Killed")
 
 def _updated(plan: Plan) -> Iterator[_Told]:
     """Steps of a roll, in place or by new pods."""
+    rolling = {action: _by_template(_of(plan, action)) for action in _STEPS}
+    progress = _progress(plan) if any(rolling.values()) else {}
     for action, reason in _STEPS.items():
-        for (name, revision), pairs in _by_template(_of(plan, action)).items():
-            run, all_of_them = _progress(plan, name)
+        for (name, revision), pairs in rolling[action].items():
+            run, all_of_them = progress.get(name, (0, 1))
             note = (
                 f"{_ids(pairs)} to {revision}: {pairs[0][1].message}; "
                 f"done before: {run} of {all_of_them}"
@@ -249,10 +252,14 @@ def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
     return dict(sorted(found.items()))
 
 
-def _progress(plan: Plan, template: str) -> tuple[int, int]:
-    """How many of the instances of a template run its revision, and how many there are."""
-    of_it = [i.updated for i in plan.instances if i.should_run and i.template.name == template]
-    return sum(of_it), max(len(of_it), 1)
+def _progress(plan: Plan) -> dict[str, tuple[int, int]]:
+    """Template -> how many of its instances run its revision, and how many there are."""
+    run, all_of_them = Counter[str](), Counter[str]()
+    for instance in plan.instances:
+        if instance.should_run:
+            all_of_them[instance.template.name] += 1
+            run[instance.template.name] += instance.updated
+    return {name: (run[name], count) for name, count in all_of_them.items()}
 
 
 def _generation(plan: Plan) -> int:
