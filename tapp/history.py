@@ -1,8 +1,8 @@
 """The history: which templates that were rolled out are kept, as ControllerRevisions.
 
 A record is one revision of one template of a TApp. Records are never changed: what has to get
-another number is deleted and made again. Which one is whose tell its label and its annotation,
-never its name (docs/design.md, "History").
+another number is made again, and the older record goes when the newer one is seen. Which one is
+whose tell its label and its annotation, never its name (docs/design.md, "History").
 """
 
 from collections.abc import Iterable, Mapping
@@ -74,14 +74,19 @@ class _Record(NamedTuple):
     template: str
     revision: str
 
+    @property
+    def what(self) -> tuple[str, str]:
+        """What is recorded: the template's name, and its revision."""
+        return self.template, self.revision
 
-def record_name(meta: ParentMeta, template: str, revision: str) -> str:
-    """The name of the ControllerRevision of a template's revision.
+
+def record_name(meta: ParentMeta, template: str, revision: str, number: int) -> str:
+    """The name of the ControllerRevision of a template's revision, with this number.
 
     The TApp's uid is part of the hash: what a TApp that was deleted with `--cascade=orphan` has
     left behind is never in the way of the next one of the same name.
     """
-    text = "\n".join((meta.uid, revision, template))
+    text = "\n".join((meta.uid, revision, str(number), template))
     digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
     return f"{meta.name[:_NAME].rstrip('.-')}-{digest}"
 
@@ -102,22 +107,26 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
     if not world.declared.revisions:
         return as_it_is(world)
     plan = HistoryPlan()
-    records, highest = list[_Record](), 0
+    records, going, highest = list[_Record](), set[tuple[str, str]](), 0
     for name in sorted(observed):
         record = _read(observed[name])
         if record is not None:
             highest = max(highest, record.number)
-        if record is None or observed[name].metadata.deletion_timestamp is not None:
-            plan.keep.append(observed[name])  # a doubt is no deletion; what goes is waited for
+        if record is None:
+            plan.keep.append(observed[name])  # a doubt is no deletion
+        elif observed[name].metadata.deletion_timestamp is not None:
+            plan.keep.append(observed[name])  # what goes is waited for
+            going.add(record.what)
         else:
             records.append(record)
     limit = world.tapp.spec.revision_history_limit
     used = {item.name: item for item in running if not item.obstacle} if limit else {}
-    kept = _kept(records, world.templates, used, limit)
+    lines = _newest_first(records)
+    kept = _kept(lines, world.templates, limit)
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
-    known = {(record.template, record.revision) for record in records if record.name in kept}
-    plan.create = _missing(world, used, known, highest)
+    newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
+    plan.create = _missing(world, used, newest | going, highest)
     return plan
 
 
@@ -131,53 +140,54 @@ def _read(revision: RevisionObject) -> _Record | None:
     return _Record(revision.revision, meta.name, template, label)
 
 
-def _kept(
-    records: list[_Record], templates: Templates, used: Mapping[str, Template], limit: int
-) -> set[str]:
+def _kept(lines: Mapping[str, list[_Record]], templates: Templates, limit: int) -> set[str]:
     """Names of those that stay: at most two for each template of the spec, and `limit` more."""
     if not limit:
         return set()
     kept, others = set[str](), list[_Record]()
-    for name, ones in _newest_first(records).items():
+    for name, ones in lines.items():
         found = templates.named(name)
         wanted = found.revision if isinstance(found, Template) else None
-        live = next((record for record in ones if record.revision == wanted), None)
-        superseded = [record for record in ones if record is not live]
-        if live is not None and not (name in used and _is_overtaken(live, superseded)):
-            kept.add(live.name)
+        live = [record for record in ones if record.revision == wanted]
+        superseded = [record for record in ones if record.revision != wanted]
         if superseded and templates.spec.find_template(name) is not None:
             kept.add(superseded.pop(0).name)
+        kept.update(record.name for record in live)
         others += superseded
     others.sort(reverse=True)
     return kept.union([record.name for record in others[:limit]])
 
 
 def _newest_first(records: list[_Record]) -> dict[str, list[_Record]]:
-    """Template -> its records."""
-    found: dict[str, list[_Record]] = {}
+    """Template -> its records; of those of one revision the newest alone."""
+    found: dict[str, dict[str, _Record]] = {}
     for record in sorted(records, reverse=True):
-        found.setdefault(record.template, []).append(record)
-    return found
+        found.setdefault(record.template, {}).setdefault(record.revision, record)
+    return {name: list(ones.values()) for name, ones in found.items()}
 
 
-def _is_overtaken(live: _Record, superseded: list[_Record]) -> bool:
-    """Whether the template was rolled back: what it runs is to be the newest of its records.
+def _is_newest(ones: list[_Record]) -> bool:
+    """Whether the first of a template's records has the highest number alone.
 
     Two of one number are possible where a cache lags.
     """
-    return bool(superseded) and superseded[0].number >= live.number
+    return len(ones) == 1 or ones[1].number < ones[0].number
 
 
 def _missing(
     world: World, used: Mapping[str, Template], known: set[tuple[str, str]], highest: int
 ) -> list[NewRecord]:
-    """The records to make: their names are free, so what was left out just now comes next time."""
+    """The records to make: of what runs and is not the newest of its template.
+
+    After a rollback there is an older one. It goes when this one is seen, and not before: what
+    runs is in the history all the time, whatever comes in between.
+    """
     created: list[NewRecord] = []
     for name in sorted(used):
         revision = used[name].revision
         if (name, revision) in known:
             continue
-        own = record_name(world.tapp.metadata, name, revision)
+        own = record_name(world.tapp.metadata, name, revision, highest + 1)
         body = world.tapp.spec.find_template(name)
         if own in world.revisions or body is None or len(msgspec.json.encode(body)) > LONGEST:
             continue

@@ -56,6 +56,16 @@ def test_a_refused_record_holds_up_no_pod() -> None:
     assert life.condition("Ready").startswith("True")
 
 
+def test_what_cannot_be_recorded_anew_is_not_lost() -> None:
+    """A rollback while nothing may be created: the older record of what runs stays until then."""
+    life = Life().apply(tapp(replicas=2))
+    life.patch(template=template("web:2"))
+    life.world.store.fail(1_000, verb="create", kind="ControllerRevision", code=403)
+    life.begin_patch(template=template("web:1"))
+    life.world.run(60)
+    assert life.history() == ["1 default web:1", "2 default web:2"]
+
+
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_it_goes_with_the_tapp(propagation: Propagation) -> None:
     life = Life().apply(tapp(replicas=2))
