@@ -91,13 +91,21 @@ def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
 
 
 def _storage_of(spec: Mapping[str, Any]) -> str | None:
-    """The storage that a claim template asks for, as the API server writes it."""
+    """The storage that a claim template asks for, as the API server writes it.
+
+    With a unit also where it has an exponent: the API server has a spelling of its own for those,
+    and another spelling than the claim's would be written once more.
+    """
     size: Any = spec
     for key in ("resources", "requests", "storage"):
         size = size.get(key) if isinstance(size, dict) else None
     if isinstance(size, bool) or not isinstance(size, str | int | float):
         return None
-    return None if nano(str(size)) is None else str(quantity(size))
+    text = str(size)
+    billionths = nano(text)
+    if billionths is None:
+        return None
+    return str(quantity(text if text.endswith("i") else f"{billionths}n"))
 
 
 def _judged(
