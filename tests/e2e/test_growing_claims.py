@@ -136,6 +136,7 @@ def test_a_quota_refuses_and_all_else_goes_on(app: App) -> None:
     assert {write.what for write in app.news(refused=(403, 404, 409)) if not write.accepted} <= {
         "update persistentvolumeclaims",
         "update pods",
+        "update tapps/status",
     }
 
 

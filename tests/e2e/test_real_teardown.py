@@ -100,12 +100,13 @@ def test_nothing_is_left(held: subprocess.Popen[str], number: signal.Signals) ->
 def test_a_node_that_cannot_start_is_stopped_again(
     cluster: Cluster,
     running_node: RealNode,  # noqa: ARG001 - it can run
-    tmp_path: Path,
+    workspace: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An error on the way up leaves nothing running, and says what the program said."""
     monkeypatch.setattr(f"{RealNode.__module__}.kubelet_binary", lambda: Path("/bin/false"))
-    node = RealNode(cluster, tmp_path / "second")
+    place = workspace / "second"  # a socket's path has an end
+    node = RealNode(cluster, place)
     with pytest.raises(Exception, match="kubelet ended with code 1"):
         node.start()
-    until(lambda: processes(tmp_path) == [], "no process is left", 15)
+    until(lambda: processes(place) == [], "no process is left", 15)

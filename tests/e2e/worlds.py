@@ -111,7 +111,8 @@ class Simulated:
         """Metacontroller's writes of children since the last call."""
         found: Writes = defaultdict(list)
         for write in self.life.news():
-            if write.kind != "TApp":
+            # Names in the history follow from uids, and no two worlds have the same.
+            if write.kind not in ("TApp", "ControllerRevision"):
                 told_so = told(write.verb, write.paths, write.outcome)
                 found[f"{write.kind} {write.name}"].append(told_so)
         return found
