@@ -112,8 +112,10 @@ def test_a_template_that_no_pod_can_be_made_of_is_not_kept(broken: Document) -> 
     assert history(found) == ["1 default nginx:1.25"]
 
 
-def test_a_template_that_is_too_long_for_an_annotation_is_not_kept() -> None:
-    long = template(annotations={"text": "x" * (129 << 10)})
+@pytest.mark.parametrize("text", ["x" * (129 << 10), "<&>" * (8 << 10)])
+def test_a_template_that_is_too_long_for_an_annotation_is_not_kept(text: str) -> None:
+    r"""As Metacontroller writes it there: Go's JSON has `\u003c` for `<`."""
+    long = template(annotations={"text": text})
     found = World(tapp(template=long), history=True)
     found.sync()
     assert found.revisions == {}
