@@ -78,14 +78,20 @@ class Cluster:
             if error.status == _CONFLICT:
                 return False
             if not error.status:  # how the client says that a certificate is not to be trusted
-                self._api = None
+                self.close()
             if error.status in _LATER or error.status >= _BROKEN:
                 raise UnansweredError(_said(error), _retry_after(error)) from None
             raise RefusedError(_said(error)) from None
         except (urllib3.exceptions.HTTPError, ConfigException, OSError) as error:
-            self._api = None  # the next attempt connects anew, with the CA of that time
+            self.close()  # the next attempt connects anew, with the CA of that time
             raise UnansweredError(f"{type(error).__name__}: {error}") from None
         return True
+
+    def close(self) -> None:
+        """Closes the connection; the next event opens another."""
+        if self._api is not None:
+            self._api.api_client.rest_client.pool_manager.clear()
+            self._api = None
 
     def _configuration(self) -> Configuration:
         configuration = Configuration()

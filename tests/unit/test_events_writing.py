@@ -38,23 +38,31 @@ def server(account: Path) -> Iterator[ApiServer]:
 
 @pytest.fixture(autouse=True)
 def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pauses and timeouts are short, and no thread counts anything after its test."""
+    """Pauses and timeouts are short; no thread and no connection outlives its test."""
     monkeypatch.setattr(events, "PAUSES", (0.01, 0.01, 0.01, 0.01))
     monkeypatch.setattr(cluster, "TIMEOUT", (1, 2))
     made: list[Recorder] = []
+    opened: list[Cluster] = []
 
     def noted(self: Recorder, *arguments: Any, **options: Any) -> None:
         made.append(self)
         init(self, *arguments, **options)
 
-    init = Recorder.__init__
+    def noted_too(self: Cluster, *arguments: Any, **options: Any) -> None:
+        opened.append(self)
+        begin(self, *arguments, **options)
+
+    init, begin = Recorder.__init__, Cluster.__init__
     monkeypatch.setattr(Recorder, "__init__", noted)
+    monkeypatch.setattr(Cluster, "__init__", noted_too)
     yield
     for each in made:
         each.close(0)
         if each._pid:
             each._thread.join(10)
             assert not each._thread.is_alive()
+    for each_cluster in opened:
+        each_cluster.close()
 
 
 @pytest.fixture
