@@ -1,7 +1,7 @@
 """What the plugin reads from and writes to a cluster, through the user's kubectl."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -222,25 +222,6 @@ class Cluster:
         which = "--field-selector=reason=Killing,involvedObject.kind=Pod"
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
-
-    def watch(
-        self, resource: str, selector: str | None = None, name: str | None = None
-    ) -> Iterator[Document]:
-        """Every object as it is, then at each of its changes: `{"type": ..., "object": ...}`.
-
-        Ends where the server ends it. Close the generator to stop earlier.
-        """
-        options = [each for each in self._options if not each.startswith("--request-timeout")]
-        which = [name] if name else []
-        which += [f"--selector={selector}"] if selector else []
-        arguments = ["get", resource, *which, *self._scope(None), "--watch"]
-        output = ["--output=json", "--output-watch-events"]
-        lines: list[str] = []
-        for line in self._runner.stream([*options, *arguments, *output]):
-            lines.append(line)
-            if line.rstrip() == "}":  # what is inside the document is indented
-                yield json.loads("".join(lines))
-                lines = []
 
     def _send(self, verb: str, document: Document, dry_run: bool) -> Document:
         more = ["--dry-run=server"] if dry_run else []

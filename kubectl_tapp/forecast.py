@@ -192,11 +192,6 @@ class Forecast:
         """The instances with this outcome."""
         return [each for each in self.instances if each.outcome is outcome]
 
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether nothing is written to any child, and nothing is refused."""
-        return not (self.writes or self.refused or self.stuck or self.paused or self.refusals)
-
 
 @dataclass(frozen=True)
 class Assumptions:

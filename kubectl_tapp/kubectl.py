@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,9 +33,6 @@ class Runner(Protocol):
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
         """Run it to its end; `arguments` are without the program's name."""
-
-    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
-        """Run it and yield its output line by line; closing the iterator ends it."""
 
 
 class Program:
@@ -91,34 +88,6 @@ class Program:
                     sys.stderr.write(f"kubectl: {plain(complete[shown:].strip())}\n")
                     sys.stderr.flush()
                     shown = len(complete)
-
-    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
-        """Run it and yield its output line by line; closing the iterator ends it.
-
-        Raises:
-            CommandError: there is none, or it failed.
-        """
-        try:
-            process = subprocess.Popen(  # noqa: S603 - as above
-                [self._path(), *arguments],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-            )
-        except OSError as error:
-            raise _not_run(error) from None
-        with process:
-            try:
-                assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-                assert process.stderr is not None  # noqa: S101
-                yield from process.stdout
-                said = process.stderr.read()
-            finally:
-                process.terminate()
-        if process.returncode > 0:
-            raise failure(Finished(process.returncode, "", said))
 
     @staticmethod
     def _path() -> str:

@@ -37,12 +37,17 @@ def compare(left: str, right: str) -> int:
     return (first > second) - (first < second)
 
 
-def _value(text: str) -> Decimal:
+def _split(text: str) -> tuple[Decimal, str]:
+    """A quantity's number and its suffix."""
     match = _FORM.fullmatch(text)
     if match is None:
         message = f"quantities must match the regular expression: {text!r}"
         raise QuantityError(message)
-    number, suffix = Decimal(match[1]), match[2]
+    return Decimal(match[1]), match[2]
+
+
+def _value(text: str) -> Decimal:
+    number, suffix = _split(text)
     if suffix in _BINARY:
         return number * Decimal(1024 ** _BINARY[suffix])
     if suffix in _DECIMAL:
@@ -52,11 +57,7 @@ def _value(text: str) -> Decimal:
 
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
-    match = _FORM.fullmatch(text)
-    if match is None:
-        message = f"quantities must match the regular expression: {text!r}"
-        raise QuantityError(message)
-    number, suffix = Decimal(match[1]), match[2]
+    number, suffix = _split(text)
     if suffix in _BINARY:
         return _binary(number * 1024 ** _BINARY[suffix])
     if suffix in _DECIMAL:

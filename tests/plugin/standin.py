@@ -16,12 +16,12 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from kubectl_tapp.kubectl import Finished, failure
+from kubectl_tapp.kubectl import Finished
 from kubectl_tapp.main import run
 from simulator.clock import EPOCH
 from simulator.kinds import POD, Kind, UnknownKindError
 from simulator.objects import key_of, labels_of, name_of, namespace_of, version_of
-from simulator.store import ApiError, DeleteOptions, Event, NotFoundError
+from simulator.store import ApiError, DeleteOptions, NotFoundError
 from simulator.world import World, merge_patch
 
 Document = dict[str, Any]
@@ -83,31 +83,6 @@ class StandIn:
             return Finished(1, "", f"{error}\n")
         except ApiError as error:
             return Finished(1, "", f"Error from server ({error.reason}): {error}\n")
-
-    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
-        """A watch: what is there, then what `meanwhile` brings about."""
-        self.calls.append(list(arguments))
-        words, options = _split(list(arguments))
-        try:
-            kind, objects = self._found(words, options)
-        except _RefusedError as error:
-            raise failure(Finished(1, "", str(error))) from None
-        except ApiError as error:
-            said = f"Error from server ({error.reason}): {error}\n"
-            raise failure(Finished(1, "", said)) from None
-        for each in objects:
-            yield from _event("ADDED", each)
-        seen: list[Event] = []
-        self.world.watch(seen.append)
-        chosen = {key_of(each) for each in objects}
-        while self.meanwhile:
-            self.meanwhile.pop(0)()
-            for event in seen:
-                named = len(words) < 3 or key_of(event.object) in chosen
-                if event.kind is kind and named and _matches(event.object, options):
-                    type_ = "ADDED" if event.old is None else "MODIFIED"
-                    yield from _event("DELETED" if event.new is None else type_, event.object)
-            seen.clear()
 
     def _answer(self, arguments: list[str], stdin: str) -> str:
         line = " ".join(arguments)

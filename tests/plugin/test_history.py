@@ -164,10 +164,6 @@ class _Kubectl:
                  {"metadata": {"name": "not-mine"}, "spec": other}]  # fmt: skip
         return Finished(0, json.dumps({"items": items}), "")
 
-    def stream(self, arguments: list[str]) -> Any:
-        """Nothing watches here."""
-        raise AssertionError(arguments)
-
 
 def test_what_undoes_an_edit_is_known_by_its_field_manager_and_by_autoscalers() -> None:
     cluster = Cluster(namespace="shop", runner=_Kubectl())

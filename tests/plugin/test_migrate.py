@@ -1,6 +1,6 @@
 """`kubectl tapp migrate`: the plan of `python -m migration` first, then the question, then it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -20,10 +20,6 @@ class Old:
         assert not stdin
         done = self.fake(["kubectl", *arguments])
         return Finished(done.code, done.out, done.err)
-
-    def stream(self, arguments: Sequence[str]) -> Iterator[str]:
-        """Never used here."""
-        raise AssertionError(arguments)
 
 
 def test_the_plan_is_shown_and_nobody_is_there_to_say_yes(
