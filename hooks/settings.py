@@ -26,13 +26,13 @@ class Settings(BaseSettings):
     lost_node_seconds: int = Field(
         default=300,
         ge=0,
-        description="After how many seconds of silence a node is lost to the instances of TApps "
-        "with forceDeletePod; a TApp may have an annotation of its own.",
+        description="Seconds without a report after which a node counts as lost, for TApps with "
+        "forceDeletePod; a TApp's annotation overrides it.",
     )
     memo_bytes: int = Field(
         default=64 * 1024 * 1024,
         ge=0,
-        description="What a worker remembers of pods from sync to sync, in bytes of memory: about "
+        description="Memory, in bytes, in which a worker remembers pods from sync to sync: about "
         "4 KB a pod; 0 remembers nothing.",
     )
     max_body_bytes: int = Field(
@@ -42,7 +42,8 @@ class Settings(BaseSettings):
     )
     auth_token_file: Path | None = Field(
         default=None,
-        description="File with the accepted bearer tokens, one a line; read anew when it changes.",
+        description="File with the accepted bearer tokens, one per line; read again when it "
+        "changes.",
     )
     events: bool = Field(
         default=False,
