@@ -146,7 +146,7 @@ def _spec() -> Schema:
             "statuses": _map(
                 "Instance number -> wanted status. Killed stops the instance: its pod goes, its "
                 "claims stay. Removing the entry starts it again. No other value is accepted; "
-                "those in TApps from before the CRD checked it change nothing.",
+                "one that a TApp had before the CRD checked this has no effect.",
                 {"type": "string", "maxLength": MAX_NAME, rules.KEY: rules.WANTED_STATUS},
                 maxProperties=MAX_REPLICAS,
                 **{rules.KEY: rules.INSTANCE_IDS},
@@ -195,7 +195,9 @@ def _spec() -> Schema:
                 "What happens to claims that are no longer needed. Unset: they are retained.",
                 {
                     "whenDeleted": _retention("When the TApp is deleted. Unset: Retain."),
-                    "whenScaled": _retention("When replicas shrinks below it. Unset: Retain."),
+                    "whenScaled": _retention(
+                        "When replicas is lowered so far that the instance goes. Unset: Retain."
+                    ),
                 },
             ),
         },
@@ -280,8 +282,8 @@ def _status() -> Schema:
                 "as 0-3,7."
             ),
             "settling": _map(
-                "Instance/generation of its pod -> since when only time can prove that its update "
-                "in place has finished.",
+                "Instance/generation of its pod -> since when only the passing of time can prove "
+                "that its update in place has finished.",
                 {"type": "string"},
             ),
             "unserved": _map(
@@ -290,8 +292,8 @@ def _status() -> Schema:
                 {"type": "string"},
             ),
             "notCreated": _map(
-                "Since when -> the instances, as ranges, whose pod does not come to be although it "
-                "was asked for.",
+                "Since when -> the instances, as ranges, whose pod was requested and does not "
+                "exist.",
                 {"type": "string"},
             ),
             "conditions": _conditions(),
