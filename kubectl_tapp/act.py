@@ -114,7 +114,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
         which = None if deed.everything else ids
         said = (
             "it is as asked"
-            if which is None
+            if not which
             else f"{instances(ids)} {'is' if len(ids) == 1 else 'are'} as asked"
         )
         follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, said))

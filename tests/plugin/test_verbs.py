@@ -66,6 +66,12 @@ def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
     assert any("being updated in place: 0" in line for line in said.lines)
 
 
+def test_an_edit_that_concerns_no_instance_is_waited_for_as_well(web: StandIn) -> None:
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--template=v2", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines[-1].startswith("web: it is as asked, after ")
+
+
 def test_the_reason_of_a_change_is_noted(web: StandIn) -> None:
     kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y")
     kubectl_tapp(web, "use", "web", "v2", "0", "-y", "--cause", "INC-7")
