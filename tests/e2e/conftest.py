@@ -259,12 +259,12 @@ def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]
 @pytest.fixture(scope="session")
 def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator[RealNode]:
     """The real node of the session, or one line why there is none; use `real_node` in tests."""
-    problem = missing(cluster)
+    problem = missing(cluster.backend)
     if problem is not None:
         if os.environ.get("E2E_REAL_NODE") == "1":
             pytest.fail(f"E2E_REAL_NODE=1, but {problem}", pytrace=False)
         pytest.skip(problem)
-    with RealNode(cluster, workspace / "node") as node:
+    with RealNode(cluster.kubeconfig, workspace / "node") as node:
         note.append(f"real node ready in {node.seconds:.1f} s")
         yield node
 

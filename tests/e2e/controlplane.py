@@ -54,7 +54,13 @@ EVICTION_GRACE = 3
 class LocalControlPlane:
     """A whole control plane in one directory; `stop` ends it, the directory stays."""
 
-    def __init__(self, binaries: Path, directory: Path, crds: Sequence[Path] = ()) -> None:
+    def __init__(
+        self,
+        binaries: Path,
+        directory: Path,
+        crds: Sequence[Path] = (),
+        api_flags: Sequence[str] = (),
+    ) -> None:
         self.directory = directory
         self.kubeconfig = directory / "admin.kubeconfig"
         self.audit = AuditLog(directory / "audit.log")
@@ -63,6 +69,7 @@ class LocalControlPlane:
         self.version = "not started"
         self._binaries = binaries
         self._crds = list(crds)
+        self._api_flags = list(api_flags)
         self._token = secrets.token_hex(16)
         etcd, peer, api, kcm, scheduler = free_ports(5)
         self._ports = {"kcm": kcm, "scheduler": scheduler}
@@ -196,6 +203,7 @@ class LocalControlPlane:
             f"--audit-policy-file={HERE / 'audit-policy.yaml'}",
             f"--audit-log-path={self.audit.file}",
             "--audit-log-maxsize=100000",
+            *self._api_flags,
         )
 
     def _kcm_process(self, port: int) -> Process:

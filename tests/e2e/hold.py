@@ -65,11 +65,11 @@ def main() -> int:
                 )
                 stack.enter_context(kubelet)
             if wanted.real:
-                problem = missing(cluster)
+                problem = missing(cluster.backend)
                 if problem is not None:
                     say(problem)
                     return 1
-                stack.enter_context(RealNode(cluster, place.directory / "node"))
+                stack.enter_context(RealNode(cluster.kubeconfig, place.directory / "node"))
             if wanted.link is not None:
                 wanted.link.unlink(missing_ok=True)
                 wanted.link.symlink_to(cluster.kubeconfig)

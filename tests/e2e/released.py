@@ -11,11 +11,18 @@ import contextlib
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import pytest
+
+from hooks.version import VERSION
+from release.__main__ import main
+from tests.contract.theirs import chart_in, manifests_in
 
 from .binaries import build
 from .controlplane import LocalControlPlane, wait_established
+from .definitions import metacontroller_manifests
 from .hook import HookService
 from .kube import Json, Kube, KubeError
 from .kubelet import FakeKubelet
@@ -23,16 +30,31 @@ from .metacontroller import API, EmulatedMetacontroller, binary_from
 from .pods import PATIENCE
 from .process import Process, free_ports
 
+IMAGE = f"registry.example.com/tapp-hooks:{VERSION}"
+CHART = f"tapp-{VERSION}.tgz"
 GROUP = "apps.tkestack.io/v1"
 CONTROLLER = "tapp-controller"
+
+
+def release_into(place: Path) -> Path:
+    """What `make release` writes, with Metacontroller's own parts where a checkout is at hand."""
+    theirs = metacontroller_manifests(os.environ)
+    with pytest.MonkeyPatch.context() as patch:
+        built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
+        patch.setenv("PATH", os.pathsep.join(built))
+        chart = theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
+        patch.setenv("METACONTROLLER_CHART", str(chart))
+        patch.setenv("METACONTROLLER_MANIFESTS", str(theirs or manifests_in(place)))
+        assert main(["--version", VERSION, "--image", IMAGE, "--dist", str(place / "dist")]) == 0
+    return place / "dist"
 
 
 class Fresh:
     """The cluster, with `kubectl` and `helm` for it."""
 
-    def __init__(self, binaries: Path, directory: Path) -> None:
+    def __init__(self, binaries: Path, directory: Path, api_flags: Sequence[str] = ()) -> None:
         self.directory = directory
-        self.plane = LocalControlPlane(binaries, directory / "cluster")
+        self.plane = LocalControlPlane(binaries, directory / "cluster", api_flags=api_flags)
         self.kubeconfig = self.plane.kubeconfig
         self.hook = HookService(directory)
         self._stack = contextlib.ExitStack()
@@ -45,12 +67,21 @@ class Fresh:
         self.plane.start()
         self.kube = Kube(self.kubeconfig)
         self._stack.callback(self.kube.close)
-        self._stack.enter_context(FakeKubelet(self.kubeconfig))
+        self.start_nodes(self._stack)
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stops everything."""
         self._stack.close()
+
+    def start_nodes(self, stack: contextlib.ExitStack) -> None:
+        """Starts what runs the pods, until the stack ends."""
+        stack.enter_context(FakeKubelet(self.kubeconfig))
+
+    @property
+    def hook_url(self) -> str:
+        """Where the service answers, for a Metacontroller on this host."""
+        return self.hook.url
 
     # Commands
 
@@ -102,7 +133,7 @@ class Fresh:
             self._stack.callback(self._emulated.stop)
         found = self.kube.find(API, "compositecontrollers", None, CONTROLLER)
         if found is not None:
-            self._emulated.register(found, self.hook.url)
+            self._emulated.register(found, self.hook_url)
 
     def _metacontroller(self, binary: Path) -> Process:
         (port,) = free_ports(1)

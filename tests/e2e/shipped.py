@@ -49,6 +49,7 @@ class Builder:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._built = 0
         directory.mkdir()
         self.based_on = ""
         """Where the base image came from."""
@@ -59,11 +60,13 @@ class Builder:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def build(self, name: str) -> Path:
-        """Builds the Dockerfile under this name; returns an archive that containerd reads."""
-        self._provide_base()
-        self._buildah("build", "--pull-never", *self._pip(), "--tag", name, REPOSITORY)
-        archive = self._directory / "image.tar"
+    def build(self, name: str, place: Path = REPOSITORY) -> Path:
+        """Builds a Dockerfile under this name; returns an archive that containerd reads."""
+        if not self.based_on:
+            self._provide_base()
+        self._buildah("build", "--pull-never", *self._pip(), "--tag", name, place)
+        self._built += 1
+        archive = self._directory / f"image-{self._built}.tar"
         self._buildah("push", name, f"docker-archive:{archive}:{name}")
         return archive
 

@@ -106,7 +106,7 @@ def test_a_node_that_cannot_start_is_stopped_again(
     """An error on the way up leaves nothing running, and says what the program said."""
     monkeypatch.setattr(f"{RealNode.__module__}.kubelet_binary", lambda: Path("/bin/false"))
     place = workspace / "second"  # a socket's path has an end
-    node = RealNode(cluster, place)
+    node = RealNode(cluster.kubeconfig, place)
     with pytest.raises(Exception, match="kubelet ended with code 1"):
         node.start()
     until(lambda: processes(place) == [], "no process is left", 15)

@@ -14,19 +14,13 @@ import pytest
 import yaml
 
 from hooks.version import VERSION
-from release.__main__ import main
-from tests.contract.theirs import chart_in, manifests_in
 
 from .app import tapp
-from .binaries import build
 from .cluster import REPOSITORY, choose
-from .definitions import metacontroller_manifests
 from .hook import HookService
-from .released import CONTROLLER, GROUP, Fresh
+from .released import CHART, CONTROLLER, GROUP, IMAGE, Fresh, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-IMAGE = f"registry.example.com/tapp-hooks:{VERSION}"
-CHART = f"tapp-{VERSION}.tgz"
 PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
 """The commit of what was there before there were releases."""
 HELM = ("--namespace", "tapp-system")
@@ -35,17 +29,8 @@ TAPPS = "tapps.apps.tkestack.io"
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make release` writes, with Metacontroller's own parts where a checkout is at hand."""
-    place = tmp_path_factory.mktemp("release")
-    theirs = metacontroller_manifests(os.environ)
-    with pytest.MonkeyPatch.context() as patch:
-        built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
-        patch.setenv("PATH", os.pathsep.join(built))
-        chart = theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
-        patch.setenv("METACONTROLLER_CHART", str(chart))
-        patch.setenv("METACONTROLLER_MANIFESTS", str(theirs or manifests_in(place)))
-        assert main(["--version", VERSION, "--image", IMAGE, "--dist", str(place / "dist")]) == 0
-    return place / "dist"
+    """What `make release` writes."""
+    return release_into(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture

@@ -14,15 +14,20 @@ from .space import Space
 
 LABEL = "e2e.real/node"
 LEASE_SECONDS = 8
+DOMAIN = "cluster.local"
 
 
 class RealKubelet:
-    """One node's kubelet: stopped and started again under pods that run on."""
+    """One node's kubelet: stopped and started again under pods that run on.
+
+    Only pods that ask for the node land there, beside fake ones; but where `dns` says which address
+    answers the cluster's names, it is a cluster's one node, and takes them all.
+    """
 
     def __init__(
-        self, space: Space, binary: Path, kubeconfig: Path, socket: Path, name: str = "real-0"
+        self, space: Space, binary: Path, kubeconfig: Path, socket: Path, dns: str = ""
     ) -> None:
-        self.name = name
+        self.name = "real-0"
         self.directory = space.directory / "kubelet"
         self._space = space
         self._binary = binary
@@ -31,6 +36,11 @@ class RealKubelet:
         port, self._health = free_ports(2)
         self.directory.mkdir(parents=True)
         settings = self._settings(port, f"unix://{socket}")
+        if dns:
+            settings |= {"clusterDNS": [dns], "clusterDomain": DOMAIN}
+        else:
+            taint = {"key": LABEL, "value": "true", "effect": "NoSchedule"}
+            settings["registerWithTaints"] = [taint]
         (self.directory / "config.yaml").write_text(yaml.safe_dump(settings))
 
     def start(self) -> None:
@@ -90,7 +100,6 @@ class RealKubelet:
             "evictionHard": {"memory.available": "1Mi"},
             "imageGCHighThresholdPercent": 100,
             "serializeImagePulls": False,
-            "registerWithTaints": [{"key": LABEL, "value": "true", "effect": "NoSchedule"}],
             # The control plane takes a node for lost after a few seconds.
             "nodeLeaseDurationSeconds": LEASE_SECONDS,
             "nodeStatusUpdateFrequency": "2s",

@@ -1,7 +1,8 @@
 """Pods with an address of their own, for what is not to run on the host's network.
 
 A pair of virtual interfaces joins each pod to the host, and nothing else: no bridge, no forwarding,
-no way out. The interfaces go with the pods' namespaces, those with the node's.
+no way but to the addresses of Services. The interfaces go with the pods' namespaces, those with the
+node's.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from ipaddress import IPv4Network
 
 from .node import RealNode
 
-BLOCKS = 8192
+PODS, SERVICES = IPv4Network("198.18.0.0/16"), IPv4Network("198.19.0.0/16")
+"""Halves of the range that is set aside for tests of networks (RFC 2544)."""
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 
 
-def subnet(number: int) -> str:
-    """One of the blocks of 16 addresses in the range that is set aside for tests of networks."""
-    start = number % BLOCKS * 16
-    return f"198.{18 + start // 65536}.{start // 256 % 256}.{start % 256}/28"
+def block(whole: IPv4Network, number: int) -> IPv4Network:
+    """One of the blocks of 16 addresses: runs beside each other share the host's routes."""
+    return IPv4Network((int(whole[number * 16 % whole.num_addresses]), 28))
 
 
 class PodNetwork:
@@ -34,8 +36,9 @@ class PodNetwork:
         # The plugin would switch on the whole host's forwarding. In here it seems to be on already.
         self._forwarding.write_text("1\n")
         self._inside("mount", "--bind", str(self._forwarding), FORWARDING)
-        # Runs beside each other share the host's routes, so each has addresses of its own.
-        addresses = {"type": "host-local", "ranges": [[{"subnet": subnet(os.getpid())}]]}
+        subnet = str(block(PODS, os.getpid()))
+        routes = [{"dst": str(SERVICES)}]
+        addresses = {"type": "host-local", "ranges": [[{"subnet": subnet}]], "routes": routes}
         plugins = [{"type": "ptp", "ipam": addresses}]
         content = {"cniVersion": "1.0.0", "name": "pods", "plugins": plugins}
         self._configuration.write_text(json.dumps(content))

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 from tests.e2e.binaries import build
-from tests.e2e.cluster import Cluster
 from tests.e2e.kube import Kube
 
 from .containerd import Containerd
@@ -25,16 +24,22 @@ PACKAGES = "runc, busybox-static and containernetworking-plugins"
 
 
 class RealNode:
-    """containerd, kubelet, a registry and the witness, all in one directory."""
+    """containerd, kubelet, a registry and the witness, all in one directory.
 
-    def __init__(self, cluster: Cluster, directory: Path) -> None:
+    `dns` is where the cluster's names are answered, if this is its one node.
+    """
+
+    def __init__(
+        self, kubeconfig: Path, directory: Path, *, context: str | None = None, dns: str = ""
+    ) -> None:
         sweep()
         self.seconds = 0.0
         """How long it took to be ready."""
-        self.kube = Kube(cluster.kubeconfig, context=cluster.context)
+        self.kube = Kube(kubeconfig, context=context)
         self.space = Space(directory, directory.name)
         self._busybox = Path(shutil.which("busybox") or "busybox")
-        self._kubeconfig = cluster.kubeconfig
+        self._kubeconfig = kubeconfig
+        self._dns = dns
         self.images = Images(self._busybox, platform.machine())
         self.registry = Registry(self.images)
         self.containerd: Containerd
@@ -60,7 +65,7 @@ class RealNode:
             self.containerd.load(archive)
             binary = kubelet_binary()
             socket = self.containerd.socket
-            self.kubelet = RealKubelet(self.space, binary, self._kubeconfig, socket)
+            self.kubelet = RealKubelet(self.space, binary, self._kubeconfig, socket, self._dns)
             self.kubelet.start()
             self.kubelet.wait_ready(self.kube)
             proc = Path(f"/proc/{self.space.init}/root/proc")
@@ -113,14 +118,17 @@ def kubelet_binary() -> Path:
     return given if given.exists() else build.bin_dir() / "kubelet"
 
 
-def missing(cluster: Cluster) -> str | None:
-    """One line saying why no real node can run here, or None where it can."""
+def missing(backend: str) -> str | None:
+    """One line saying why no real node can run here, or None where it can.
+
+    `backend` is the kind of cluster: `local`, `existing` or `kind`.
+    """
     if sys.platform != "linux":
         return "no real node: needs Linux"
     if os.geteuid() != 0:
         return "no real node: needs root"
-    if cluster.backend != "local":
-        return f"no real node: the cluster is {cluster.backend}, not of the tests' own processes"
+    if backend != "local":
+        return f"no real node: the cluster is {backend}, not of the tests' own processes"
     tools = [shutil.which("runc"), shutil.which("busybox"), Containerd.cni_plugins()]
     if not all(tools) or b"/ld-" in Path(tools[1] or "").read_bytes()[:4096]:
         return f"no real node: needs the packages {PACKAGES}"

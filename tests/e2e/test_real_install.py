@@ -1,0 +1,189 @@
+"""From an empty cluster to a running TApp, on a real node: what is installed runs as it is shipped.
+
+The image is built as a release's is, and so is Metacontroller's, of the binary that the environment
+names. Nothing of the manifests is changed: the node takes every pod, and Services have addresses
+and names. Without that binary the simulator's Metacontroller runs on this host, and asks the
+service by its Service's address.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from . import shipped
+from .cluster import REPOSITORY, choose
+from .kube import Json
+from .metacontroller import binary_from
+from .pods import is_ready
+from .realnode.node import missing
+from .realnode.whole import WholeCluster
+from .released import CHART, IMAGE, release_into
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+EXAMPLE = REPOSITORY / "examples" / "same-template.yaml"
+OTHER = "nginx:1.29"
+HELM = ("--namespace", "tapp-system")
+THEIR_IMAGE = "FROM scratch\nCOPY metacontroller /usr/bin/metacontroller\n"
+
+
+@dataclass
+class Product:
+    """What a release consists of."""
+
+    dist: Path
+    archives: list[Path]
+    """Images, as a node loads them."""
+
+
+@pytest.fixture(scope="module")
+def product(workspace: Path, note: list[str]) -> Iterator[Product]:
+    """The release and its images, Metacontroller's among them where its binary is at hand."""
+    problem = shipped.missing() or missing(backend())
+    if problem is not None:
+        if os.environ.get("E2E_REAL_NODE") == "1":
+            pytest.fail(f"E2E_REAL_NODE=1, but {problem}", pytrace=False)
+        note.append(problem)
+        pytest.skip(problem)
+    place = workspace / "product"
+    place.mkdir()
+    dist = release_into(place)
+    with shipped.Builder(place / "image") as builder:
+        archives = [builder.build(IMAGE)]
+        binary = binary_from(os.environ)
+        if binary is not None:
+            (place / "theirs").mkdir()
+            (place / "theirs" / "Dockerfile").write_text(THEIR_IMAGE)
+            shutil.copy(binary, place / "theirs" / "metacontroller")
+            archives.append(builder.build(their_image(dist), place / "theirs"))
+        yield Product(dist, archives)
+
+
+def backend() -> str:
+    """Which kind of cluster the environment asks for."""
+    choice = choose(os.environ)
+    return "none" if isinstance(choice, str) else choice.backend
+
+
+def their_image(dist: Path) -> str:
+    """The image of Metacontroller that the release names."""
+    documents = yaml.safe_load_all((dist / "install-with-metacontroller.yaml").read_text())
+    (found,) = [each for each in documents if each and each["kind"] == "StatefulSet"]
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
+
+
+@pytest.fixture
+def whole(product: Product, workspace: Path) -> Iterator[WholeCluster]:
+    """An empty cluster of one node, which has the images."""
+    choice = choose(os.environ)
+    assert not isinstance(choice, str)
+    assert choice.binaries is not None
+    names = [f"docker.io/library/{each}" for each in (example_image(), OTHER)]
+    directory = Path(tempfile.mkdtemp(dir=workspace))
+    with WholeCluster(choice.binaries, directory, names) as made:
+        for archive in product.archives:
+            made.node.containerd.load(archive)
+        yield made
+
+
+def example_image() -> str:
+    """What the example runs."""
+    (container,) = yaml.safe_load(EXAMPLE.read_text())["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
+
+
+def control(whole: WholeCluster) -> str:
+    """Lets a Metacontroller run where none was installed; returns which one runs."""
+    if binary_from(os.environ) is not None:
+        return "the real Metacontroller, in the cluster"
+    whole.control()
+    return "the simulator's Metacontroller"
+
+
+def example_runs(whole: WholeCluster) -> None:
+    """The example, applied and waited for as the README says."""
+    whole.do("kubectl", "apply", "-f", EXAMPLE)
+    whole.do("kubectl", "wait", "tapp/same", "--for=condition=Ready", "--timeout=5m")
+
+
+def service_pods(whole: WholeCluster) -> list[Json]:
+    """The service's pods that are not about to go."""
+    found = whole.kube.list_all(
+        "v1", "pods", "tapp-system", labelSelector="app.kubernetes.io/name=tapp-hooks"
+    )
+    return [each for each in found if "deletionTimestamp" not in each["metadata"]]
+
+
+def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[str]) -> None:
+    """Installed, used, changed and removed, while the instances' containers run."""
+    chart = product.dist / CHART
+    install = ("helm", "install", "tapp", chart, *HELM, "--create-namespace", "--wait")
+    wanted = ("--set", "metacontroller.enabled=true")
+    begun = time.monotonic()
+    whole.do(*install, *wanted)
+    installed = time.monotonic() - begun
+    which = control(whole)
+    example_runs(whole)
+    seconds = time.monotonic() - begun
+    note.append(
+        f"real node, {which}: helm install --wait on an empty cluster {installed:.1f} s,"
+        f" a TApp of three is ready {seconds:.1f} s after it began"
+    )
+    assert {is_ready(each) for each in service_pods(whole)} == {True}
+    assert whole.do("kubectl", "get", "tapp", "same", "--no-headers").split()[:5] == [
+        "same", "3/3", "3", "3", "AsSpecified",
+    ]  # fmt: skip
+
+    patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": OTHER}]
+    uids = whole.pods("same")
+    whole.kube.patch(whole.kube.path("apps.tkestack.io/v1", "tapps", "default", "same"), patch)
+    whole.until(lambda: images(whole) == [OTHER] * 3 and whole.ready("same"), "the new image runs")
+    assert whole.pods("same") == uids  # in place
+
+    running = whole.node.witness.now("default")
+    before = {each["metadata"]["uid"] for each in service_pods(whole)}
+    changed = ("--reset-then-reuse-values", "--wait", "--set", "resources.requests.cpu=100m")
+    whole.do("helm", "upgrade", "tapp", chart, *HELM, *changed)
+    assert not before & {each["metadata"]["uid"] for each in service_pods(whole)}
+    whole.do("helm", "uninstall", "tapp", *HELM, "--wait")
+    whole.until(lambda: not service_pods(whole), "the service is gone")
+    assert whole.ready("same")
+    assert set(whole.node.witness.now("default")) == set(running)
+
+    whole.do(*install[:-1], *wanted, "--wait")
+    control(whole)
+    whole.do("kubectl", "scale", "tapp", "same", "--replicas=2")
+    whole.until(lambda: len(whole.pods("same")) == 2, "it is served again")
+    whole.do("kubectl", "delete", "tapp", "same", "--timeout=60s")
+    whole.until(lambda: whole.node.witness.now("default") == [], "its containers have ended")
+
+
+def images(whole: WholeCluster) -> list[str]:
+    """The images that run, by instance."""
+    found = whole.kube.list_all("v1", "pods", "default", labelSelector="app=same")
+    running = [each["status"].get("containerStatuses") or [{}] for each in found]
+    return [str(each[0].get("image", "")).rpartition("/")[2] for each in running]
+
+
+def test_one_manifest_of_kubectls(whole: WholeCluster, product: Product, note: list[str]) -> None:
+    """Applied until Metacontroller's kinds are served, into a namespace that is restricted."""
+    begun = time.monotonic()
+    manifest = product.dist / "install-with-metacontroller.yaml"
+    whole.until_done("kubectl", "apply", "--server-side", "-f", manifest)
+    which = control(whole)
+    example_runs(whole)
+    seconds = time.monotonic() - begun
+    note.append(
+        f"real node, {which}: install-with-metacontroller.yaml on an empty cluster,"
+        f" a TApp of three is ready {seconds:.1f} s after kubectl began to apply"
+    )
+    assert {is_ready(each) for each in service_pods(whole)} == {True}
