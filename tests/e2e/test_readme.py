@@ -31,4 +31,6 @@ def test_the_first_tapp_is_seen_as_the_readme_shows_it(
     seen = "".join(f"$ {command}\n{plugin.shell(command)}" for command in commands)
     for pattern, word in CHANCE.items():
         seen, shown = (re.sub(pattern, word, text) for text in (seen, shown))
-    assert seen.split() == shown.split(), seen
+    *words, rest = shown.split()
+    assert rest == "..."
+    assert seen.split()[: len(words)] == words, seen
