@@ -7,6 +7,7 @@ bring it; what the chart lets a user set is a value's name.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,10 +18,20 @@ from .variants import Chosen, Variants, condition
 
 Path = tuple[str, ...]
 """Keys from the object's root; an item of a list is called by its name, else by its number."""
-Overrides = Mapping[Path, Callable[[str], str]]
-"""A place that a value fills -> the line for it, given its indentation."""
+Overrides = Mapping[Path, Callable[[str], list[str]]]
+"""A place that a value fills -> the lines for it, given its indentation.
 
-NAMESPACE = "tapp-system"
+A place that the manifests do not have comes last among its neighbours.
+"""
+
+AUTH_SECRET = "tapp-hooks-token"  # noqa: S105 - its name
+TLS_SECRET = "tapp-hooks-tls"  # noqa: S105
+EXPRESSIONS = {
+    "tapp-system": ".Release.Namespace",
+    AUTH_SECRET: ".Values.auth.secretName",
+    TLS_SECRET: 'include "tapp.tlsSecret" .',
+}
+"""What a user of the chart may call otherwise, wherever it stands -> Helm's expression for it."""
 NAMED = ("name", "mountPath")
 ABSENT = object()
 
@@ -41,18 +52,29 @@ def mapping(variants: Variants, indent: str, path: Path, overrides: Overrides) -
     """The lines of a mapping."""
     among = list(variants)
     lines: list[str] = []
-    for key in merged([list(value) for value in variants.values()]):
+    keys = merged([list(value) for value in variants.values()])
+    for key in keys:
         there = {chosen: value[key] for chosen, value in variants.items() if key in value}
         found = entry(key, there, indent, (*path, key), overrides)
         needed = condition(lambda chosen, there=there: chosen in there, among, True)  # type: ignore[misc]
         lines += guarded(found, needed)
-    return lines
+    return lines + added(keys, indent, path, overrides)
+
+
+def added(there: list[str], indent: str, path: Path, overrides: Overrides) -> list[str]:
+    """The lines of the places below `path` that only values fill."""
+    return [
+        line
+        for place, write in overrides.items()
+        if place[:-1] == path and place[-1] not in there
+        for line in write(indent)
+    ]
 
 
 def entry(key: str, variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
     """The lines of one key with its value."""
     if path in overrides:
-        return [overrides[path](indent)]
+        return overrides[path](indent)
     values = list(variants.values())
     if all(isinstance(value, dict) and value for value in values) and differ(
         values, path, overrides
@@ -98,16 +120,19 @@ def sequence(variants: Variants, indent: str, path: Path, overrides: Overrides) 
     }
     among = list(variants)
     lines: list[str] = []
-    for number, name in enumerate(merged([list(items) for items in named.values()])):
+    every = merged([list(items) for items in named.values()])
+    for number, name in enumerate(every):
         there = {chosen: items[name] for chosen, items in named.items() if name in items}
         place = (*path, name if not name.startswith(("{", "[", '"')) else str(number))
         needed = condition(lambda chosen, there=there: chosen in there, among, True)  # type: ignore[misc]
         lines += guarded(item(there, indent, place, overrides), needed)
-    return lines
+    return lines + added(every, indent, path, overrides)
 
 
 def item(variants: Variants, indent: str, path: Path, overrides: Overrides) -> list[str]:
     """The lines of one item of a list."""
+    if path in overrides:
+        return overrides[path](indent)
     values = list(variants.values())
     if all(isinstance(value, dict) for value in values) and differ(values, path, overrides):
         # A dash of its own, so that the first key may be one that is not always there.
@@ -141,7 +166,13 @@ def merged(orders: list[list[str]]) -> list[str]:
 
 
 def literal(value: Document | list[Any], indent: str) -> list[str]:
-    """YAML that Helm leaves alone, but for the namespace, which is the release's."""
+    """YAML that Helm leaves alone, but for what a user may call otherwise."""
     text = yaml.safe_dump(value, sort_keys=False, width=1_000_000, allow_unicode=True)
-    text = text.replace("{{", '{{ "{{" }}').replace(NAMESPACE, "{{ .Release.Namespace }}")
+    text = text.replace("{{", '{{ "{{" }}')
+    for name, expression in EXPRESSIONS.items():
+        # Quoted where it stands alone: a namespace may be called `123`.
+        text = re.sub(
+            rf"(?<=[:-] ){name}$", f"{{{{ {expression} | quote }}}}", text, flags=re.MULTILINE
+        )
+        text = text.replace(name, f"{{{{ {expression} }}}}")
     return [f"{indent}{line}" if line else "" for line in text.rstrip("\n").split("\n")]

@@ -1,12 +1,9 @@
-"""A release: its chart makes the objects that kustomize makes, and what it lacks is said."""
+"""What a release needs, and what is said where it is missing; and the forge's workflow."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,194 +14,29 @@ import yaml
 from hooks.version import VERSION
 from release import chart, metacontroller
 from release.__main__ import main
-from release.kustomize import components, composed, parts
-from release.variants import camel, condition, key_of
+from release.kustomize import parts
+from tests.contract.charts import tools
 from tests.contract.theirs import chart_in
-from tests.e2e.binaries import build as binaries
 
 Document = dict[str, Any]
 IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 ROOT = Path(__file__).parents[2]
-NAMES = components()
-LOCKS = ("bearer-token", "pod-status", "tls-cert-manager")
-TABLE = [(), *[(name,) for name in NAMES], LOCKS, ("hpa-hook", "tls-cert-manager"), tuple(NAMES)]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tools() -> Iterator[None]:
-    """Has kubectl and helm, from PATH or as the end-to-end tests built them."""
-    built = [str(binaries.bin_dir()), str(binaries.helm().bin_dir)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], *built]))
-        for tool in ("kubectl", "helm"):
-            if shutil.which(tool) is None:
-                pytest.skip(f"there is no {tool}: `make e2e-binaries` builds one")
+def on_path() -> Iterator[None]:
+    """Has kubectl and helm."""
+    with tools():
         yield
 
 
-@pytest.fixture(scope="module")
-def their_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What stands in for Metacontroller's own chart."""
-    return chart_in(tmp_path_factory.mktemp("theirs"))
-
-
-@pytest.fixture(scope="module")
-def directory(tools: None, tmp_path_factory: pytest.TempPathFactory, their_chart: Path) -> Path:
-    """The chart, not packed."""
-    assert tools is None
-    place = tmp_path_factory.mktemp("chart") / "tapp"
-    made = chart.files(VERSION, IMAGE, metacontroller.REPOSITORY, metacontroller.version())
-    for name, text in made.items():
-        (place / name).parent.mkdir(parents=True, exist_ok=True)
-        (place / name).write_text(text)
-    metacontroller.add_chart("helm", place, {"METACONTROLLER_CHART": str(their_chart)})
-    return place
-
-
-def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """helm, to its end."""
-    return subprocess.run(["helm", *arguments], capture_output=True, text=True, check=False)
-
-
-def rendered(directory: Path, *values: str, namespace: str = "tapp-system") -> list[Document]:
-    """What `helm template` makes of the chart with these values."""
-    flags = [word for value in values for word in ("--set-json", value)]
-    place = ("--namespace", namespace, "--kube-version", "1.36.0")
-    done = helm("template", "tapp", directory, *place, *flags)
-    assert done.returncode == 0, done.stderr
-    return [each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each]
-
-
-def comparable(value: Any) -> Any:
-    """A value in which no order counts that Kubernetes does not look at: that of named items."""
-    if isinstance(value, dict):
-        return {key: comparable(each) for key, each in value.items() if key != chart.POLICY}
-    if isinstance(value, list):
-        items = [comparable(each) for each in value]
-        named = all(isinstance(each, dict) and "name" in each for each in items)
-        return sorted(items, key=lambda each: str(each["name"])) if named else items
-    return value
-
-
-def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
-    """The objects by what they are found by; an annotation of Helm's alone counts as none."""
-    found = {key_of(each): comparable(each) for each in documents if each["kind"] != "Namespace"}
-    for each in found.values():
-        if each["metadata"].get("annotations") == {}:
-            del each["metadata"]["annotations"]
-    return found
-
-
-def only(documents: list[Document], kind: str) -> Document:
-    """The one object of a kind."""
-    (found,) = [each for each in documents if each["kind"] == kind]
-    return found
-
-
-# --- one source -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("names", TABLE, ids=lambda names: "+".join(names) or "base")
-def test_the_chart_makes_what_kustomize_makes(directory: Path, names: tuple[str, ...]) -> None:
-    """Object by object, with any components; the Namespace is Helm's affair."""
-    values = [f"components.{camel(name)}=true" for name in names]
-    found, wanted = by_key(rendered(directory, *values)), by_key(composed(names, IMAGE))
-    assert sorted(found) == sorted(wanted)
-    for key, document in wanted.items():
-        assert found[key] == document, key
-
-
-def test_helm_finds_no_fault(directory: Path) -> None:
-    done = helm("lint", "--strict", directory)
-    assert done.returncode == 0, done.stdout
-
-
-def test_no_component_is_left_out_of_values_and_schema(directory: Path) -> None:
-    values = yaml.safe_load((directory / "values.yaml").read_text())
-    schema = json.loads((directory / "values.schema.json").read_text())
-    assert [*values["components"]] == [camel(name) for name in NAMES]
-    assert {*schema["properties"]["components"]["properties"]} == {*values["components"]}
-    assert {*schema["properties"]} - {"global"} == {*values}
-
-
-def test_a_place_on_which_too_many_components_act_is_refused() -> None:
-    """Rather than to be wrong in the one combination that nobody built."""
-    among = [frozenset(each) for each in ((), "a", "b", "c", "ab", "ac", "bc", "abc")]
-    assert condition(lambda one: "a" in one and "b" in one, among, True) == (
-        "and .Values.components.a .Values.components.b"
-    )
-    assert condition(bool, among[:3] + among[4:5], True) == (
-        "or .Values.components.a .Values.components.b"
-    )
-    with pytest.raises(Exception, match="too many components"):
-        condition(bool, among[:7], True)
-
-
-# --- values ---------------------------------------------------------------------------------------
-
-
-def test_values_reach_what_they_are_called_after(directory: Path) -> None:
-    resources = {"requests": {"cpu": "1", "memory": "2Gi"}}
-    made = rendered(
-        directory,
-        'image="other.example:5000/hooks:7"',
-        "replicas=5",
-        f"resources={json.dumps({**resources, 'limits': None})}",
-        'metacontrollerNamespace="elsewhere"',
-        namespace="ours",
-    )
-    deployment = only(made, "Deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "other.example:5000/hooks:7"
-    assert container["resources"]["requests"] == resources["requests"]
-    assert deployment["spec"]["replicas"] == 5
-    allowed = only(made, "NetworkPolicy")["spec"]["ingress"][0]["from"][0]["namespaceSelector"]
-    assert allowed == {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}
-    assert {each["metadata"].get("namespace", "ours") for each in made} == {"ours"}
-    for hook in only(made, "CompositeController")["spec"]["hooks"].values():
-        assert hook["webhook"]["url"].startswith("http://tapp-hooks.ours:8080/")
-
-
-def test_values_are_not_lost_where_components_act_as_well(directory: Path) -> None:
-    """The same places, with everything switched on that may change what is around them."""
-    on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
-    values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]
-    made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')
-    spec = only(made, "Deployment")["spec"]
-    (container,) = spec["template"]["spec"]["containers"]
-    assert (spec["replicas"], container["image"]) == (5, "other:7")
-    assert container["resources"]["requests"]["cpu"] == "3"
-    policy = yaml.safe_dump(only(made, "NetworkPolicy"))
-    assert policy.count("kubernetes.io/metadata.name: elsewhere") == 1
-    assert "kubernetes.io/metadata.name: metacontroller" not in policy
-
-
-def test_metacontroller_comes_with_it_where_that_is_wanted(directory: Path) -> None:
-    """With the arguments of its overlay, the least privileges, and let in by the NetworkPolicy."""
-    made = rendered(directory, "metacontroller.enabled=true")
-    data = only(made, "ConfigMap")["data"]
-    assert json.loads(data["arguments"]) == chart.controller_arguments()
-    assert json.loads(data["rules"]) == yaml.safe_load(chart.LEAST.read_text())["rules"]
-    allowed = only(made, "NetworkPolicy")["spec"]["ingress"][0]["from"][0]["namespaceSelector"]
-    assert allowed == {"matchLabels": {"kubernetes.io/metadata.name": "tapp-system"}}
-    assert not [each for each in rendered(directory) if each["kind"] == "ConfigMap"]
-
-
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        ('image=""', "image is not set: name the hook service's image, --set image=registry"),
-        ('image="registry.example.com/tapp-hooks"', "'/image'"),
-        ("replicas=0", "'/replicas'"),
-        ("components.podstatus=true", "additional properties 'podstatus' not allowed"),
-        ('components.podStatus="yes"', "'/components/podStatus'"),
-        ("replica=1", "additional properties 'replica' not allowed"),
-    ],
-)
-def test_a_wrong_value_is_refused_by_name(directory: Path, value: str, why: str) -> None:
-    done = helm("template", "tapp", directory, "--set-json", value)
-    assert done.returncode != 0
-    assert why in done.stderr
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The chart, as far as Metacontroller's part in it goes."""
+    described = chart.description(VERSION, metacontroller.REPOSITORY, metacontroller.version())
+    (tmp_path / "tapp").mkdir()
+    (tmp_path / "tapp" / "Chart.yaml").write_text(yaml.safe_dump(described))
+    return tmp_path / "tapp"
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -254,7 +86,7 @@ def test_a_machine_without_its_tools_is_told_where_they_come_from(
 
 
 def test_without_a_network_metacontrollers_parts_are_asked_for(
-    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told: where they should have come from, and which setting takes a checkout instead."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
@@ -263,16 +95,14 @@ def test_without_a_network_metacontrollers_parts_are_asked_for(
         metacontroller.manifests({})
     assert "github.com/metacontroller" in str(refused.value)
     assert "METACONTROLLER_MANIFESTS" in str(refused.value)
-    copy = shutil.copytree(directory, tmp_path / "tapp", ignore=shutil.ignore_patterns("charts"))
     with pytest.raises(metacontroller.ReleaseError) as refused:
-        metacontroller.add_chart("helm", Path(copy), {})
+        metacontroller.add_chart("helm", directory, {})
     assert metacontroller.REPOSITORY in str(refused.value)
     assert "METACONTROLLER_CHART" in str(refused.value)
 
 
-def test_another_version_of_metacontroller_is_refused(directory: Path, their_chart: Path) -> None:
-    other = their_chart.parent / "other"
-    shutil.copytree(their_chart, other)
+def test_another_version_of_metacontroller_is_refused(directory: Path, tmp_path: Path) -> None:
+    other = chart_in(tmp_path)
     described = yaml.safe_load((other / "Chart.yaml").read_text())
     (other / "Chart.yaml").write_text(yaml.safe_dump({**described, "version": "1.2.3"}))
     with pytest.raises(

@@ -24,6 +24,10 @@ data:
   rules: {{ .Values.clusterRole.rules | toJson | quote }}
   arguments: {{ .Values.commandArgs | toJson | quote }}
 """
+HELPERS = """\
+{{- define "metacontroller.fullname" -}}{{ .Release.Name }}-metacontroller{{- end -}}
+{{- define "metacontroller.serviceAccountName" -}}{{ .Values.serviceAccount.name }}{{- end -}}
+"""
 
 
 def chart_in(place: Path) -> Path:
@@ -34,7 +38,10 @@ def chart_in(place: Path) -> Path:
     shutil.copy(DEFINITIONS, directory / "crds")
     described = {"apiVersion": "v2", "name": directory.name, "version": metacontroller.version()}
     (directory / "Chart.yaml").write_text(yaml.safe_dump(described))
-    (directory / "values.yaml").write_text("namespaceOverride: ''\ncommandArgs: []\n")
+    account = {"serviceAccount": {"name": "theirs"}}
+    defaults = {"namespaceOverride": "", "commandArgs": [], **account}
+    (directory / "values.yaml").write_text(yaml.safe_dump(defaults))
+    (directory / "templates" / "_helpers.tpl").write_text(HELPERS)
     (directory / "templates" / "values.yaml").write_text(TEMPLATE)
     return directory
 

@@ -1,0 +1,158 @@
+"""Where the chart's values go: places in objects, and objects that a value brings or leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .templates import Overrides, Path
+
+POD: Path = ("spec", "template", "spec")
+CONTAINER: Path = (*POD, "containers", "hooks")
+POD_METADATA: Path = ("spec", "template", "metadata")
+CONTROLLER_NAMESPACE: Path = (
+    "spec", "ingress", "0", "from", "0", "namespaceSelector", "matchLabels",
+    "kubernetes.io/metadata.name",
+)  # fmt: skip
+NAMESPACE = 'include "tapp.metacontrollerNamespace" .'
+ACCOUNT = 'include "metacontroller.serviceAccountName" .Subcharts.metacontroller'
+TLS_GIVEN = ".Values.tls.secretName"
+ISSUER = ".Values.tls.issuer"
+OWN_ISSUER = '(dict "group" "cert-manager.io" "kind" "Issuer" "name" "tapp-hooks-ca")'
+POD_LABELS = ("app.kubernetes.io/name",)
+MONITOR_LABELS = ("app.kubernetes.io/name", "apps.tkestack.io/scheme")
+"""The manifests' own, which a value must not change."""
+
+Write = Callable[[str], list[str]]
+
+
+def line(key: str, expression: str) -> Write:
+    """A key whose value is an expression of Helm's."""
+    return lambda indent: [f"{indent}{key}: {{{{ {expression} }}}}"]
+
+
+def block(key: str, value: str) -> Write:
+    """A key whose value is a mapping or a list from the chart's values."""
+    return lambda indent: [
+        f"{indent}{key}:",
+        f"{{{{- toYaml {value} | nindent {len(indent) + 2} }}}}",
+    ]
+
+
+def where_set(value: str, write: Write) -> Write:
+    """The same, where the value is not empty."""
+    return lambda indent: [f"{{{{- if {value} }}}}", *write(indent), "{{- end }}"]
+
+
+def labels(value: str, own: Iterable[str]) -> Write:
+    """More labels beside those that the manifests have."""
+    names = " ".join(f'"{name}"' for name in own)
+    given = f'dict "value" "{value}" "labels" .Values.{value} "own" (list {names})'
+    return lambda indent: [
+        f'{{{{- include "tapp.labels" ({given}) | trim | nindent {len(indent)} }}}}',
+    ]
+
+
+def variables(indent: str) -> list[str]:
+    """The service's settings."""
+    return [f'{{{{- include "tapp.settings" . | trim | nindent {len(indent)} }}}}']
+
+
+def nothing(_: str) -> list[str]:
+    """What is written elsewhere."""
+    return []
+
+
+def optional(key: str) -> Write:
+    """A field of pods that the manifests do not have."""
+    return where_set(f".Values.{key}", block(key, f".Values.{key}"))
+
+
+MORE_LABELS: Overrides = {
+    ("metadata", "labels", "more"): where_set(
+        ".Values.monitoring.labels", labels("monitoring.labels", MONITOR_LABELS)
+    )
+}
+
+
+# Metacontroller's own chart declares no port, so there is none to ask for by name.
+CONTROLLER_PORT = """\
+{{- if .Values.metacontroller.enabled }}
+relabelings:
+  - sourceLabels: [__meta_kubernetes_pod_ip]
+    regex: ([^:]+)
+    replacement: $1:9999
+    targetLabel: __address__
+  - sourceLabels: [__meta_kubernetes_pod_ip]
+    regex: (.*:.*)
+    replacement: "[$1]:9999"
+    targetLabel: __address__
+{{- else }}
+port: metrics
+{{- end }}"""
+
+
+def controller_port(indent: str) -> list[str]:
+    """How Prometheus finds Metacontroller's metrics in its pod."""
+    return [each if each[0] == "{" else indent + each for each in CONTROLLER_PORT.splitlines()]
+
+
+def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
+    """What values fill, by kind and name; `settings` are the variables of the value's default."""
+    pod = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity")
+    return {
+        "Deployment/tapp-hooks": {
+            ("spec", "replicas"): line("replicas", ".Values.replicas"),
+            (*POD_METADATA, "annotations"): where_set(
+                ".Values.podAnnotations", block("annotations", ".Values.podAnnotations")
+            ),
+            (*POD_METADATA, "labels", "more"): where_set(
+                ".Values.podLabels", labels("podLabels", POD_LABELS)
+            ),
+            (*CONTAINER, "image"): line("image", 'include "tapp.image" . | quote'),
+            (*CONTAINER, "resources"): block("resources", ".Values.resources"),
+            **{(*CONTAINER, "env", name): nothing for name in settings},
+            (*CONTAINER, "env", "settings"): where_set(".Values.settings", variables),
+            **{(*POD, key): optional(key) for key in pod},
+            (*POD, "priorityClassName"): where_set(
+                ".Values.priorityClassName",
+                line("priorityClassName", ".Values.priorityClassName | quote"),
+            ),
+        },
+        "NetworkPolicy/tapp-hooks": {
+            CONTROLLER_NAMESPACE: line(CONTROLLER_NAMESPACE[-1], f"{NAMESPACE} | quote"),
+        },
+        "Certificate/tapp-hooks": {
+            ("spec", "issuerRef"): block("issuerRef", f"(merge (deepCopy {ISSUER}) {OWN_ISSUER})"),
+        },
+        "ServiceMonitor/tapp-hooks": MORE_LABELS,
+        "PrometheusRule/tapp": MORE_LABELS,
+        "PodMonitor/tapp-metacontroller": {
+            **MORE_LABELS,
+            ("spec", "namespaceSelector", "matchNames"): line(
+                "matchNames", f"list ({NAMESPACE}) | toJson"
+            ),
+            ("spec", "podMetricsEndpoints", "0", "port"): controller_port,
+        },
+        "ClusterRoleBinding/metacontroller-secrets": {
+            ("subjects", "metacontroller", "name"): line(
+                "name",
+                f"{ACCOUNT} | quote",
+            ),
+            ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
+        },
+    }
+
+
+CONDITIONS = {
+    **dict.fromkeys(
+        ("Issuer/tapp-hooks-selfsigned", "Certificate/tapp-hooks-ca", "Issuer/tapp-hooks-ca"),
+        f"not (or {TLS_GIVEN} {ISSUER})",
+    ),
+    "Certificate/tapp-hooks": f"not {TLS_GIVEN}",
+    **dict.fromkeys(
+        ("ClusterRole/metacontroller-secrets", "ClusterRoleBinding/metacontroller-secrets"),
+        "and .Values.metacontroller.enabled"
+        " (or .Values.components.bearerToken .Values.components.tlsCertManager)",
+    ),
+}
+"""When an object is there, beside what its components ask for."""

@@ -1,0 +1,91 @@
+"""The chart's value `settings`: environment variables, as hooks/settings.py has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hooks.settings import Settings
+
+from .kustomize import Document
+from .variants import Chosen, Variants, camel
+
+PREFIX = str(Settings.model_config["env_prefix"])
+OTHERS: dict[str, Document] = {
+    "WEB_CONCURRENCY": {
+        "description": "Worker processes in each pod",
+        "type": ["integer", "string"],
+        "minimum": 1,
+        "pattern": "^[1-9][0-9]*$",
+    },
+    "HOST": {
+        "description": 'Address to listen on; "[::]" where pods have IPv6 alone',
+        "type": "string",
+    },
+}
+"""Those that gunicorn.conf.py reads, and that a user may set."""
+FILES = ("TAPP_TLS_CLIENT_CA_FILE",)
+"""The name of a file, read by gunicorn.conf.py."""
+
+
+def environment(deployment: Document) -> dict[str, str]:
+    """What the manifest sets, by name."""
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return {each["name"]: each["value"] for each in container["env"]}
+
+
+def own(deployments: Variants) -> dict[str, str]:
+    """What the manifests set and no component changes: the value's default."""
+    refused = reasons(deployments)
+    base = environment(deployments[frozenset()])
+    return {name: value for name, value in base.items() if name not in refused}
+
+
+def reasons(deployments: Variants) -> dict[str, str]:
+    """Variables that are not for a user to set -> what to do instead, after the variable's name."""
+    files = [name for name, field in fields().items() if "path" in str(field)]
+    mounted = "names what this chart does not mount: patch the manifests with kustomize instead"
+    found = dict.fromkeys((*files, *FILES), mounted)
+    base = environment(deployments[Chosen()])
+    for chosen, deployment in deployments.items():
+        if len(chosen) != 1:
+            continue
+        (component,) = chosen
+        flag = f"components.{camel(component)}"
+        for name, value in environment(deployment).items():
+            if base.get(name) != value:
+                found[name] = f"is set by {flag}: switch that on or off"
+    return found
+
+
+def fields() -> dict[str, Document]:
+    """The service's own settings, by variable: what pydantic says of them."""
+    properties = Settings.model_json_schema()["properties"]
+    return {f"{PREFIX}{name.upper()}": field for name, field in properties.items()}
+
+
+def schema(deployments: Variants) -> Document:
+    """The value's schema; names that are refused with a sentence are in it, so that it is said."""
+    refused = reasons(deployments)
+    known = {name: checked(field) for name, field in fields().items()} | OTHERS
+    properties: dict[str, Any] = {
+        name: field for name, field in known.items() if name not in refused
+    }
+    for name, why in refused.items():
+        properties[name] = {"description": f"Refused: {why}"}
+    return {
+        "description": "Environment variables of the service",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+def checked(field: Document) -> Document:
+    """One setting as people write it in YAML: a number and a boolean may also stand in quotes."""
+    described = {"description": field["description"].rstrip(".")}
+    if field.get("type") == "integer":
+        limit = {"minimum": field["minimum"], "pattern": "^[0-9]+$"}
+        return {**described, "type": ["integer", "string"], **limit, "default": field["default"]}
+    if field.get("type") == "boolean":
+        return {**described, "enum": [True, False, "true", "false"], "default": field["default"]}
+    return {**described, "type": "string", "default": field.get("default")}

@@ -1,0 +1,229 @@
+"""values.yaml and values.schema.json: what a user of the chart may set, said once, in the schema.
+
+The defaults are what the manifests say, so that a chart without values is an install.yaml.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import Any
+
+import yaml
+
+from . import settings
+from .kustomize import INSTALL, Document
+from .templates import AUTH_SECRET
+from .variants import Chosen, Variants, camel
+
+METACONTROLLER = INSTALL / "overlays" / "metacontroller"
+LEAST = INSTALL / "overlays" / "least-privilege" / "cluster-role.yaml"
+WIDTH = 100
+TEXT: Document = {"type": "string"}
+TEXTS: Document = {"type": "object", "additionalProperties": TEXT}
+SWITCH: Document = {"type": "boolean"}
+NAME: Document = {"type": "string", "minLength": 1}
+TOLERATION: Document = {
+    **dict.fromkeys(("key", "operator", "value", "effect"), TEXT),
+    "tolerationSeconds": {"type": "integer"},
+}
+AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
+
+
+def values(image: str, names: list[str], deployments: Variants) -> Document:
+    """The defaults; `deployments` is what each set of components makes of the Deployment."""
+    deployment = deployments[Chosen()]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return {
+        "image": image,
+        "imagePullSecrets": [],
+        "replicas": deployment["spec"]["replicas"],
+        "resources": container["resources"],
+        "settings": settings.own(deployments),
+        "components": {camel(name): False for name in names},
+        "auth": {"secretName": AUTH_SECRET},
+        "tls": {"secretName": "", "issuer": {}},
+        "monitoring": {"labels": {}},
+        "nodeSelector": {},
+        "tolerations": [],
+        "affinity": {},
+        "priorityClassName": "",
+        "podAnnotations": {},
+        "podLabels": {},
+        "metacontrollerNamespace": "metacontroller",
+        "metacontroller": {
+            "enabled": False,
+            "namespaceOverride": "",
+            "commandArgs": controller_arguments(),
+            "clusterRole": {"rules": yaml.safe_load(LEAST.read_text(encoding="utf-8"))["rules"]},
+        },
+    }
+
+
+def controller_arguments() -> list[str]:
+    """How Metacontroller is called, as in its overlay."""
+    patch = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text(encoding="utf-8"))
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    found: list[str] = container["args"]
+    return found
+
+
+def schema(names: list[str], deployments: Variants) -> Document:
+    """The schema: a mistyped value is refused with its name."""
+    quantities = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
+    return {
+        "$schema": "https://json-schema.org/draft-07/schema#",
+        "required": ["image", "replicas", "components", "metacontroller"],
+        **closed(
+            image={
+                "description": "The hook service's image, with its tag or digest",
+                "type": "string",
+                "pattern": r"^([^\s@]+(:[\w.-]+|@sha256:[0-9a-f]{64}))?$",
+            },
+            imagePullSecrets={
+                "description": "Secrets that the image is pulled with, such as [{name: registry}]",
+                "type": "array",
+                "items": {**closed(name=NAME), "required": ["name"]},
+            },
+            replicas={
+                "description": "How many pods answer; without effect with hpaHook",
+                "type": "integer",
+                "minimum": 1,
+            },
+            resources={
+                "description": "The hook container's requests and limits",
+                **closed(requests=quantities, limits=quantities),
+            },
+            settings=settings.schema(deployments),
+            components={
+                "description": "Which of the optional parts are on",
+                **closed(**{camel(name): {**SWITCH, "description": says(name)} for name in names}),
+            },
+            auth={
+                "description": "For components.bearerToken",
+                **closed(
+                    secretName={
+                        "description": "Secret with the keys `token`, which Metacontroller sends,"
+                        " and `accepted`, which the service takes, one a line. It is yours to make",
+                        **NAME,
+                    }
+                ),
+            },
+            tls={
+                "description": "For components.tlsCertManager; by default cert-manager makes an"
+                " authority for the service alone",
+                **closed(
+                    secretName={
+                        "description": "Your own Secret with tls.crt, tls.key and ca.crt, for the"
+                        " host tapp-hooks.NAMESPACE; cert-manager is not asked then",
+                        **TEXT,
+                    },
+                    issuer={
+                        "description": "Your own issuer, which has to fill in ca.crt, such as"
+                        " {kind: ClusterIssuer, name: company}",
+                        **closed(name=NAME, kind=NAME, group=NAME),
+                    },
+                ),
+            },
+            monitoring={
+                "description": "For components.monitoring",
+                **closed(
+                    labels={
+                        "description": "By which your Prometheus selects monitors and rules,"
+                        " such as {release: prometheus}",
+                        **TEXTS,
+                    }
+                ),
+            },
+            nodeSelector={"description": "The nodes that the service may run on", **TEXTS},
+            tolerations={
+                "description": "The taints that the service tolerates",
+                "type": "array",
+                "items": closed(**TOLERATION),
+            },
+            affinity={
+                "description": "More about where the service runs; replicas are spread as it is",
+                **closed(**{key: {"type": "object"} for key in AFFINITIES}),
+            },
+            priorityClassName={
+                "description": "The PriorityClass of the service's pods, such as"
+                " system-cluster-critical",
+                **TEXT,
+            },
+            podAnnotations={"description": "Annotations of the service's pods", **TEXTS},
+            podLabels={"description": "More labels of the service's pods", **TEXTS},
+            metacontrollerNamespace={
+                "description": "Where a Metacontroller runs that this chart does not bring",
+                **NAME,
+            },
+            metacontroller={
+                "description": "Values of Metacontroller's own chart, and whether to install it",
+                **THEIRS,
+            },
+            **{"global": {"type": "object"}},
+        ),
+    }
+
+
+THEIRS: Document = {
+    "type": "object",
+    "required": ["enabled"],
+    "properties": {
+        "enabled": {**SWITCH, "description": "Whether it comes with this release"},
+        "namespaceOverride": {"description": "Where it runs, if not in the release's namespace"},
+        "commandArgs": {"description": "How it is called: limits that suit large TApps"},
+        "clusterRole": {"description": "Its rights: what TApps need, and no more"},
+    },
+}
+
+
+def closed(**properties: Document) -> Document:
+    """The schema of an object that has these properties and no others."""
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def says(component: str) -> str:
+    """The first sentence of a component's kustomization."""
+    file = INSTALL / "components" / component / "kustomization.yaml"
+    text = file.read_text(encoding="utf-8")
+    comment = re.match(r"(# .+\n)+", text)
+    words = " ".join((comment.group() if comment else "").replace("# ", "").split())
+    return re.split(r"\.( |$)", words)[0]
+
+
+def commented(content: Document, described: Document, indent: str = "") -> str:
+    """YAML with each value's description above it.
+
+    What the schema has a default for and `content` does not mention stands there as a comment.
+    """
+    fields: dict[str, Any] = described.get("properties", {})
+    lines: list[str] = []
+    for key, value in content.items():
+        field = fields.get(key, {})
+        lines += [] if indent else [""]
+        lines += comment_lines(field, indent)
+        if field.get("properties") and value:
+            lines += [f"{indent}{key}:", commented(value, field, indent + "  ").strip("\n")]
+        else:
+            lines.append(textwrap.indent(dump({key: value}).rstrip("\n"), indent))
+    for key, field in fields.items():
+        if key not in content and "default" in field:
+            lines += comment_lines(field, indent)
+            lines.append(f"{indent}# " + dump({key: field["default"]}).rstrip("\n"))
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def comment_lines(field: Document, indent: str) -> list[str]:
+    """A field's description."""
+    start = f"{indent}# "
+    return [
+        start + line
+        for line in textwrap.wrap(
+            field.get("description", ""), WIDTH - len(start), break_on_hyphens=False
+        )
+    ]
+
+
+def dump(value: Any) -> str:
+    """YAML in the order of its keys."""
+    return yaml.safe_dump(value, sort_keys=False, width=WIDTH)

@@ -1,0 +1,92 @@
+"""The chart as the tests use it: made once in a process, and rendered by helm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hooks.version import VERSION
+from release import chart, metacontroller
+from tests.e2e.binaries import build as binaries
+
+from .theirs import chart_in
+
+Document = dict[str, Any]
+IMAGE = "registry.example.com/tapp-hooks:0.1.0"
+
+
+@contextmanager
+def tools() -> Iterator[None]:
+    """With kubectl and helm, from PATH or as the end-to-end tests built them; skips without."""
+    built = [str(binaries.bin_dir()), str(binaries.helm().bin_dir)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], *built]))
+        for tool in ("kubectl", "helm"):
+            if shutil.which(tool) is None:
+                pytest.skip(f"there is no {tool}: `make e2e-binaries` builds one")
+        yield
+
+
+@cache
+def files() -> dict[str, str]:
+    """The chart's files."""
+    return chart.files(VERSION, IMAGE, metacontroller.REPOSITORY, metacontroller.version())
+
+
+def unpacked(place: Path) -> Path:
+    """The chart in a directory, with what stands in for Metacontroller's."""
+    directory = place / "tapp"
+    for name, text in files().items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    theirs = chart_in(place / "theirs")
+    metacontroller.add_chart("helm", directory, {"METACONTROLLER_CHART": str(theirs)})
+    return directory
+
+
+def helm(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """helm, to its end."""
+    return subprocess.run(["helm", *arguments], capture_output=True, text=True, check=False)
+
+
+def templated(
+    directory: Path,
+    *values: str,
+    namespace: str = "tapp-system",
+    flags: Iterable[str | Path] = (),
+) -> subprocess.CompletedProcess[str]:
+    """`helm template` with these values, each `place=JSON`, and these flags."""
+    given = [word for value in values for word in ("--set-json", value)]
+    place = ("--namespace", namespace, "--kube-version", "1.36.0")
+    return helm("template", "tapp", directory, *place, *given, *flags)
+
+
+def rendered(
+    directory: Path,
+    *values: str,
+    namespace: str = "tapp-system",
+    flags: Iterable[str | Path] = (),
+) -> list[Document]:
+    """The objects that `helm template` makes with them."""
+    done = templated(directory, *values, namespace=namespace, flags=flags)
+    assert done.returncode == 0, done.stderr
+    return [each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each]
+
+
+def only(documents: list[Document], kind: str, name: str | None = None) -> Document:
+    """The one object of a kind, or of a kind and a name."""
+    (found,) = [
+        each
+        for each in documents
+        if each["kind"] == kind and name in (None, each["metadata"]["name"])
+    ]
+    return found

@@ -1,0 +1,83 @@
+"""The chart makes the objects that kustomize makes, with any components."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release import chart
+from release.kustomize import components, composed
+from release.variants import camel, condition, key_of
+from tests.contract.charts import IMAGE, Document, helm, rendered, tools, unpacked
+
+NAMES = components()
+LOCKS = ("bearer-token", "pod-status", "tls-cert-manager")
+TABLE = [(), *[(name,) for name in NAMES], LOCKS, ("hpa-hook", "tls-cert-manager"), tuple(NAMES)]
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The chart, not packed."""
+    with tools():
+        yield unpacked(tmp_path_factory.mktemp("chart"))
+
+
+def comparable(value: Any) -> Any:
+    """A value in which no order counts that Kubernetes does not look at: that of named items."""
+    if isinstance(value, dict):
+        return {key: comparable(each) for key, each in value.items() if key != chart.POLICY}
+    if isinstance(value, list):
+        items = [comparable(each) for each in value]
+        named = all(isinstance(each, dict) and "name" in each for each in items)
+        return sorted(items, key=lambda each: str(each["name"])) if named else items
+    return value
+
+
+def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
+    """The objects by what they are found by; an annotation of Helm's alone counts as none."""
+    found = {key_of(each): comparable(each) for each in documents if each["kind"] != "Namespace"}
+    for each in found.values():
+        if each["metadata"].get("annotations") == {}:
+            del each["metadata"]["annotations"]
+    return found
+
+
+@pytest.mark.parametrize("names", TABLE, ids=lambda names: "+".join(names) or "base")
+def test_the_chart_makes_what_kustomize_makes(directory: Path, names: tuple[str, ...]) -> None:
+    """Object by object, with any components; the Namespace is Helm's affair."""
+    values = [f"components.{camel(name)}=true" for name in names]
+    found, wanted = by_key(rendered(directory, *values)), by_key(composed(names, IMAGE))
+    assert sorted(found) == sorted(wanted)
+    for key, document in wanted.items():
+        assert found[key] == document, key
+
+
+def test_helm_finds_no_fault(directory: Path) -> None:
+    done = helm("lint", "--strict", directory)
+    assert done.returncode == 0, done.stdout
+
+
+def test_no_component_is_left_out_of_values_and_schema(directory: Path) -> None:
+    values = yaml.safe_load((directory / "values.yaml").read_text())
+    schema = json.loads((directory / "values.schema.json").read_text())
+    assert [*values["components"]] == [camel(name) for name in NAMES]
+    assert {*schema["properties"]["components"]["properties"]} == {*values["components"]}
+    assert {*schema["properties"]} - {"global"} == {*values}
+
+
+def test_a_place_on_which_too_many_components_act_is_refused() -> None:
+    """Rather than to be wrong in the one combination that nobody built."""
+    among = [frozenset(each) for each in ((), "a", "b", "c", "ab", "ac", "bc", "abc")]
+    assert condition(lambda one: "a" in one and "b" in one, among, True) == (
+        "and .Values.components.a .Values.components.b"
+    )
+    assert condition(bool, among[:3] + among[4:5], True) == (
+        "or .Values.components.a .Values.components.b"
+    )
+    with pytest.raises(Exception, match="too many components"):
+        condition(bool, among[:7], True)

@@ -1,0 +1,344 @@
+"""The chart's values reach what they are called after, and wrong ones are refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hooks.settings import Settings
+from release import values
+from release.kustomize import components
+from release.places import MONITOR_LABELS, POD_LABELS
+from release.variants import camel
+from tests.contract.charts import Document, only, rendered, templated, tools, unpacked
+
+NAMES = components()
+ALL = tuple(f"components.{camel(name)}=true" for name in NAMES)
+TLS, TOKEN = "components.tlsCertManager=true", "components.bearerToken=true"
+WATCHED = "components.monitoring=true"
+WITH_METACONTROLLER = "metacontroller.enabled=true"
+MONITORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The chart, not packed."""
+    with tools():
+        yield unpacked(tmp_path_factory.mktemp("chart"))
+
+
+def pod(made: list[Document]) -> Document:
+    """The template of the service's pods."""
+    found: Document = only(made, "Deployment")["spec"]["template"]
+    return found
+
+
+def env(made: list[Document]) -> dict[str, str]:
+    """The service's environment variables; each stands there once."""
+    (container,) = pod(made)["spec"]["containers"]
+    found = {each["name"]: each["value"] for each in container["env"]}
+    assert len(found) == len(container["env"])
+    return found
+
+
+# --- image, replicas, resources -------------------------------------------------------------------
+
+
+def test_values_reach_what_they_are_called_after(directory: Path) -> None:
+    resources = {"requests": {"cpu": "1", "memory": "2Gi"}}
+    made = rendered(
+        directory,
+        'image="other.example:5000/hooks:7"',
+        "replicas=5",
+        f"resources={json.dumps({**resources, 'limits': None})}",
+        'metacontrollerNamespace="elsewhere"',
+        namespace="ours",
+    )
+    deployment = only(made, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "other.example:5000/hooks:7"
+    assert container["resources"]["requests"] == resources["requests"]
+    assert deployment["spec"]["replicas"] == 5
+    allowed = only(made, "NetworkPolicy")["spec"]["ingress"][0]["from"][0]["namespaceSelector"]
+    assert allowed == {"matchLabels": {"kubernetes.io/metadata.name": "elsewhere"}}
+    assert {each["metadata"].get("namespace", "ours") for each in made} == {"ours"}
+    for hook in only(made, "CompositeController")["spec"]["hooks"].values():
+        assert hook["webhook"]["url"].startswith("http://tapp-hooks.ours:8080/")
+
+
+def test_values_are_not_lost_where_components_act_as_well(directory: Path) -> None:
+    """The same places, with everything switched on that may change what is around them."""
+    on = [f"components.{camel(name)}=true" for name in NAMES if name != "hpa-hook"]
+    values = ['image="other:7"', "replicas=5", 'metacontrollerNamespace="elsewhere"', *on]
+    made = rendered(directory, *values, 'resources={"limits": null, "requests": {"cpu": "3"}}')
+    spec = only(made, "Deployment")["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert (spec["replicas"], container["image"]) == (5, "other:7")
+    assert container["resources"]["requests"]["cpu"] == "3"
+    policy = yaml.safe_dump(only(made, "NetworkPolicy"))
+    assert policy.count("kubernetes.io/metadata.name: elsewhere") == 1
+    assert "kubernetes.io/metadata.name: metacontroller" not in policy
+
+
+# --- where the pods run, and what they are called -------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("imagePullSecrets", [{"name": "registry"}, {"name": "other"}]),
+        ("nodeSelector", {"disk": "ssd", "zone": "true"}),
+        ("tolerations", [{"key": "infra", "operator": "Exists", "effect": "NoSchedule"}]),
+        ("affinity", {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}),
+        ("priorityClassName", "system-cluster-critical"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ALL], ids=["base", "all"])
+def test_a_pod_runs_where_the_values_say(
+    directory: Path, key: str, value: Any, more: tuple[str, ...]
+) -> None:
+    before = pod(rendered(directory, *more))["spec"]
+    assert key not in before
+    assert pod(rendered(directory, *more, f"{key}={json.dumps(value)}"))["spec"] == {
+        **before, key: value,
+    }  # fmt: skip
+
+
+def test_pods_have_more_labels_and_annotations(directory: Path) -> None:
+    """The selector, the Deployment itself and everything that selects its pods stay as they are."""
+    before = rendered(directory)
+    made = rendered(directory, 'podLabels={"team":"a", "n":"1"}', 'podAnnotations={"b/c":"true"}')
+    template = pod(made)
+    assert template["metadata"]["annotations"] == {"b/c": "true"}
+    assert template["metadata"]["labels"] == {**dict.fromkeys(POD_LABELS, "tapp-hooks"),
+        "team": "a", "n": "1"}  # fmt: skip
+    template["metadata"] = pod(before)["metadata"]
+    assert made == before
+
+
+def test_the_labels_that_the_manifests_have_are_known(directory: Path) -> None:
+    """Those that a value must not change."""
+    made = rendered(directory, *ALL)
+    assert {*pod(made)["metadata"]["labels"]} == {*POD_LABELS}
+    found = [each["metadata"]["labels"] for each in made if each["kind"] in MONITORS]
+    assert {name for labels in found for name in labels} == {*MONITOR_LABELS}
+
+
+@pytest.mark.parametrize("more", [(), (TLS,)], ids=["http", "https"])
+def test_monitors_and_rules_are_found_by_the_labels_of_your_prometheus(
+    directory: Path, more: tuple[str, ...]
+) -> None:
+    before = rendered(directory, WATCHED, *more)
+    made = rendered(directory, WATCHED, *more, 'monitoring.labels={"release":"prometheus"}')
+    assert {each["kind"] for each in made if each not in before} == MONITORS
+    for each in made:
+        if each["kind"] in MONITORS:
+            assert each["metadata"]["labels"].pop("release") == "prometheus"
+    assert made == before
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TAPP_TOLERATION_SECONDS", "60"),
+        ("TAPP_TOLERATION_SECONDS", 60),
+        ("TAPP_MEMO_BYTES", 1073741824),
+        ("TAPP_MEMO_BYTES", 0),
+        ("TAPP_DELETE_POD_AFTER_APP_FINISH", False),
+        ("TAPP_LOG_LEVEL", "debug"),
+        ("WEB_CONCURRENCY", 4),
+        ("HOST", "[::]"),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ALL], ids=["base", "all"])
+def test_a_setting_takes_the_place_of_the_manifests_or_is_added(
+    directory: Path, name: str, value: Any, more: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Whichever way the value comes: as JSON, by `--set`, or in a file of values."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    wanted = env(rendered(directory, *more)) | {name: text}
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"settings": {name: value}}))
+    for flag, given in (
+        ("--set-json", f"settings.{name}={json.dumps(value)}"),
+        ("--set", f"settings.{name}={text}"),
+        ("--values", file),
+    ):
+        assert env(rendered(directory, *more, flags=(flag, given))) == wanted
+
+
+def test_every_setting_of_the_service_can_be_set_or_is_refused_with_the_reason(
+    directory: Path,
+) -> None:
+    schema = json.loads((directory / "values.schema.json").read_text())
+    known = schema["properties"]["settings"]["properties"]
+    assert {f"TAPP_{name.upper()}" for name in Settings.model_fields} <= {*known}
+    for name, field in known.items():
+        if field["description"].startswith("Refused: "):
+            reason = field["description"].removeprefix("Refused: ")
+            done = templated(directory, f'settings.{name}="x"')
+            assert f"settings.{name} {reason}" in done.stderr
+
+
+@pytest.mark.parametrize("gone", ["TAPP_LOG_LEVEL", "WEB_CONCURRENCY"])
+def test_a_setting_of_the_manifests_can_be_left_to_the_service(directory: Path, gone: str) -> None:
+    assert gone in env(rendered(directory))
+    assert gone not in env(rendered(directory, flags=("--set", f"settings.{gone}=null")))
+
+
+# --- token and certificate ------------------------------------------------------------------------
+
+
+def test_the_token_is_read_from_the_secret_that_is_named(directory: Path) -> None:
+    """By the service and by every registration."""
+    on = (TOKEN, "components.podStatus=true", TLS)
+    before, after = rendered(directory, *on), rendered(directory, *on, 'auth.secretName="mine"')
+    assert json.dumps(before).count("tapp-hooks-token") == 5
+    assert json.loads(json.dumps(before).replace("tapp-hooks-token", "mine")) == after
+
+
+def test_the_certificate_comes_from_the_issuer_that_is_named(directory: Path) -> None:
+    issuer = '{"kind": "ClusterIssuer", "name": "company"}'
+    before = rendered(directory, *ALL)
+    made = rendered(directory, *ALL, f"tls.issuer={issuer}")
+    certificate = only(made, "Certificate")
+    assert certificate["metadata"]["name"] == "tapp-hooks"
+    assert certificate["spec"].pop("issuerRef") == {
+        "group": "cert-manager.io", "kind": "ClusterIssuer", "name": "company",
+    }  # fmt: skip
+    del only(before, "Certificate", "tapp-hooks")["spec"]["issuerRef"]
+    authority = [("Issuer", "tapp-hooks-ca"), ("Issuer", "tapp-hooks-selfsigned")]
+    gone = [each for each in before if each not in made]
+    assert sorted((each["kind"], each["metadata"]["name"]) for each in gone) == [
+        ("Certificate", "tapp-hooks-ca"), *authority,
+    ]  # fmt: skip
+    assert [each for each in made if each not in before] == []
+
+
+def test_the_certificate_may_be_one_that_is_there(directory: Path) -> None:
+    """Then cert-manager is not needed."""
+    before = rendered(directory, *ALL)
+    made = rendered(directory, *ALL, 'tls.secretName="mine"')
+    theirs = ("Certificate", "Issuer")
+    assert not [each for each in made if each["kind"] in theirs]
+    rest = json.dumps([each for each in before if each["kind"] not in theirs])
+    assert rest.count("tapp-hooks-tls") == 6
+    assert json.loads(rest.replace("tapp-hooks-tls", "mine")) == made
+
+
+# --- Metacontroller -------------------------------------------------------------------------------
+
+
+def test_metacontroller_comes_with_it_where_that_is_wanted(directory: Path) -> None:
+    """With the arguments of its overlay, the least privileges, and let in by the NetworkPolicy."""
+    made = rendered(directory, "metacontroller.enabled=true")
+    data = only(made, "ConfigMap")["data"]
+    assert json.loads(data["arguments"]) == values.controller_arguments()
+    assert json.loads(data["rules"]) == yaml.safe_load(values.LEAST.read_text())["rules"]
+    allowed = only(made, "NetworkPolicy")["spec"]["ingress"][0]["from"][0]["namespaceSelector"]
+    assert allowed == {"matchLabels": {"kubernetes.io/metadata.name": "tapp-system"}}
+    assert not [each for each in rendered(directory) if each["kind"] == "ConfigMap"]
+
+
+@pytest.mark.parametrize("on", [TOKEN, TLS])
+def test_the_metacontroller_that_comes_with_it_may_read_token_and_ca(
+    directory: Path, on: str
+) -> None:
+    """Without that right it would sync no TApp at all. One that is there has rights of its own."""
+    made = rendered(directory, WITH_METACONTROLLER, on, namespace="ours")
+    (rule,) = only(made, "ClusterRole", "metacontroller-secrets")["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "watch"]}
+    bound = only(made, "ClusterRoleBinding", "metacontroller-secrets")
+    assert bound["roleRef"]["name"] == "metacontroller-secrets"
+    assert bound["subjects"] == [
+        {"kind": "ServiceAccount", "name": "theirs", "namespace": "ours"}
+    ]  # fmt: skip
+    for without in ((WITH_METACONTROLLER,), (on,)):
+        assert "metacontroller-secrets" not in json.dumps(rendered(directory, *without))
+
+
+def test_metacontroller_is_scraped_where_it_runs(directory: Path) -> None:
+    """Its own chart declares no port: Prometheus is told the number."""
+    made = rendered(directory, WATCHED, 'metacontrollerNamespace="else"')
+    spec = only(made, "PodMonitor")["spec"]
+    assert spec["namespaceSelector"] == {"matchNames": ["else"]}
+    made = rendered(directory, WATCHED, WITH_METACONTROLLER, namespace="ours")
+    spec = only(made, "PodMonitor")["spec"]
+    assert spec["namespaceSelector"] == {"matchNames": ["ours"]}
+    (endpoint,) = spec["podMetricsEndpoints"]
+    assert "port" not in endpoint
+    found = [
+        re.fullmatch(rule["regex"], address)
+        and re.sub(rule["regex"], rule["replacement"].replace("$1", r"\1"), address)
+        for address in ("10.0.0.7", "fd00::7")
+        for rule in endpoint["relabelings"]
+    ]
+    assert found == ["10.0.0.7:9999", None, None, "[fd00::7]:9999"]
+
+
+@pytest.mark.parametrize("namespace", ["123", "1e3", "on", "null"])
+def test_a_namespace_may_have_a_name_that_yaml_takes_for_something_else(
+    directory: Path, namespace: str
+) -> None:
+    for each in rendered(directory, *ALL, namespace=namespace):
+        assert each["metadata"].get("namespace", namespace) == namespace
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ('image=""', "image is not set: name the hook service's image, --set image=registry"),
+        ('image="registry.example.com/tapp-hooks"', "'/image'"),
+        ("replicas=0", "'/replicas'"),
+        ("components.podstatus=true", "additional properties 'podstatus' not allowed"),
+        ('components.podStatus="yes"', "'/components/podStatus'"),
+        ("replica=1", "additional properties 'replica' not allowed"),
+        ('imagePullSecrets=["registry"]', "'/imagePullSecrets/0'"),
+        ('nodeSelector={"disk":true}', "'/nodeSelector/disk': got boolean, want string"),
+        ('tolerations=[{"effects":"NoSchedule"}]', "additional properties 'effects' not allowed"),
+        ('affinity={"podAffinities":{}}', "additional properties 'podAffinities' not allowed"),
+        ('podLabels={"app.kubernetes.io/name":"x"}', "podLabels.app.kubernetes.io/name is the"),
+        (
+            f'{WATCHED} monitoring.labels={{"app.kubernetes.io/name":"x"}}',
+            "monitoring.labels.app.kubernetes.io/name is the manifests' own",
+        ),
+        (
+            'settings.TAPP_TOLERATION_SECOND="1"',
+            "additional properties 'TAPP_TOLERATION_SECOND' not allowed",
+        ),
+        ("settings.TAPP_MAX_BODY_BYTES=1", "minimum: got 1, want 1,024"),
+        ('settings.TAPP_MEMO_BYTES="64M"', "'/settings/TAPP_MEMO_BYTES': '64M' does not match"),
+        ('settings.TAPP_DELETE_POD_AFTER_APP_FINISH="no"', "must be one of true, false"),
+        ('settings.TAPP_EVENTS="true"', "settings.TAPP_EVENTS is set by components.events"),
+        (
+            f'{TOKEN} settings.TAPP_AUTH_TOKEN_FILE="/x"',
+            "settings.TAPP_AUTH_TOKEN_FILE is set by components.bearerToken",
+        ),
+        ('settings.TAPP_TLS_KEY_FILE="/x"', "is set by components.tlsCertManager"),
+        ("settings.PORT=9000", "settings.PORT is set by components.tlsCertManager"),
+        ('settings.TAPP_TLS_CLIENT_CA_FILE="/x"', "names what this chart does not mount"),
+        (f'{TOKEN} auth.secretName=""', "'/auth/secretName': minLength"),
+        (f'{TLS} tls.issuer={{"kind":"ClusterIssuer"}}', "tls.issuer has no name"),
+        (
+            f'{TLS} tls.issuer.name="company" tls.secretName="mine"',
+            "tls.secretName and tls.issuer are both set",
+        ),
+        ('tls.secretName="mine"', "tls is set, but without effect: add --set components.tlsCert"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name(directory: Path, value: str, why: str) -> None:
+    done = templated(directory, *value.split(" "))
+    assert done.returncode != 0
+    assert why in done.stderr
