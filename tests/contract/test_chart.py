@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,11 @@ import pytest
 import yaml
 
 from release import chart
-from release.kustomize import components, composed
+from release.kustomize import INSTALL, ROOT, build, components, composed
 from release.variants import camel, condition, key_of
 from tests.contract.charts import IMAGE, Document, helm, rendered, tools, unpacked
 
+OPERATIONS = ROOT / "docs" / "operations.md"
 NAMES = components()
 LOCKS = ("bearer-token", "pod-status", "tls-cert-manager")
 TABLE = [(), *[(name,) for name in NAMES], LOCKS, ("hpa-hook", "tls-cert-manager"), tuple(NAMES)]
@@ -57,6 +60,24 @@ def test_the_chart_makes_what_kustomize_makes(directory: Path, names: tuple[str,
         assert found[key] == document, key
 
 
+@pytest.mark.parametrize("names", [(), ("pod-status", "tls-cert-manager")], ids=["", "components"])
+def test_the_patches_in_the_docs_do_what_the_values_beside_them_do(
+    directory: Path, names: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Both as they are printed; the patches on an install.yaml."""
+    page = OPERATIONS.read_text().split("## Values and patches")[1]
+    values, kustomization = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
+    (tmp_path / "values.yaml").write_text(values)
+    patched = yaml.safe_load(kustomization)
+    patched["components"] = [f"metacontroller/components/{name}" for name in names]
+    shutil.copytree(INSTALL, tmp_path / "metacontroller")
+    (tmp_path / "install.yaml").write_text(yaml.safe_dump_all(composed((), IMAGE)))
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(patched))
+    on = [f"components.{camel(name)}=true" for name in names]
+    file = ("--values", tmp_path / "values.yaml")
+    assert by_key(rendered(directory, *on, flags=file)) == by_key(build(tmp_path))
+
+
 def test_helm_finds_no_fault(directory: Path) -> None:
     done = helm("lint", "--strict", directory)
     assert done.returncode == 0, done.stdout
@@ -68,6 +89,19 @@ def test_no_component_is_left_out_of_values_and_schema(directory: Path) -> None:
     assert [*values["components"]] == [camel(name) for name in NAMES]
     assert {*schema["properties"]["components"]["properties"]} == {*values["components"]}
     assert {*schema["properties"]} - {"global"} == {*values}
+
+
+def test_every_value_is_explained_where_people_look(directory: Path) -> None:
+    """In what `helm show values` prints, above each value, in the words of the schema."""
+    lines = helm("show", "values", directory).stdout.splitlines()
+    schema = json.loads((directory / "values.schema.json").read_text())
+    for name in {*schema["properties"]} - {"global"}:
+        (place,) = [number for number, line in enumerate(lines) if line.startswith(f"{name}:")]
+        assert lines[place - 1].startswith("# ")
+    inner = [line for line in lines if re.match(r"  (# )?[A-Z]+_\w+:|  \w+: false", line)]
+    assert len(inner) == len(NAMES) + 8
+    for line in inner:
+        assert re.match(r"  # (?!\w+:)", lines[lines.index(line) - 1])
 
 
 def test_a_place_on_which_too_many_components_act_is_refused() -> None:
