@@ -1,12 +1,10 @@
 """Alerts and dashboard: they parse, ask for what is served, and say what they should in time."""
 
-import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -17,50 +15,17 @@ from hooks.settings import Settings
 from tapp.conditions import Reason, Type
 from tests.builders import request, tapp
 from tests.contract.test_docs import OPERATIONS, quoted, rows, section
+from tests.monitoring.shipped import ALERTS, DASHBOARD, RULES, STATES, panels, queries
 
-Document = dict[str, Any]
 Labels = dict[str, set[str]]
 
 HERE = Path(__file__).parent
-COMPONENT = HERE.parents[1] / "metacontroller" / "components" / "monitoring"
-RULES = yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]
-DASHBOARD = json.loads((COMPONENT / "dashboard.json").read_text())
-STATES = yaml.safe_load((COMPONENT / "kube-state-metrics.yaml").read_text())
-ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
 
 TARGET = {"namespace", "pod", "container", "job", "instance", "endpoint", "service"}
 """Labels that the operator's configuration gives everything that a monitor finds."""
-VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$tapp": ".*"}
 
 
 # --- what is asked --------------------------------------------------------------------------------
-
-
-def panels() -> Iterator[Document]:
-    """Every panel that shows something."""
-    return (panel for panel in DASHBOARD["panels"] if panel["type"] != "row")
-
-
-def queries() -> dict[str, str]:
-    """Where a query stands -> the query."""
-    found = {name: rule["expr"] for name, rule in ALERTS.items()}
-    for panel in panels():
-        for target in panel["targets"]:
-            found[f"{panel['title']} {target['refId']}"] = target["expr"]
-    for variable in DASHBOARD["templating"]["list"]:
-        if variable["type"] == "query":
-            asked = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["definition"])
-            assert asked
-            found[f"variable {variable['name']}"] = f"sum by ({asked[2]}) ({asked[1]})"
-    return {place: filled_in(query) for place, query in found.items()}
-
-
-def filled_in(query: str) -> str:
-    """The query with values in place of the dashboard's variables."""
-    for name, value in VARIABLES.items():
-        query = query.replace(name, value)
-    assert "$" not in query
-    return query
 
 
 EVERY_QUERY = pytest.mark.parametrize("query", queries().values(), ids=queries())
