@@ -45,6 +45,8 @@ class Controller(Protocol):
 
     real: bool
     description: str
+    metrics: str | None
+    """`host:port` where it can be scraped from this host, if it can."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -87,9 +89,11 @@ def install_account(kube: Kube, environment: Mapping[str, str]) -> list[str]:
     return made
 
 
-def account_kubeconfig(cluster: Cluster, kube: Kube, target: Path) -> None:
-    """Writes a kubeconfig with which one *is* Metacontroller's service account."""
-    path = kube.path("v1", "serviceaccounts", ACCOUNT, ACCOUNT, "token")
+def account_kubeconfig(
+    cluster: Cluster, kube: Kube, target: Path, *, namespace: str = ACCOUNT, name: str = ACCOUNT
+) -> None:
+    """Writes a kubeconfig with which one *is* a service account, Metacontroller's or another."""
+    path = kube.path("v1", "serviceaccounts", namespace, name, "token")
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
@@ -99,8 +103,8 @@ def account_kubeconfig(cluster: Cluster, kube: Kube, target: Path) -> None:
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     current = cluster.context or config["current-context"]
     context = next(each for each in config["contexts"] if each["name"] == current)
-    context["context"]["user"] = ACCOUNT
-    config["users"] = [{"name": ACCOUNT, "user": {"token": token}}]
+    context["context"]["user"] = name
+    config["users"] = [{"name": name, "user": {"token": token}}]
     config |= {"contexts": [context], "current-context": current}
     target.touch(mode=0o600)
     target.write_text(yaml.safe_dump(config))
@@ -115,13 +119,14 @@ class RealMetacontroller:
         self.description = f"the real Metacontroller ({version_of(binary)})"
         self._kube = kube
         self._plurals: dict[str, str] = {}
-        (self._port,) = free_ports(1)
+        self._port, metrics = free_ports(2)
+        self.metrics: str | None = f"127.0.0.1:{metrics}"
         self.process = Process(
             "metacontroller",
             [
                 binary,
                 f"--kubeconfig={kubeconfig}",
-                "--metrics-address=0",
+                f"--metrics-address={self.metrics}",
                 f"--health-probe-bind-address=127.0.0.1:{self._port}",
                 "--discovery-interval=1s",
                 "--client-go-qps=200",
@@ -162,6 +167,7 @@ class EmulatedMetacontroller:
 
     real = False
     description = "the simulator's Metacontroller on the real API server"
+    metrics: str | None = None
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kube = Kube(kubeconfig, user_agent="tapp-e2e-emulation")
@@ -205,6 +211,7 @@ class InClusterMetacontroller:
 
     real = True
     description = "the real Metacontroller, in the cluster"
+    metrics: str | None = None
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube

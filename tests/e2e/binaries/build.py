@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Builds etcd, Kubernetes, kubectl, helm and containerd from their published Go modules.
 
+And kube-state-metrics, with `E2E_KUBE_STATE_METRICS=1`: its packages are built in other versions
+than those of the others, which takes two minutes of a core.
+
 Only `go build` on the modules that each go.mod and go.sum pin; nothing is downloaded but Go
 modules, and nothing is written into the repository. A stamp beside the binaries says what they were
 built from, so a run that has nothing to do ends at once.
@@ -30,6 +33,7 @@ CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", 
 ETCD = "go.etcd.io/etcd/server/v3"
 CONTAINERD = "github.com/containerd/containerd/v2"
 HELM = "helm.sh/helm/v4"
+STATES = "k8s.io/kube-state-metrics/v2"
 CONTAINERD_NAMES = ("containerd", "containerd-shim-runc-v2", "ctr")
 NO_TOOLCHAIN = 3
 
@@ -125,9 +129,19 @@ def helm() -> Part:
     return Part("helm", version, module, ("helm",), calls)
 
 
+def kube_state_metrics() -> Part:
+    """What tells Prometheus of TApps."""
+    module = HERE / "kube-state-metrics"
+    calls = (("-ldflags", "-s -w", STATES),)
+    version = required(module, STATES)
+    return Part("kube-state-metrics", version, module, ("kube-state-metrics",), calls)
+
+
 def parts() -> list[Part]:
     """All that is built on this machine."""
     everywhere = [kubernetes(), helm()]
+    if os.environ.get("E2E_KUBE_STATE_METRICS") == "1":
+        everywhere.append(kube_state_metrics())
     return [*everywhere, containerd()] if sys.platform == "linux" else everywhere
 
 

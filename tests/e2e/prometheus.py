@@ -1,0 +1,161 @@
+"""Prometheus and kube-state-metrics as processes of this host, with what the component ships.
+
+There is no operator here: the labels of what is scraped are those that it would give. Prometheus is
+Debian's, kube-state-metrics its published module's (binaries/build.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.monitoring.shipped import RULES
+
+from .binaries import build
+from .process import Process, free_ports
+
+Points = list[tuple[float, float]]
+SECONDS = 1
+"""Between scrapes, and between evaluations of the rules."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is scraped, and the labels that the operator's configuration gives it."""
+
+    job: str
+    address: str
+    labels: dict[str, str] = field(default_factory=dict)
+    honor_labels: bool = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its entry in `scrape_configs`."""
+        return {
+            "job_name": self.job,
+            "honor_labels": self.honor_labels,
+            "static_configs": [{"targets": [self.address], "labels": self.labels}],
+        }
+
+
+class Prometheus:
+    """The server, with the shipped rules; use as a context manager."""
+
+    def __init__(self, binary: str, directory: Path, targets: Sequence[Target]) -> None:
+        (port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        (directory / "rules.yaml").write_text(yaml.safe_dump(RULES))
+        config = directory / "prometheus.yaml"
+        often = {f"{name}_interval": f"{SECONDS}s" for name in ("scrape", "evaluation")}
+        scraped = [each.config for each in targets]
+        made = {"global": often, "rule_files": ["rules.yaml"], "scrape_configs": scraped}
+        config.write_text(yaml.safe_dump(made))
+        self._process = Process(
+            "prometheus",
+            [
+                binary,
+                f"--config.file={config}",
+                f"--storage.tsdb.path={directory / 'series'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            directory / "prometheus.log",
+            directory=directory,
+        )
+
+    def __enter__(self) -> Prometheus:
+        self._process.start()
+        self._process.wait_http(f"{self.url}/-/ready")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stop()
+
+    def api(self, path: str, **parameters: str | float) -> Any:
+        """The data of an answer of its HTTP API; raises where it is refused."""
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
+            found = json.load(answer)
+        assert found["status"] == "success", found
+        return found["data"]
+
+    def at(self, query: str, moment: float | None = None) -> list[tuple[dict[str, str], float]]:
+        """The labels and the value of every series at a moment, or now."""
+        when = {} if moment is None else {"time": moment}
+        found = self.api("query", query=query, **when)["result"]
+        return [(each["metric"], float(each["value"][1])) for each in found]
+
+    def value(self, query: str, moment: float | None = None) -> float | None:
+        """The value of the only series, or None where there is none."""
+        found = self.at(query, moment)
+        assert len(found) <= 1, found
+        return found[0][1] if found else None
+
+    def over(self, query: str, begin: float, end: float) -> list[tuple[dict[str, str], Points]]:
+        """The labels and the points of every series that has any, each second; NaN left out."""
+        data = self.api("query_range", query=query, start=begin, end=end, step=SECONDS)
+        read = [
+            (each["metric"], [(at, float(value)) for at, value in each["values"]])
+            for each in data["result"]
+        ]
+        kept = [(labels, [p for p in points if not math.isnan(p[1])]) for labels, points in read]
+        return [(labels, points) for labels, points in kept if points]
+
+    def until(self, query: str, fact: Callable[[float | None], bool], seconds: float = 30) -> float:
+        """Waits until the value of a query is as wanted; returns the moment."""
+        deadline = time.monotonic() + seconds
+        while True:
+            moment = time.time()
+            found = self.value(query, moment)
+            if fact(found):
+                return moment
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not in {seconds:.0f} s, but {found}: {query}")
+            time.sleep(0.2)
+
+
+class KubeStateMetrics:
+    """The real thing with a configuration of states; use as a context manager."""
+
+    def __init__(self, binary: str, directory: Path, kubeconfig: Path, config: Path) -> None:
+        port, own = free_ports(2)
+        self.address = f"127.0.0.1:{port}"
+        self._process = Process(
+            "kube-state-metrics",
+            [
+                binary,
+                f"--kubeconfig={kubeconfig}",
+                f"--custom-resource-state-config-file={config}",
+                "--custom-resource-state-only",
+                "--host=127.0.0.1",
+                f"--port={port}",
+                "--telemetry-host=127.0.0.1",
+                f"--telemetry-port={own}",
+            ],
+            directory / "kube-state-metrics.log",
+            directory=directory,
+        )
+
+    def __enter__(self) -> KubeStateMetrics:
+        self._process.start()
+        self._process.wait_http(f"http://{self.address}/healthz")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stop()
+
+
+def kube_state_metrics() -> str | None:
+    """The binary, where there is one: built here, or on PATH."""
+    places = [str(build.kube_state_metrics().bin_dir), os.environ["PATH"]]
+    return shutil.which("kube-state-metrics", path=os.pathsep.join(places))

@@ -1,0 +1,345 @@
+"""The monitoring component at work: a real Prometheus watches a roll, an outage and a bad image.
+
+What the dashboard asks is asked of its HTTP API, with the labels that the operator would give. It
+needs Debian's `prometheus` on PATH; what is asked of TApps, kube-state-metrics as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.contract.test_docs import OPERATIONS, section
+from tests.monitoring.shipped import ALERTS, on_dashboard
+
+from .app import App, tapp, template
+from .cluster import REPOSITORY, Cluster, wait_namespace_ready
+from .hook import HookService
+from .kube import Kube
+from .kubelet import FakeKubelet
+from .metacontroller import Controller, account_kubeconfig
+from .picture import draw
+from .prometheus import SECONDS, KubeStateMetrics, Prometheus, Target, kube_state_metrics
+from .proxy import HookProxy
+
+pytestmark = pytest.mark.e2e
+Kubectl = Callable[..., str]
+
+NAMESPACE = "shop"
+PICTURE = REPOSITORY / "docs" / "img" / "dashboard.svg"
+QUERIES = on_dashboard(
+    # As Grafana fills them in: four scrapes, one namespace chosen, and all TApps.
+    {"$__rate_interval": f"{4 * SECONDS}s", "$namespace": NAMESPACE, "$tapp": ".*"}
+)
+WORDS = (
+    "Not a screenshot: the dashboard's queries over a real run of 30 instances, created and rolled "
+    "with a pause; an outage of the hooks; a bad image."
+)
+HOOKS = {
+    "namespace": "tapp-system",
+    "service": "tapp-hooks",
+    "pod": "tapp-hooks-0",
+    "container": "hooks",
+    "endpoint": "http",
+}
+METACONTROLLER = {
+    "namespace": "metacontroller",
+    "pod": "metacontroller-0",
+    "container": "metacontroller",
+    "endpoint": "metrics",
+}
+
+
+@dataclass
+class Run:
+    """What was watched; moments are in seconds since the epoch."""
+
+    prometheus: Prometheus
+    lacks: dict[str, str]
+    """The fixture `lacks`."""
+    begun: float = field(default_factory=time.time)
+    moments: dict[str, float] = field(default_factory=dict)
+    logged: Counter[str] = field(default_factory=Counter)
+    """Actions by the service's log, up to the moment `rolled`."""
+
+    def need(self, query: str) -> None:
+        """Skips where nothing here tells what is asked for."""
+        for start, reason in self.lacks.items():
+            if start in query:
+                pytest.skip(reason)
+
+    def mark(self, moment: str, query: str, value: float) -> None:
+        """Waits until a query has this value, and for the alerts after it: that is the moment."""
+        if not any(start in query for start in self.lacks):
+            self.prometheus.until(query, lambda found: found == value)
+        time.sleep(2 * SECONDS)
+        self.moments[moment] = time.time()
+
+    def alerts(self, moment: str) -> set[tuple[str, str, str]]:
+        """Name, state and TApp of every alert at a moment."""
+        found = self.prometheus.at("ALERTS", self.moments[moment])
+        return {
+            (labels["alertname"], labels["alertstate"], labels.get("tapp", ""))
+            for labels, _ in found
+            if labels.get("namespace", NAMESPACE) in (NAMESPACE, "tapp-system")
+        }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def binary(cluster: Cluster) -> str:
+    """Prometheus; where it cannot run, nothing is begun."""
+    found = shutil.which("prometheus")
+    if found is None:
+        pytest.skip("no prometheus on PATH (Debian: prometheus)")
+    if cluster.control_plane is None:
+        pytest.skip("kube-system is not ours to write to, nor are the service's replicas")
+    return found
+
+
+@pytest.fixture(scope="module")
+def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
+    """A replica that has counted nothing yet, and is asked during this module."""
+    directory = workspace / "monitored"
+    directory.mkdir()
+    made = HookService(directory).start()
+    usual, hook_proxy.target = hook_proxy.target, made.url
+    yield made
+    hook_proxy.target = usual
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def states(
+    cluster: Cluster, kube: Kube, kubectl: Kubectl, workspace: Path
+) -> Iterator[KubeStateMetrics | None]:
+    """kube-state-metrics as docs/operations.md says: by its commands, with no other rights."""
+    binary = kube_state_metrics()
+    if binary is None:
+        yield None
+        return
+    where, name = "kube-system", "kube-state-metrics"
+    metadata = {"namespace": where, "name": name}
+    kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    block = section(OPERATIONS, "Monitoring").split("```")[1].replace("\\\n", "")
+    for line in block.strip().splitlines():
+        command, *words = shlex.split(line)
+        assert command == "kubectl"
+        kubectl(
+            *(word.replace("=metacontroller/", f"={REPOSITORY}/metacontroller/") for word in words)
+        )
+    account_kubeconfig(cluster, kube, workspace / name, namespace=where, name=name)
+    given = kube.get("v1", "configmaps", where, "tapp-state-metrics")["data"]
+    config = workspace / "kube-state-metrics.yaml"
+    config.write_text(given["kube-state-metrics.yaml"])
+    with KubeStateMetrics(binary, workspace, workspace / name, config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def prometheus(
+    binary: str,
+    service: HookService,
+    tapps: Controller,
+    states: KubeStateMetrics | None,
+    workspace: Path,
+) -> Iterator[Prometheus]:
+    """Prometheus, scraping all that is there."""
+    targets = [Target("tapp-hooks", service.url.removeprefix("http://"), HOOKS)]
+    if tapps.metrics:
+        targets.append(Target("tapp-system/tapp-metacontroller", tapps.metrics, METACONTROLLER))
+    if states:
+        targets.append(Target("kube-state-metrics", states.address, honor_labels=True))
+    with Prometheus(binary, workspace, targets) as running:
+        running.until("sum(up)", lambda found: found == len(targets))
+        yield running
+
+
+@pytest.fixture(scope="module")
+def app(
+    cluster: Cluster, kube: Kube, hook_proxy: HookProxy, running_kubelet: FakeKubelet
+) -> Iterator[App]:
+    """A TApp in a namespace of this module's own, and the kubelet's levers at rest afterwards."""
+    metadata = {"name": NAMESPACE}
+    kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    wait_namespace_ready(kube, NAMESPACE)
+    yield App(cluster, kube, NAMESPACE, hook_proxy)
+    kube.delete("v1", "namespaces", None, NAMESPACE)
+    running_kubelet.levers.reset()
+
+
+@pytest.fixture(scope="module")
+def lacks(tapps: Controller, states: KubeStateMetrics | None) -> dict[str, str]:
+    """The start of a metric's name -> why nothing here tells these."""
+    found = {}
+    if states is None:
+        found["kube_tapp_"] = "no kube-state-metrics: `E2E_KUBE_STATE_METRICS=1 make e2e-binaries`"
+    if not tapps.metrics:
+        names = ("workqueue_", "metacontroller_", "rest_client_")
+        found |= dict.fromkeys(names, "the simulator's Metacontroller has no metrics")
+    return found
+
+
+@pytest.fixture(scope="module")
+def run(
+    app: App,
+    prometheus: Prometheus,
+    service: HookService,
+    running_kubelet: FakeKubelet,
+    lacks: dict[str, str],
+) -> Run:
+    """30 instances: created, rolled with a pause, two killed in an outage, a bad image."""
+    made, levers = Run(prometheus, lacks), running_kubelet.levers
+    levers.reset()
+    levers.pulls["app:2"] = 1.0
+    levers.bad_images.add("app:3")
+    ready = f'sum(kube_tapp_status_replicas_ready{{namespace="{NAMESPACE}"}})'
+
+    app.apply(tapp(replicas=30, updateStrategy={"maxUnavailable": "10%"})).settle()
+    made.mark("created", ready, 30)
+
+    some = {str(number): "canary" for number in range(25, 30)}
+    app.patch(templatePool={"canary": template("app:2")}, templates=some).settle()
+    app.patch(template=template("app:2"))
+    app.until(lambda: app.images().split().count("app:2") >= 15, "half of it is rolled")
+    app.patch(updateStrategy={"paused": True})
+    made.mark("paused", QUERIES["Paused A"], 1)
+    app.patch(updateStrategy={"paused": False}).settle()
+    made.mark("rolled", ready, 30)
+    made.logged = actions(service.log)
+
+    service.stop(kill=True)
+    app.patch(statuses={"28": "Killed", "29": "Killed"})
+    made.mark("away", QUERIES["Newest spec not seen A"], 1)
+    service.start()
+    app.settle()
+    made.mark("killed", ready, 28)
+
+    app.patch(template=template("app:3"))
+    app.until(lambda: app.condition("Degraded").startswith("True"), "it is degraded")
+    made.mark("broken", QUERIES["Degraded A"], 1)
+    return made
+
+
+def actions(log: str) -> Counter[str]:
+    """How many of each the service says that it decided."""
+    found: Counter[str] = Counter()
+    for line in log.splitlines():
+        if line.startswith("{"):
+            found.update(json.loads(line).get("actions") or {})
+    del found["Keep"]
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("place", QUERIES)
+def test_what_the_dashboard_asks_has_an_answer(run: Run, place: str) -> None:
+    """At some time of the run: what is wrong with no TApp any more is not there."""
+    run.need(QUERIES[place])
+    assert run.prometheus.over(QUERIES[place], run.begun, run.moments["broken"])
+
+
+INSTANCES = ("pods", "ready", "available", "updated", "wanted")
+
+
+@pytest.mark.parametrize(
+    ("moment", "instances", "by_template"),
+    [
+        ("created", (30, 30, 30, 30, 30), {"default": 30}),
+        ("rolled", (30, 30, 30, 30, 30), {"default": 25, "canary": 5}),
+        ("killed", (28, 28, 28, 28, 30), {"default": 25, "canary": 3}),
+        ("broken", (28, 25, 25, 6, 30), {"default": 25, "canary": 3}),
+    ],
+)
+def test_instances_are_shown_as_they_are(
+    run: Run, moment: str, instances: tuple[float, ...], by_template: dict[str, float]
+) -> None:
+    run.need("kube_tapp_")
+    at = run.moments[moment]
+    shown = [run.prometheus.value(QUERIES[f"Instances {part}"], at) for part in "ABCDE"]
+    assert dict(zip(INSTANCES, shown, strict=True)) == dict(zip(INSTANCES, instances, strict=True))
+    found = run.prometheus.at(QUERIES["Pods of each template A"], at)
+    assert {labels["template"]: value for labels, value in found} == by_template
+
+
+COUNTS = ("TApps", "Not Ready", "Not available", "Degraded", "Paused", "Newest spec not seen")
+
+
+@pytest.mark.parametrize(
+    ("moment", "shown"),
+    [
+        ("rolled", {"TApps": 1}),
+        ("paused", {"TApps": 1, "Not Ready": 1, "Paused": 1}),
+        ("away", {"TApps": 1, "Newest spec not seen": 1}),
+        ("broken", {"TApps": 1, "Not Ready": 1, "Degraded": 1}),
+    ],
+)
+def test_the_counts_of_tapps_at(run: Run, moment: str, shown: dict[str, int]) -> None:
+    """No answer is shown as 0."""
+    run.need("kube_tapp_")
+    at = run.moments[moment]
+    found = {title: run.prometheus.value(QUERIES[f"{title} A"], at) for title in COUNTS}
+    assert {title: value for title, value in found.items() if value} == shown
+
+
+def test_the_table_says_who_is_not_ready_and_why(run: Run) -> None:
+    run.need("kube_tapp_")
+    found = run.prometheus.at(QUERIES["Not Ready, and why A"], run.moments["broken"])
+    (row,) = [labels for labels, _ in found]
+    assert row == {"namespace": NAMESPACE, "tapp": "web", "reason": "InstancesBroken"}
+
+
+def test_actions_are_counted_as_they_are_logged(run: Run) -> None:
+    found = run.prometheus.at(
+        "sum by (action) (tapp_hook_actions_total) > 0", run.moments["rolled"]
+    )
+    counted = {labels["action"]: value for labels, value in found}
+    assert counted == run.logged
+    assert counted["Create"] >= 30
+
+
+def test_every_rule_is_evaluated(run: Run) -> None:
+    groups = run.prometheus.api("rules")["groups"]
+    rules = {rule["name"]: rule for group in groups for rule in group["rules"]}
+    assert set(rules) == set(ALERTS)
+    wrong = {name: rule.get("lastError") for name, rule in rules.items() if rule["health"] != "ok"}
+    assert wrong == {}
+
+
+def test_nothing_fires_before_its_time(run: Run) -> None:
+    assert run.prometheus.over('ALERTS{alertstate="firing"}', run.begun, time.time()) == []
+
+
+@pytest.mark.parametrize(
+    ("moment", "pending"),
+    [
+        ("created", set()),
+        ("rolled", set()),
+        ("away", {("TAppHooksDown", ""), ("TAppNotSynced", "web")}),
+        ("killed", set()),
+        ("broken", {("TAppDegraded", "web")}),
+    ],
+)
+def test_an_alert_is_pending_while_its_cause_lasts(
+    run: Run, moment: str, pending: set[tuple[str, str]]
+) -> None:
+    """And while all is well there is none, so none can fire later."""
+    if "kube_tapp_" in run.lacks:
+        pending = {(name, tapp) for name, tapp in pending if not tapp}
+    assert run.alerts(moment) == {(name, "pending", tapp) for name, tapp in pending}
+
+
+def test_the_picture_is_drawn_anew(run: Run) -> None:
+    """For docs/operations.md, where it is asked for."""
+    if os.environ.get("E2E_PICTURE") != "1":
+        pytest.skip("E2E_PICTURE=1 draws docs/img/dashboard.svg anew")
+    assert not run.lacks, "the picture is of the real Metacontroller and kube-state-metrics"
+    PICTURE.write_text(draw(run.prometheus, QUERIES, run.begun, run.moments["broken"], WORDS))
