@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.monitoring.shipped import ALERTS, DASHBOARD, RULES, STATES, panels, q
 Labels = dict[str, set[str]]
 
 HERE = Path(__file__).parent
+PICTURE = HERE.parents[1] / "docs" / "img" / "dashboard.svg"
 
 TARGET = {"namespace", "pod", "container", "job", "instance", "endpoint", "service"}
 """Labels that the operator's configuration gives everything that a monitor finds."""
@@ -142,6 +144,13 @@ def test_the_dashboard_can_be_read() -> None:
         assert at["x"] + at["w"] <= 24
         taken |= cells
     assert all(panel["datasource"]["uid"] == "${datasource}" for panel in panels())
+
+
+def test_the_picture_in_the_docs_is_of_these_panels() -> None:
+    """Drawn anew by tests/e2e/test_monitoring.py."""
+    drawn = ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text")
+    titles = [element.text for element in drawn if element.get("class") == "t"]
+    assert {panel["title"] for panel in panels()} <= set(titles)
 
 
 # --- what a person is told ------------------------------------------------------------------------
