@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
@@ -141,6 +142,43 @@ def test_the_charts_life(fresh: Fresh, dist: Path, note: list[str]) -> None:
     assert untouched(fresh, mark)
     fresh.do("kubectl", "delete", "tapp", "web", "--timeout=60s")
     fresh.until(lambda: not fresh.pods("web"), "its pods are gone")
+
+
+def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
+    fresh: Fresh, dist: Path, tmp_path: Path
+) -> None:
+    """Waited for. An upgrade whose pods find no node fails, and the pods that are there stay."""
+    wait = ("--wait", "--timeout", "60s")
+    on = ("--create-namespace", "--set", "metacontroller.enabled=true")
+    fresh.do("helm", "install", "tapp", dist / CHART, *HELM, *on, *wait)
+    fresh.serve()
+    fresh.control()
+    before = runs(fresh)
+    mark = fresh.plane.audit.mark()
+    with tarfile.open(dist / CHART) as packed:
+        packed.extractall(tmp_path, filter="data")
+    file = tmp_path / "tapp" / "templates" / f"customresourcedefinition-{TAPPS}.yaml"
+    file.write_text(file.read_text().replace("    - ta\n", "    - ta\n    - tapplet\n"))
+
+    def state() -> tuple[list[str], int]:
+        """How kubectl may call TApps, and how many pods of the service are ready."""
+        found = fresh.kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, TAPPS)
+        service = fresh.kube.get("apps/v1", "deployments", "tapp-system", "tapp-hooks")
+        return found["spec"]["names"]["shortNames"], service["status"]["readyReplicas"]
+
+    assert state() == (["ta"], 2)
+    upgrade = ("helm", "upgrade", "tapp", tmp_path / "tapp", *HELM, "--reset-then-reuse-values")
+    fresh.do(*upgrade, "--set", "replicas=3,settings.TAPP_LOG_LEVEL=debug", *wait)
+    assert state() == (["ta", "tapplet"], 3)
+    failed = fresh.run(*upgrade, "--set", "nodeSelector.no=such", "--wait", "--timeout", "5s")
+    assert failed.returncode != 0
+    assert "Deployment/tapp-system/tapp-hooks not ready" in failed.stderr
+    assert state() == (["ta", "tapplet"], 3)
+    fresh.do("helm", "rollback", "tapp", "1", *HELM, *wait)
+    assert state() == (["ta"], 2)
+    assert fresh.ready("web")
+    assert fresh.pods("web") == before
+    assert untouched(fresh, mark)
 
 
 # --- kubectl --------------------------------------------------------------------------------------
