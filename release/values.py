@@ -104,7 +104,8 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 **closed(
                     secretName={
                         "description": "Secret with the keys `token`, which Metacontroller sends,"
-                        " and `accepted`, which the service takes, one a line. It is yours to make",
+                        " and `accepted`, which the service takes, one a line. Create it"
+                        " before you install: without it no pod of the service starts",
                         **NAME,
                     }
                 ),
