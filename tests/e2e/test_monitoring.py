@@ -321,7 +321,7 @@ def test_nothing_fires_before_its_time(run: Run) -> None:
 @pytest.mark.parametrize(
     ("moment", "pending"),
     [
-        ("created", set()),
+        # Not yet at `created`: to a counter that begins nothing was added, so nobody has asked.
         ("rolled", set()),
         ("away", {("TAppHooksDown", ""), ("TAppNotSynced", "web")}),
         ("killed", set()),
