@@ -79,7 +79,7 @@ class Cluster:
                 return False
             if not error.status:  # how the client says that a certificate is not to be trusted
                 self.close()
-            if error.status in _LATER or error.status >= _BROKEN:
+            if error.status in _LATER or error.status >= _BROKEN or _knows_no_roles(error):
                 raise UnansweredError(_said(error), _retry_after(error)) from None
             raise RefusedError(_said(error)) from None
         except (urllib3.exceptions.HTTPError, ConfigException, OSError) as error:
@@ -102,9 +102,18 @@ class Cluster:
 
 
 _EVENTS = ("events.k8s.io", "v1")
-_CONFLICT, _BROKEN = 409, 500
+_FORBIDDEN, _CONFLICT, _BROKEN = 403, 409, 500
 _LATER = (0, 401, 408, 429)
 """401: the token has expired a moment ago, and its successor is read within a minute."""
+
+
+def _knows_no_roles(error: ApiException) -> bool:
+    """Whether the authorizer denies it, by its fixed words: so does one that has only just started.
+
+    An API server that comes up answers before it has read the roles. Any other 403 is final: the
+    namespace is being deleted, or admission says no.
+    """
+    return error.status == _FORBIDDEN and "cannot create resource" in str(error.body)
 
 
 def _said(error: ApiException) -> str:

@@ -21,6 +21,7 @@ class ApiServer:
     Attributes:
         answers: status codes of the next answers; then 201, and 409 for a name that is there.
         retry_after: the header of answers that are none of these two.
+        words: the message of answers other than 201.
         hang: how long each answer takes, in seconds.
         events: what was created, by name.
         posts: path, Authorization and body of every request.
@@ -30,6 +31,7 @@ class ApiServer:
         """`account` is where token and ca.crt are put."""
         self.answers: list[int] = []
         self.retry_after = ""
+        self.words = ""
         self.hang = 0.0
         self.events: dict[str, Document] = {}
         self.posts: list[tuple[str, str, Document]] = []
@@ -84,7 +86,7 @@ class ApiServer:
                     raise ConnectionError
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 code = server._answer(self.path, self.headers.get("Authorization", ""), body)
-                status = {"kind": "Status", "message": f"code {code}"}
+                status = {"kind": "Status", "message": server.words or f"code {code}"}
                 text = json.dumps(body if code == 201 else status).encode()
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
