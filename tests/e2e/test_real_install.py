@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 EXAMPLE = REPOSITORY / "examples" / "same-template.yaml"
 OTHER = "nginx:1.29"
 HELM = ("--namespace", "tapp-system")
+TOKEN = ("--from-literal=token=secret", "--from-literal=accepted=secret")
 THEIR_IMAGE = "FROM scratch\nCOPY metacontroller /usr/bin/metacontroller\n"
 
 
@@ -149,15 +150,22 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
     whole.until(lambda: images(whole) == [OTHER] * 3 and whole.ready("same"), "the new image runs")
     assert whole.pods("same") == uids  # in place
 
-    running = whole.node.witness.now("default")
+    running = set(whole.node.witness.now("default"))
     before = {each["metadata"]["uid"] for each in service_pods(whole)}
-    changed = ("--reset-then-reuse-values", "--wait", "--set", "resources.requests.cpu=100m")
+    whole.do("kubectl", "create", "secret", "generic", "tapp-hooks-token", *HELM, *TOKEN)
+    changed = ("--reset-then-reuse-values", "--wait", "--set", "components.bearerToken=true")
     whole.do("helm", "upgrade", "tapp", chart, *HELM, *changed)
+    control(whole)
     assert not before & {each["metadata"]["uid"] for each in service_pods(whole)}
+    whole.do("kubectl", "scale", "tapp", "same", "--replicas=4")
+    whole.until(lambda: len(whole.pods("same")) == 4 and whole.ready("same"), "it goes on")
+    assert running < set(whole.node.witness.now("default"))
+
+    running = set(whole.node.witness.now("default"))
     whole.do("helm", "uninstall", "tapp", *HELM, "--wait")
     whole.until(lambda: not service_pods(whole), "the service is gone")
     assert whole.ready("same")
-    assert set(whole.node.witness.now("default")) == set(running)
+    assert set(whole.node.witness.now("default")) == running
 
     whole.do(*install[:-1], *wanted, "--wait")
     control(whole)
