@@ -151,13 +151,14 @@ class Services:
 
 @contextlib.asynccontextmanager
 async def closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    """Closes a connection at last; what breaks on the way ends it as well."""
-    with contextlib.suppress(OSError):
-        try:
+    """Closes a connection when all is said; what breaks or is given up ends it at once."""
+    try:
+        with contextlib.suppress(OSError):
             yield
-        finally:
             writer.close()
             await writer.wait_closed()
+    finally:
+        writer.transport.abort()  # nothing, where it is closed
 
 
 async def copied(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
