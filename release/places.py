@@ -122,7 +122,9 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
             CONTROLLER_NAMESPACE: line(CONTROLLER_NAMESPACE[-1], f"{NAMESPACE} | quote"),
         },
         "Certificate/tapp-hooks": {
-            ("spec", "issuerRef"): block("issuerRef", f"(merge (deepCopy {ISSUER}) {OWN_ISSUER})"),
+            ("spec", "issuerRef"): block(
+                "issuerRef", f"(merge (deepCopy ({ISSUER} | default dict)) {OWN_ISSUER})"
+            ),
         },
         "ServiceMonitor/tapp-hooks": MORE_LABELS,
         "PrometheusRule/tapp": MORE_LABELS,

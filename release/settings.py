@@ -13,16 +13,18 @@ PREFIX = str(Settings.model_config["env_prefix"])
 OTHERS: dict[str, Document] = {
     "WEB_CONCURRENCY": {
         "description": "Worker processes in each pod",
-        "type": ["integer", "string"],
+        "type": ["integer", "string", "null"],
         "minimum": 1,
         "pattern": "^[1-9][0-9]*$",
     },
     "HOST": {
         "description": 'Address to listen on; "[::]" where pods have IPv6 alone',
-        "type": "string",
+        "type": ["string", "null"],
     },
 }
 """Those that gunicorn.conf.py reads, and that a user may set."""
+LEVELS = ("debug", "info", "warning", "error")
+"""Of TAPP_LOG_LEVEL, which the service takes in any case."""
 FILES = ("TAPP_TLS_CLIENT_CA_FILE",)
 """The name of a file, read by gunicorn.conf.py."""
 
@@ -67,6 +69,7 @@ def schema(deployments: Variants) -> Document:
     """The value's schema; names that are refused with a sentence are in it, so that it is said."""
     refused = reasons(deployments)
     known = {name: checked(field) for name, field in fields().items()} | OTHERS
+    known[f"{PREFIX}LOG_LEVEL"]["enum"] = [*LEVELS, *map(str.upper, LEVELS), None]
     properties: dict[str, Any] = {
         name: field for name, field in known.items() if name not in refused
     }
@@ -81,11 +84,23 @@ def schema(deployments: Variants) -> Document:
 
 
 def checked(field: Document) -> Document:
-    """One setting as people write it in YAML: a number and a boolean may also stand in quotes."""
+    """One setting as people write it in YAML: a number and a boolean may also stand in quotes.
+
+    `null` takes it back, where another file of values has set it.
+    """
     described = {"description": field["description"].rstrip(".")}
     if field.get("type") == "integer":
         limit = {"minimum": field["minimum"], "pattern": "^[0-9]+$"}
-        return {**described, "type": ["integer", "string"], **limit, "default": field["default"]}
+        return {
+            **described,
+            "type": ["integer", "string", "null"],
+            **limit,
+            "default": field["default"],
+        }
     if field.get("type") == "boolean":
-        return {**described, "enum": [True, False, "true", "false"], "default": field["default"]}
-    return {**described, "type": "string", "default": field.get("default")}
+        return {
+            **described,
+            "enum": [True, False, "true", "false", None],
+            "default": field["default"],
+        }
+    return {**described, "type": ["string", "null"], "default": field.get("default")}

@@ -27,6 +27,11 @@ TOLERATION: Document = {
     **dict.fromkeys(("key", "operator", "value", "effect"), TEXT),
     "tolerationSeconds": {"type": "integer"},
 }
+REQUIRED = (
+    "image", "replicas", "settings", "components", "auth", "tls", "monitoring",
+    "metacontrollerNamespace", "metacontroller",
+)  # fmt: skip
+"""What `null` must not take away, nor an upgrade that brings the values of before as they were."""
 AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 
 
@@ -73,7 +78,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
     quantities = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
     return {
         "$schema": "https://json-schema.org/draft-07/schema#",
-        "required": ["image", "replicas", "components", "metacontroller"],
+        "required": list(REQUIRED),
         **closed(
             image={
                 "description": "The hook service's image, with its tag or digest",
@@ -109,6 +114,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
                         **NAME,
                     }
                 ),
+                "required": ["secretName"],
             },
             tls={
                 "description": "For components.tlsCertManager; by default cert-manager makes an"
@@ -171,7 +177,9 @@ THEIRS: Document = {
     "required": ["enabled"],
     "properties": {
         "enabled": {**SWITCH, "description": "Whether it comes with this release"},
-        "namespaceOverride": {"description": "Where it runs, if not in the release's namespace"},
+        "namespaceOverride": {
+            "description": "Where it runs, if not in the release's namespace; it has to be there"
+        },
         "commandArgs": {"description": "How it is called: limits that suit large TApps"},
         "clusterRole": {"description": "Its rights: what TApps need, and no more"},
     },

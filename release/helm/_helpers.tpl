@@ -18,8 +18,10 @@
 {{- /* Helm reads every number of a file as a float, and would write a large one with an exponent. */ -}}
 {{- define "tapp.settings" -}}
 {{- range $name, $value := .Values.settings }}
+{{- if not (kindIs "invalid" $value) }}
 - name: {{ $name }}
   value: {{ (kindIs "float64" $value | ternary (int64 $value) $value) | toString | quote }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -29,6 +31,6 @@
 {{- if has $name $.own }}
 {{- fail (printf "%s.%s is the manifests' own and what they select by: take another name" $.value $name) }}
 {{- end }}
-{{ $name }}: {{ $text | quote }}
+{{ $name | quote }}: {{ $text | quote }}
 {{- end }}
 {{- end -}}

@@ -218,6 +218,7 @@ def run(
 
     service.stop(kill=True)
     app.patch(statuses={"28": "Killed", "29": "Killed"})
+    made.prometheus.until('count(ALERTS{alertname="TAppHooksDown"})', lambda found: found == 1)
     made.mark("away", QUERIES["Newest spec not seen A"], 1)
     service.start()
     app.settle()

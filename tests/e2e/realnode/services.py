@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
 import subprocess
 import threading
@@ -21,11 +22,14 @@ from urllib.parse import urlsplit
 
 from dnslib import QTYPE, RCODE, RR, A
 from dnslib.server import DNSServer
+from urllib3.exceptions import HTTPError
 
 from tests.e2e.kube import Json, Kube, KubeError
+from tests.e2e.process import ProcessError
 
 from .kubelet import DOMAIN
 
+LOGGER = logging.getLogger(__name__)
 DNS_PLACE = 10
 """Which address of the range answers names, as is the custom."""
 POLL_SECONDS = 0.2
@@ -45,23 +49,32 @@ class Services:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="services", daemon=True)
         self._ending = asyncio.Event()
-        self._names_server: DNSServer | None = None
+        self._stack = contextlib.ExitStack()
+        self._broken: Exception | None = None
 
     def __enter__(self) -> Services:
-        self._route("replace")
-        self._names_server = DNSServer(self, address=self.dns, port=53)
-        self._names_server.start_thread()
-        self._thread.start()
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._kube.close)
+            self._route("replace")
+            stack.callback(self._route, "del")
+            names = DNSServer(self, address=self.dns, port=53)
+            stack.callback(names.server.server_close)
+            names.start_thread()
+            stack.callback(names.stop)
+            self._thread.start()
+            stack.callback(self._end)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        if self._broken is not None:
+            raise ProcessError(f"Services were not served to the end: {self._broken!r}")
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._ending.set)
         self._thread.join(10)
-        if self._names_server is not None:
-            self._names_server.stop()
-            self._names_server.server.server_close()
-        self._route("del")
-        self._kube.close()
+        self._loop.close()
 
     def _route(self, verb: str) -> None:
         command = [str(self._busybox), "ip", "route", verb, "local", str(self._block), "dev", "lo"]
@@ -83,8 +96,11 @@ class Services:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
+        try:
+            self._loop.run_until_complete(self._serve())
+        except Exception as error:  # told by who ends this
+            self._broken = error
+            LOGGER.exception("Services are not served any more")
 
     async def _serve(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
@@ -96,10 +112,10 @@ class Services:
                         await stack.enter_async_context(one)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._ending.wait(), POLL_SECONDS)
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     def _ports(self, service: Json, listening: set[tuple[str, int]]) -> list[Json]:
         """The ports of a Service that nobody listens on yet; its name is known from now on."""
@@ -145,7 +161,7 @@ class Services:
     async def _ask(self, version: str, plural: str, namespace: str | None = None) -> list[Json]:
         try:
             return await asyncio.to_thread(self._kube.list_all, version, plural, namespace)
-        except (KubeError, OSError):
+        except (KubeError, OSError, HTTPError):
             return []
 
 
