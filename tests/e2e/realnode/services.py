@@ -8,13 +8,13 @@ packet leaves the host.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import logging
 import random
+import socket
+import socketserver
 import subprocess
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,10 @@ from tests.e2e.process import ProcessError
 
 from .kubelet import DOMAIN
 
-LOGGER = logging.getLogger(__name__)
 DNS_PLACE = 10
 """Which address of the range answers names, as is the custom."""
 POLL_SECONDS = 0.2
-Backend = tuple[str, int]
+Address = tuple[str, int]
 
 
 class Services:
@@ -46,9 +45,9 @@ class Services:
         self.dns = str(block[DNS_PLACE])
         """Where pods ask for names."""
         self._names: dict[str, str] = {}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="services", daemon=True)
-        self._ending = asyncio.Event()
+        self._ports: dict[Address, Port] = {}
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="services", daemon=True)
         self._stack = contextlib.ExitStack()
         self._broken: Exception | None = None
 
@@ -72,18 +71,17 @@ class Services:
             raise ProcessError(f"Services were not served to the end: {self._broken!r}")
 
     def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._ending.set)
+        self._ending.set()
         self._thread.join(10)
-        self._loop.close()
+        for port in self._ports.values():
+            port.stop()
 
     def _route(self, verb: str) -> None:
         command = [str(self._busybox), "ip", "route", verb, "local", str(self._block), "dev", "lo"]
         subprocess.run(command, check=True, capture_output=True)
 
-    # Names
-
     def resolve(self, request: Any, _: object) -> Any:
-        """Answers one question; dnslib calls it."""
+        """Answers one question for a name; dnslib calls it."""
         reply = request.reply()
         address = self._names.get(str(request.q.qname).rstrip(".").lower())
         if address is None:
@@ -92,63 +90,35 @@ class Services:
             reply.add_answer(RR(request.q.qname, QTYPE.A, rdata=A(address), ttl=1))
         return reply
 
-    # Connections
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    def _watch(self) -> None:
         try:
-            self._loop.run_until_complete(self._serve())
-        except Exception as error:  # told by who ends this
+            while not self._ending.wait(POLL_SECONDS):
+                for service in self._ask("v1", "services"):
+                    self._serve(service)
+        except Exception as error:  # noqa: BLE001 - told by who ends this
             self._broken = error
-            LOGGER.exception("Services are not served any more")
 
-    async def _serve(self) -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            listening: set[tuple[str, int]] = set()
-            while not self._ending.is_set():
-                for service in await self._ask("v1", "services"):
-                    for port in self._ports(service, listening):
-                        one = await self._listen(service, port)
-                        await stack.enter_async_context(one)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._ending.wait(), POLL_SECONDS)
-            left = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
-
-    def _ports(self, service: Json, listening: set[tuple[str, int]]) -> list[Json]:
-        """The ports of a Service that nobody listens on yet; its name is known from now on."""
+    def _serve(self, service: Json) -> None:
+        """Listens on the ports of a Service, if nobody does yet; its name is known from now on."""
         address = service["spec"].get("clusterIP") or "None"
         if address == "None":
-            return []
+            return
         meta = service["metadata"]
+        for each in service["spec"]["ports"]:
+            place = (address, int(each["port"]))
+            if each.get("protocol") != "UDP" and place not in self._ports:
+                name = each.get("name") or ""
+                self._ports[place] = Port(place, lambda name=name: self._backends(meta, name))
         self._names[f"{meta['name']}.{meta['namespace']}.svc.{DOMAIN}"] = address
-        found = [each for each in service["spec"]["ports"] if each.get("protocol") != "UDP"]
-        fresh = [each for each in found if (address, each["port"]) not in listening]
-        listening.update((address, each["port"]) for each in fresh)
-        return fresh
 
-    async def _listen(self, service: Json, port: Json) -> asyncio.Server:
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            backends = await self._backends(service["metadata"], port.get("name") or "")
-            async with closing(writer):  # where there is no endpoint, the connection just ends
-                if not backends:
-                    return
-                there = await asyncio.open_connection(*random.choice(backends))
-                async with closing(there[1]):
-                    await asyncio.gather(copied(reader, there[1]), copied(there[0], writer))
-
-        return await asyncio.start_server(connected, service["spec"]["clusterIP"], port["port"])
-
-    async def _backends(self, meta: Json, port: str) -> list[Backend]:
+    def _backends(self, meta: Json, port: str) -> list[Address]:
         """Who is ready behind a Service; the API server's own has no endpoints here."""
         if (meta["namespace"], meta["name"]) == ("default", "kubernetes"):
             server = urlsplit(self._kube.server)
             return [(str(server.hostname), int(server.port or 443))]
-        slices = await self._ask("discovery.k8s.io/v1", "endpointslices", meta["namespace"])
+        slices = self._ask("discovery.k8s.io/v1", "endpointslices", meta["namespace"])
         return [
-            (address, one["port"])
+            (address, int(one["port"]))
             for each in slices
             if each["metadata"].get("labels", {}).get("kubernetes.io/service-name") == meta["name"]
             for one in each.get("ports") or []
@@ -158,29 +128,69 @@ class Services:
             for address in endpoint["addresses"]
         ]
 
-    async def _ask(self, version: str, plural: str, namespace: str | None = None) -> list[Json]:
+    def _ask(self, version: str, plural: str, namespace: str | None = None) -> list[Json]:
         try:
-            return await asyncio.to_thread(self._kube.list_all, version, plural, namespace)
+            return self._kube.list_all(version, plural, namespace)
         except (KubeError, OSError, HTTPError):
             return []
 
 
-@contextlib.asynccontextmanager
-async def closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    """Closes a connection when all is said; what breaks or is given up ends it at once."""
+class Port(socketserver.ThreadingTCPServer):
+    """One port of a Service, served from now on."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, place: Address, backends: Callable[[], list[Address]]) -> None:
+        self.backends = backends
+        self.open: set[socket.socket] = set()
+        super().__init__(place, Connection)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends it and every connection."""
+        self.shutdown()
+        self.server_close()
+        for each in list(self.open):
+            cut(each)
+
+    def handle_error(self, *_: object) -> None:
+        """A connection that breaks is its two ends' affair."""
+
+
+class Connection(socketserver.BaseRequestHandler):
+    """Hands on all that comes, both ways; where there is no endpoint, it just ends."""
+
+    server: Port
+
+    def handle(self) -> None:
+        """Serves until both ends have closed."""
+        backends = self.server.backends()
+        if not backends:
+            return
+        with socket.create_connection(random.choice(backends), 10) as there:
+            there.settimeout(None)
+            both = {self.request, there}
+            self.server.open |= both
+            back = threading.Thread(target=hand_on, args=(there, self.request), daemon=True)
+            back.start()
+            hand_on(self.request, there)
+            back.join()
+            self.server.open -= both
+
+
+def hand_on(source: socket.socket, target: socket.socket) -> None:
+    """Hands on all that comes from one end, then its end; a break ends both."""
     try:
-        with contextlib.suppress(OSError):
-            yield
-            writer.close()
-            await writer.wait_closed()
-    finally:
-        writer.transport.abort()  # nothing, where it is closed
+        while chunk := source.recv(1 << 16):
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        cut(source)
+        cut(target)
 
 
-async def copied(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Hands on all that comes, then its end."""
+def cut(connection: socket.socket) -> None:
+    """Ends a connection at once; who waits for it is told."""
     with contextlib.suppress(OSError):
-        while chunk := await source.read(1 << 16):
-            target.write(chunk)
-            await target.drain()
-        target.write_eof()
+        connection.shutdown(socket.SHUT_RDWR)
