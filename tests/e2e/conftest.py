@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -256,15 +257,19 @@ def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]
         controller.unregister(each["metadata"]["name"])
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def running_node(cluster: Cluster, workspace: Path, note: list[str]) -> Iterator[RealNode]:
-    """The real node of the session, or one line why there is none; use `real_node` in tests."""
+    """The real node of a file, or one line why there is none; use `real_node` in tests.
+
+    It goes with the file: pods of others that tolerate everything would land on it.
+    """
     problem = missing(cluster.backend)
     if problem is not None:
         if os.environ.get("E2E_REAL_NODE") == "1":
             pytest.fail(f"E2E_REAL_NODE=1, but {problem}", pytrace=False)
         pytest.skip(problem)
-    with RealNode(cluster.kubeconfig, workspace / "node") as node:
+    place = Path(tempfile.mkdtemp(prefix="node-", dir=workspace))
+    with RealNode(cluster.kubeconfig, place) as node:
         note.append(f"real node ready in {node.seconds:.1f} s")
         yield node
 

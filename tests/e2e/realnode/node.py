@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -10,8 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+from urllib3.exceptions import HTTPError
+
 from tests.e2e.binaries import build
-from tests.e2e.kube import Kube
+from tests.e2e.kube import Kube, KubeError
 
 from .containerd import Containerd
 from .images import Images
@@ -82,6 +85,9 @@ class RealNode:
         for part in ("witness", "kubelet", "containerd"):
             if hasattr(self, part):
                 getattr(self, part).stop()
+        if hasattr(self, "kubelet"):
+            with contextlib.suppress(KubeError, OSError, HTTPError):  # the cluster may be gone
+                self.kube.delete("v1", "nodes", None, self.name)
         self.space.stop()
         self.registry.stop()
         self.kube.close()

@@ -142,13 +142,14 @@ def remove_cgroups(name: str, timeout: float = 10) -> None:
     deadline = time.monotonic() + timeout
     for top in [each / name for each in hierarchies()]:
         while top.exists():
-            for pid in inside(top):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            below = sorted((each for each in top.rglob("*") if each.is_dir()), reverse=True)
-            for each in [*below, top]:
-                with contextlib.suppress(OSError):  # a process in it has not quite ended
-                    each.rmdir()
+            with contextlib.suppress(FileNotFoundError):  # runc removes them as well
+                for pid in inside(top):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                below = sorted((each for each in top.rglob("*") if each.is_dir()), reverse=True)
+                for each in [*below, top]:
+                    with contextlib.suppress(OSError):  # a process in it has not quite ended
+                        each.rmdir()
             if time.monotonic() > deadline:
                 raise ProcessError(f"{top} cannot be removed")
             time.sleep(0.02)

@@ -35,7 +35,8 @@ class WholeCluster(Fresh):
         """Starts the node, and what answers for Services."""
         busybox = Path(shutil.which("busybox") or "busybox")
         services = stack.enter_context(Services(self.kubeconfig, self._addresses, busybox))
-        self.node = RealNode(self.kubeconfig, self.directory / "node", dns=services.dns)
+        # Not called as the session's node is, whose cgroup has that name.
+        self.node = RealNode(self.kubeconfig, self.directory / "whole", dns=services.dns)
         for name in self._images:
             self.node.images.add(name, {"VERSION": name.rpartition(":")[2]})
         stack.enter_context(self.node)
