@@ -13,7 +13,7 @@ import shutil
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -111,14 +111,10 @@ class Prometheus:
         kept = [(labels, [p for p in points if not math.isnan(p[1])]) for labels, points in read]
         return [(labels, points) for labels, points in kept if points]
 
-    def until(self, query: str, fact: Callable[[float | None], bool], seconds: float = 30) -> float:
-        """Waits until the value of a query is as wanted; returns the moment."""
+    def until(self, query: str, wanted: float, seconds: float = 30) -> None:
+        """Waits until a query has this value."""
         deadline = time.monotonic() + seconds
-        while True:
-            moment = time.time()
-            found = self.value(query, moment)
-            if fact(found):
-                return moment
+        while (found := self.value(query)) != wanted:
             if time.monotonic() > deadline:
                 raise AssertionError(f"not in {seconds:.0f} s, but {found}: {query}")
             time.sleep(0.2)

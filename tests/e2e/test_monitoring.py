@@ -80,7 +80,7 @@ class Run:
     def mark(self, moment: str, query: str, value: float) -> None:
         """Waits until a query has this value, and for the alerts after it: that is the moment."""
         if not any(start in query for start in self.lacks):
-            self.prometheus.until(query, lambda found: found == value)
+            self.prometheus.until(query, value)
         time.sleep(2 * SECONDS)
         self.moments[moment] = time.time()
 
@@ -159,7 +159,7 @@ def prometheus(
     if states:
         targets.append(Target("kube-state-metrics", states.address, honor_labels=True))
     with Prometheus(binary, workspace, targets) as running:
-        running.until("sum(up)", lambda found: found == len(targets))
+        running.until("sum(up)", len(targets))
         yield running
 
 
@@ -218,7 +218,7 @@ def run(
 
     service.stop(kill=True)
     app.patch(statuses={"28": "Killed", "29": "Killed"})
-    made.prometheus.until('count(ALERTS{alertname="TAppHooksDown"})', lambda found: found == 1)
+    made.prometheus.until('count(ALERTS{alertname="TAppHooksDown"})', 1)
     made.mark("away", QUERIES["Newest spec not seen A"], 1)
     service.start()
     app.settle()

@@ -26,7 +26,7 @@ from .metacontroller import binary_from
 from .pods import is_ready
 from .realnode.node import missing
 from .realnode.whole import WholeCluster
-from .released import CHART, IMAGE, release_into
+from .released import CHART, GROUP, IMAGE, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 EXAMPLE = REPOSITORY / "examples" / "same-template.yaml"
@@ -110,10 +110,14 @@ def control(whole: WholeCluster) -> str:
     return "the simulator's Metacontroller"
 
 
-def example_runs(whole: WholeCluster) -> None:
-    """The example, applied and waited for as the README says."""
+def example_runs(whole: WholeCluster, begun: float) -> str:
+    """The example, applied and waited for as the README says; returns how long it took since."""
+    which = control(whole)
     whole.do("kubectl", "apply", "-f", EXAMPLE)
     whole.do("kubectl", "wait", "tapp/same", "--for=condition=Ready", "--timeout=5m")
+    seconds = time.monotonic() - begun
+    assert {is_ready(each) for each in service_pods(whole)} == {True}
+    return f"a TApp of three is ready {seconds:.1f} s after the first command ({which})"
 
 
 def service_pods(whole: WholeCluster) -> list[Json]:
@@ -132,21 +136,15 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
     begun = time.monotonic()
     whole.do(*install, *wanted)
     installed = time.monotonic() - begun
-    which = control(whole)
-    example_runs(whole)
-    seconds = time.monotonic() - begun
-    note.append(
-        f"real node, {which}: helm install --wait on an empty cluster {installed:.1f} s,"
-        f" a TApp of three is ready {seconds:.1f} s after it began"
-    )
-    assert {is_ready(each) for each in service_pods(whole)} == {True}
+    ready = example_runs(whole, begun)
+    note.append(f"real node: helm install --wait, from nothing, takes {installed:.1f} s; {ready}")
     assert whole.do("kubectl", "get", "tapp", "same", "--no-headers").split()[:5] == [
         "same", "3/3", "3", "3", "AsSpecified",
     ]  # fmt: skip
 
     patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": OTHER}]
     uids = whole.pods("same")
-    whole.kube.patch(whole.kube.path("apps.tkestack.io/v1", "tapps", "default", "same"), patch)
+    whole.kube.patch(whole.kube.path(GROUP, "tapps", "default", "same"), patch)
     whole.until(lambda: images(whole) == [OTHER] * 3 and whole.ready("same"), "the new image runs")
     assert whole.pods("same") == uids  # in place
 
@@ -170,7 +168,7 @@ def test_one_command_of_helms(whole: WholeCluster, product: Product, note: list[
     assert whole.ready("same")
     assert set(whole.node.witness.now("default")) == running
 
-    whole.do(*install[:-1], *wanted, "--wait")
+    whole.do(*install, *wanted)
     control(whole)
     whole.do("kubectl", "scale", "tapp", "same", "--replicas=2")
     whole.until(lambda: len(whole.pods("same")) == 2, "it is served again")
@@ -190,11 +188,5 @@ def test_one_manifest_of_kubectls(whole: WholeCluster, product: Product, note: l
     begun = time.monotonic()
     manifest = product.dist / "install-with-metacontroller.yaml"
     whole.until_done("kubectl", "apply", "--server-side", "-f", manifest)
-    which = control(whole)
-    example_runs(whole)
-    seconds = time.monotonic() - begun
-    note.append(
-        f"real node, {which}: install-with-metacontroller.yaml on an empty cluster,"
-        f" a TApp of three is ready {seconds:.1f} s after kubectl began to apply"
-    )
-    assert {is_ready(each) for each in service_pods(whole)} == {True}
+    ready = example_runs(whole, begun)
+    note.append(f"real node: install-with-metacontroller.yaml by kubectl, from nothing: {ready}")
