@@ -9,7 +9,7 @@ import atexit
 import os
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -36,6 +36,11 @@ an hour (--event-ttl)."""
 BURST, SECONDS_PER_EVENT = 25, 300.0
 """What a TApp may tell under one reason: as client-go's EventSourceObjectSpamFilter has it."""
 BUCKETS = 2_000
+LATE, LATE_PER_BUCKET = 1_000, 12
+"""Events that wait for their TApp to be allowed one more: in all, and of one TApp and reason, which
+tell as many in an hour."""
+LOOK = 10.0
+"""Seconds between two looks at what had to wait."""
 QUIET = 60.0
 """Seconds between two lines in the log about events that could not be written."""
 
@@ -104,6 +109,8 @@ class Recorder:
         self._lock = threading.Lock()
         self._told: OrderedDict[str, float] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._late: dict[tuple[str, str], deque[tuple[float, Document]]] = {}
+        self._looked = float("-inf")
         self._logged = float("-inf")
         self._pid = 0
 
@@ -116,9 +123,12 @@ class Recorder:
         """
         try:
             tapp = plan.world.tapp
+            for document in self._allowed_by_now():
+                self._put(document)
             for event in events(plan, status):
-                if self._is_news(tapp.metadata.uid, event):
-                    self._put(event.name, document_of(tapp, event, plan.now, self._instance))
+                document = document_of(tapp, event, plan.now, self._instance)
+                if self._is_news(tapp.metadata.uid, event, document):
+                    self._put(document)
         except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
             _count(Outcome.FAILED)
             LOGGER.error("events", exc_info=error)
@@ -137,25 +147,56 @@ class Recorder:
                     _count(Outcome.DROPPED)
         self._queue.put_nowait(None)  # for a thread that is still at its last event
 
-    def _is_news(self, uid: str, event: Event) -> bool:
-        """Whether this process has not told it yet, and the TApp may tell so much."""
+    def _is_news(self, uid: str, event: Event, document: Document) -> bool:
+        """Whether this process has not told it yet, and the TApp may tell so much.
+
+        What it may not tell yet is told later: no other sync would, because the status says it.
+        """
+        key = (uid, event.reason)
         with self._lock:
             now = self._clock()
             if self._told.get(event.name, float("-inf")) > now - FOR:
                 return False
-            self._remember(event.name, now)
-            may = self._may(uid, event.reason, now)
+            late = self._late.get(key, ())
+            may = not late and self._may(key, now)
+            fits = len(late) < LATE_PER_BUCKET and sum(map(len, self._late.values())) < LATE
+            if may or fits:
+                self._remember(event.name, now)
+            if fits and not may:
+                self._late.setdefault(key, deque()).append((now, document))
         if not may:
-            _count(Outcome.LIMITED)
+            _count(Outcome.LIMITED if fits else Outcome.DROPPED)
         return may
 
-    def _put(self, name: str, document: Document) -> None:
+    def _allowed_by_now(self) -> list[Document]:
+        """The events that had to wait and need not any longer, oldest first for each TApp.
+
+        One that has waited for an hour is forgotten: its Event would have gone by then, too.
+        """
+        with self._lock:
+            now, allowed, forgotten = self._clock(), list[Document](), 0
+            if not self._late or now - self._looked < LOOK:
+                return []
+            self._looked = now
+            for key, late in list(self._late.items()):
+                while late and late[0][0] <= now - FOR:
+                    late.popleft()
+                    forgotten += 1
+                while late and self._may(key, now):
+                    allowed.append(late.popleft()[1])
+                if not late:
+                    del self._late[key]
+        for _ in range(forgotten):
+            _count(Outcome.DROPPED)
+        return allowed
+
+    def _put(self, document: Document) -> None:
         with self._lock:
             self._ensure_thread()
         try:
             self._queue.put_nowait(document)
         except Full:
-            self._drop(name, Outcome.DROPPED, "the queue is full")
+            self._drop(document["metadata"]["name"], Outcome.DROPPED, "the queue is full")
 
     def _ensure_thread(self) -> None:
         """The thread and its queue belong to this process; a fork has neither."""
@@ -174,11 +215,11 @@ class Recorder:
         while len(self._told) > REMEMBERED:
             self._told.popitem(last=False)
 
-    def _may(self, uid: str, reason: str, now: float) -> bool:
-        """Takes a token of the TApp's bucket for this reason, if there is one."""
-        tokens, at = self._buckets.pop((uid, reason), (float(BURST), now))
+    def _may(self, key: tuple[str, str], now: float) -> bool:
+        """Takes a token of a bucket, which is of a TApp's uid and a reason, if there is one."""
+        tokens, at = self._buckets.pop(key, (float(BURST), now))
         tokens = min(tokens + (now - at) / SECONDS_PER_EVENT, float(BURST))
-        self._buckets[uid, reason] = (tokens - (tokens >= 1), now)
+        self._buckets[key] = (tokens - (tokens >= 1), now)
         while len(self._buckets) > BUCKETS:
             self._buckets.popitem(last=False)
         return tokens >= 1

@@ -255,15 +255,43 @@ def test_a_tapp_may_not_tell_without_end(account: Path, server: ApiServer) -> No
     for generation in range(1, 31):
         made.tell(*news(generation))
     until(before, created=25, limited=5)
-    now[0] = 301
-    for generation in (31, 32):
-        made.tell(*news(generation))
-    until(before, created=26, limited=6)
     made.tell(*decided(tapp(generation=33, replicas=2, templates={"0": "typo", "1": "typo"})))
-    until(before, created=27, limited=6)
+    until(before, created=26, limited=5)
     now[0] = 7300
-    made.tell(*news(32))  # an hour later the API server has forgotten it, too
-    until(before, created=28, limited=6)
+    made.tell(*news(30))  # it was never told, and after an hour it need not be
+    until(before, created=27, limited=5, dropped=5)
+    made.close()
+
+
+def test_what_was_limited_is_told_when_the_measure_allows_it(
+    account: Path, server: ApiServer
+) -> None:
+    """No sync would tell it again: what the status says already is no news to any of them."""
+    now = [0.0]
+    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: now[0])
+    before = counted()
+    told = [news(generation) for generation in range(1, 29)]
+    for each in told:
+        made.tell(*each)
+    until(before, created=25, limited=3)
+    quiet = settled()
+    nothing = decided(quiet.parent)
+    for minutes, later in ((4, 0), (6, 1), (6, 1), (11, 2), (16, 3), (30, 3)):
+        now[0] = minutes * 60
+        made.tell(*nothing)
+        until(before, created=25 + later, limited=3)
+    assert len({event["metadata"]["name"] for _, _, event in server.posts}) == len(told)
+    made.close()
+
+
+def test_one_tapp_that_never_stops_telling_waits_for_no_more_than_an_hour_tells(
+    account: Path, server: ApiServer
+) -> None:
+    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    before = counted()
+    for generation in range(1, 101):
+        made.tell(*news(generation))
+    until(before, created=25, limited=12, dropped=63)
     made.close()
 
 
