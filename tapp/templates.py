@@ -7,7 +7,7 @@ from tapp import revision
 from tapp.canonical import canonical
 from tapp.env import RepeatedEnvError, without_repeats
 from tapp.model import TAppSpec
-from tapp.vocabulary import GATES
+from tapp.vocabulary import GATES, NEVER_IN_TEMPLATES
 
 
 @dataclass(frozen=True)
@@ -16,12 +16,12 @@ class Template:
 
     Attributes:
         name: its name in the TApp.
-        labels: the author's labels.
-        annotations: the author's annotations.
+        labels: the author's labels, as far as they are for every pod.
+        annotations: the author's annotations, likewise.
         finalizers: the author's finalizers, set at creation only.
         spec: the pod spec in canonical form (`canonical.canonical`), without the volumes that
             claims of the same name take precedence over.
-        revision: hash of everything above.
+        revision: hash of everything above, as it was written.
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
         watched: whether it has a readiness gate that this service opens and closes.
@@ -88,8 +88,8 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
     return Template(
         name=name,
-        labels=revision.own_labels(metadata),
-        annotations=revision.own_annotations(metadata),
+        labels=_for_every_pod(revision.own_labels(metadata)),
+        annotations=_for_every_pod(revision.own_annotations(metadata)),
         finalizers=metadata.get("finalizers") or [],
         spec=spec,
         revision=full,
@@ -98,6 +98,14 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         watched=has_served_gate(spec),
         obstacle=_obstacle(name, spec),
     )
+
+
+def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
+    """Labels or annotations without what tells of one pod only; the revision counts that, too.
+
+    (It did before such were left out of pods, and another revision would touch the pods.)
+    """
+    return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
 
 
 def _obstacle(name: str, spec: dict[str, Any]) -> str:

@@ -40,6 +40,11 @@ LOST_NODE: Final = "apps.tkestack.io/lost-node"
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
+NEVER_IN_TEMPLATES: Final = frozenset(
+    {POD_STATUS, IN_PLACE_UPDATE, TEMPLATE_IMAGES, FAILURES, DRAIN, LOST_NODE, LAST_APPLIED}
+)
+"""What tells of one pod only. In a template it was pasted from a live pod, and reaches none."""
+
 # --- annotation on claims -----------------------------------------------------------------------
 STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """Kubernetes' older place for a claim's class; where it is set, it counts."""

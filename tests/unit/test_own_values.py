@@ -76,7 +76,7 @@ OWN: dict[str, Any] = {
     "an index": lambda id: template(
         "nginx", nodeSelector={"apps.kubernetes.io/pod-index": str(id)}
     ),
-    "a record": lambda id: template("nginx", annotations={RECORD: f'{{"revision":"{id}"}}'}),
+    "a text": lambda id: template("nginx", annotations={"note": f'{{"revision":"{id}"}}'}),
 }
 
 
@@ -153,3 +153,48 @@ def test_a_pod_without_a_node_is_not_on_anothers() -> None:
     world.modify(1, lambda pod: refused(pod, bound=False))
     world.modify(1, lambda pod: {**pod, "spec": {**pod["spec"], "nodeName": ""}})
     same(world)
+
+
+PASTED = {
+    RECORD: '{"revision":"v1-0","containers":{}}',
+    "apps.tkestack.io/template-images": '{"app":"other:1"}',
+    "apps.tkestack.io/failures": "7",
+    "apps.tkestack.io/drain": "v1-0",
+    "apps.tkestack.io/lost-node": "2026-01-05T10:00:00Z",
+    "metacontroller.k8s.io/last-applied-configuration": "{}",
+}
+
+
+def test_what_tells_of_one_pod_reaches_none_through_a_template() -> None:
+    """Pasted from a live pod; the author's own labels and annotations stay."""
+    body = template(
+        labels={"app": "web", "apps.tkestack.io/pod-status": "true"},
+        annotations={**PASTED, "note": "x"},
+    )
+    world = World(tapp(replicas=1, template=body)).settle()
+    meta = world.pod(0)["metadata"]
+    assert meta["labels"].keys().isdisjoint({"apps.tkestack.io/pod-status"})
+    told = {
+        key: text
+        for key, text in meta["annotations"].items()
+        if not key.startswith("metacontroller")
+    }
+    assert told == {"note": "x", "apps.tkestack.io/template-images": '{"app":"nginx:1.25"}'}
+    world.change(template=template("nginx:2", annotations={**PASTED, "note": "y"})).settle()
+    told = world.pod(0)["metadata"]["annotations"]
+    assert told["note"] == "y"
+    assert json.loads(told[RECORD])["revision"] != "v1-0"
+    assert told.keys().isdisjoint(PASTED.keys() - {RECORD, *told})
+
+
+def test_pods_that_were_made_with_what_was_pasted_are_left_alone() -> None:
+    """Their revision counted it: an upgrade finds them as they should be."""
+    body = template(annotations={**PASTED, "note": "x"})
+    assert revisions(body)[0] == "v1-e38c6bf2e48da1955f9b"  # frozen: it stands on such pods
+    world = World(tapp(replicas=1, template=body)).settle()
+    world.modify(0, lambda pod: annotated(pod, **{"apps.tkestack.io/failures": "7"}))
+    uids = world.uids()
+    world.sync()
+    assert world.writes == []
+    assert world.decisions() == {0: "Keep/UpToDate"}
+    assert world.uids() == uids
