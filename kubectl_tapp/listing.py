@@ -14,6 +14,11 @@ All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namesp
 Selector = Annotated[
     str | None, typer.Option("-l", "--selector", help="As for kubectl.", show_default=False)
 ]
+_GIVE_WAY = (
+    *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
+    *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
+)
+"""What gives way on a narrow terminal; namespace and name stay whole."""
 _HEADS = ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "STATUS", "AGE")
 
 
@@ -42,18 +47,16 @@ def list_tapps(
 
 
 def _print(session: Session, found: list[Document], with_namespace: bool, wide: bool) -> None:
-    from rich.table import Table  # noqa: PLC0415 - it costs start time
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - it costs start time
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    from kubectl_tapp.columns import fitted  # noqa: PLC0415
+
     heads = [*(["NAMESPACE"] if with_namespace else []), *_HEADS]
     heads += ["TEMPLATES", "IMAGES"] if wide else []
-    for head in heads:
-        table.add_column(head, no_wrap=True, overflow="ellipsis")
-    for tapp in found:
-        cells = _cells(tapp, session.now())
-        table.add_row(*(Text(plain(cells[head])) for head in heads))
-    session.console.print(table)
+    cells = [_cells(tapp, session.now()) for tapp in found]
+    rows = [{head: Text(plain(each[head])) for head in heads} for each in cells]
+    given = [step for step in _GIVE_WAY if step[0] in heads]
+    session.console.print(fitted(heads, rows, session.console.width, given))
 
 
 def _cells(tapp: Document, now: float) -> dict[str, str]:

@@ -1,25 +1,31 @@
 """How a look at a TApp is shown: a table, the budget, and what waits for what."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_tapp.columns import Step, fitted
 from kubectl_tapp.errors import plain
 from kubectl_tapp.events import failing_syncs
 from kubectl_tapp.look import Look, Row
 from kubectl_tapp.observed import Observed
-from kubectl_tapp.told import told_rows, told_sentences
+from kubectl_tapp.told import told_counts, told_rows, told_sentences
 from kubectl_tapp.words import budget, grouped, places, span
 from tapp.ranges import ranges, some
 
 FEW = 24
 """Up to so many instances have a line each; of more, equal ones share one."""
-_NARROW = 110
-_IMAGE, _NARROW_IMAGE = 48, 22
+_IMAGE = 48
 _HEADS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
+_GIVE_WAY: Sequence[Step] = (
+    *(("IMAGE", 22), ("NODE", 16), ("IMAGE", 14), ("RESTARTS", 0), ("NODE", 0), ("SINCE", 0)),
+    *(("TEMPLATE", 14), ("IMAGE", 0), ("STATE", 14), ("READY", 0), ("STATE", 8), ("TEMPLATE", 0)),
+    *(("STATE", 7), ("REVISION", 0)),
+)
+"""What gives way on a narrow terminal. The number stays whole, and the revision to the last."""
 _GOOD = ("Running", "Succ")
 _NEUTRAL = ("Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated")
 _SHOWN = 10
@@ -46,8 +52,8 @@ def shown_told(observed: Observed, console: Console, *, unfold: bool = False) ->
     """What the TApp tells by itself, where its pods may not be read."""
     rows = told_rows(observed)
     namespace, now = observed.tapp["metadata"]["namespace"], 0.0
-    told = (observed.tapp.get("status") or {}).get("appStatus", "nobody has looked at it yet")
-    parts: list[RenderableType] = [Text(f"{namespace}/{observed.name}: {told}", style="bold")]
+    head = f"{namespace}/{observed.name}: {', '.join(told_counts(observed))}"
+    parts: list[RenderableType] = [Text(plain(head), style="bold")]
     if rows:
         parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
     return Group(*parts, *(Text(plain(line)) for line in ["", *told_sentences(observed)]))
@@ -83,29 +89,24 @@ def _should_run(look: Look, id: int) -> bool:
 
 def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
     """A line a row, or a line for all rows that are equal."""
-    narrow = width < _NARROW
-    result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    heads = [head for head in _HEADS if not narrow or head != "REVISION"]
-    for head in heads:
-        result.add_column(head, no_wrap=True, overflow="ellipsis")
     groups = [[row] for row in rows] if unfold else grouped(rows, _equal)
-    for group in groups:
-        first = group[0]
-        cells: dict[str, Any] = {
-            "ID": some([row.id for row in group]),
-            "TEMPLATE": first.template,
-            "REVISION": _revision(first),
-            "IMAGE": _image(first.image, _NARROW_IMAGE if narrow else _IMAGE),
-            "STATE": Text(plain(first.state), style=_style(first)),
-            "READY": first.ready,
-            "RESTARTS": str(first.restarts) if first.ready else "",
-            "NODE": places(group),
-            "SINCE": span(group, now),
-        }
-        if narrow and first.outdated:
-            cells["TEMPLATE"] = f"{first.template} (old)"
-        result.add_row(*(_cell(cells[head]) for head in heads))
-    return result
+    lines = [{head: _cell(cell) for head, cell in _cells(group, now).items()} for group in groups]
+    return fitted(_HEADS, lines, width, _GIVE_WAY)
+
+
+def _cells(group: list[Row], now: float) -> dict[str, Any]:
+    first = group[0]
+    return {
+        "ID": some([row.id for row in group]),
+        "TEMPLATE": first.template,
+        "REVISION": _revision(first),
+        "IMAGE": _image(first.image),
+        "STATE": Text(plain(first.state), style=_style(first)),
+        "READY": first.ready,
+        "RESTARTS": str(first.restarts) if first.ready else "",
+        "NODE": places(group),
+        "SINCE": span(group, now),
+    }
 
 
 def _cell(value: Any) -> Text:
@@ -119,12 +120,12 @@ def _equal(row: Row) -> tuple[object, ...]:
 
 def _revision(row: Row) -> str:
     short = row.revision[:_REVISION]
-    return f"{short} (old)" if row.outdated and short else short
+    return f"{short} (old)".lstrip() if row.outdated else short
 
 
-def _image(image: str, most: int) -> str:
+def _image(image: str) -> str:
     """The end of an image's name tells more than its beginning."""
-    return image if len(image) <= most else f"...{image[3 - most :]}"
+    return image if len(image) <= _IMAGE else f"...{image[3 - _IMAGE :]}"
 
 
 def _style(row: Row) -> str:

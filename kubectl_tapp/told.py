@@ -6,6 +6,7 @@ from tapp.model import DEFAULT_TEMPLATE
 from tapp.ranges import numbers
 
 _UNKNOWN = "?"
+_COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}
 
 
 def told_rows(observed: Observed) -> list[Row]:
@@ -24,6 +25,16 @@ def told_rows(observed: Observed) -> list[Row]:
         )
         for id in range(spec.get("replicas", 1))
     ]
+
+
+def told_counts(observed: Observed) -> list[str]:
+    """What it is in a word, and the counts that `list` shows, as far as anybody has counted."""
+    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    words = [str(status.get("appStatus", "nobody has looked at it yet"))]
+    words += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
+    if status and status.get("observedGeneration") != metadata.get("generation"):
+        words.append("its newest spec has not been looked at yet")
+    return words
 
 
 def told_sentences(observed: Observed) -> list[str]:

@@ -46,7 +46,7 @@ _LIVE = re.compile(r"\x1b\[\?25l.*?\x1b\[\?25h(?:\r?\x1b\[1A|\r?\x1b\[2K|\r)*", 
 the picture each of its texts is a line."""
 
 
-class _Terminal(io.StringIO):
+class Terminal(io.StringIO):
     """What is printed goes to a person."""
 
     def isatty(self) -> bool:
@@ -90,7 +90,7 @@ class Recording:
         )
 
     def _called(self, arguments: list[str], answer: str) -> str:
-        screen, seen = _Terminal(), dict[str, str]()
+        screen, seen = Terminal(), dict[str, str]()
 
         def update(_: Status, status: Text) -> None:
             what, _, after = status.plain.rpartition("  ")

@@ -135,7 +135,7 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_shown(standin: StandIn) -
         'note: no permission: events is forbidden: User "jane" cannot list resource "events" in '
         'API group "" in the namespace "default"',
     ]
-    assert said.lines[0] == "default/web: Running"
+    assert said.lines[0] == "default/web: Running, 4/4 ready, 4 up to date, 4 available"
     assert said.lines[2].split() == ["0", "default", "Running"]
 
 

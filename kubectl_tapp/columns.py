@@ -1,0 +1,57 @@
+"""A table that fits its terminal: what identifies a row stays, the rest shrinks or goes first."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+GAP = 2
+"""Blanks between two columns."""
+Step = tuple[str, int]
+"""A head, and how many characters its column may take from here on; 0 leaves it out."""
+_ENDS = frozenset({"IMAGE", "IMAGES"})
+"""Of these the end tells more than the beginning."""
+
+
+def fitted(
+    heads: Sequence[str], rows: Sequence[Mapping[str, Text]], width: int, steps: Sequence[Step]
+) -> Table:
+    """A table of these rows.
+
+    Args:
+        heads: the columns, in their order.
+        rows: head -> cell.
+        width: of the terminal, in characters.
+        steps: what gives way, one step after the other until all fits; what no step names is
+            never shortened.
+    """
+    widths = _widths(heads, rows, width, steps)
+    result = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    for head, most in widths.items():
+        result.add_column(head, no_wrap=True, overflow="ellipsis", width=most)
+    for row in rows:
+        result.add_row(*(_cut(row[head], most, head) for head, most in widths.items()))
+    return result
+
+
+def _widths(
+    heads: Sequence[str], rows: Sequence[Mapping[str, Text]], width: int, steps: Sequence[Step]
+) -> dict[str, int]:
+    widths = {
+        head: max(len(head), *(row[head].cell_len for row in rows)) if rows else len(head)
+        for head in heads
+    }
+    for head, most in steps:
+        if sum(widths.values()) + GAP * (len(widths) - 1) <= width:
+            break
+        if most:
+            widths[head] = min(widths[head], most)
+        else:
+            del widths[head]
+    return widths
+
+
+def _cut(cell: Text, most: int, head: str) -> Text:
+    if head not in _ENDS or len(cell) <= most:
+        return cell
+    return Text(f"...{cell.plain[3 - most :]}", style=cell.style)

@@ -1,0 +1,109 @@
+"""What a terminal of 40, 60, 80 and 120 columns shows: what identifies a row is never lost."""
+
+import re
+
+import pytest
+from rich.text import Text
+
+from kubectl_tapp.main import run
+from simulator.clock import EPOCH
+from tests.builders import manifest, template
+from tests.plugin.session import Terminal
+from tests.plugin.standin import StandIn
+from tests.plugin.test_many import many
+from tests.scenarios.life import Life
+
+WIDTHS = (40, 60, 80, 120)
+_IMAGE = "registry.example.com/team/shop/web@sha256:0123456789abcdef"
+
+
+def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
+    """The lines on a terminal so wide, as they stand there, without their colours."""
+    screen = Terminal()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("sys.stdout", screen)
+        patched.setenv("COLUMNS", str(columns))
+        patched.setenv("TERM", "xterm-256color")
+        patched.delenv("NO_COLOR", raising=False)
+        code = run(
+            arguments,
+            runner=standin,
+            clock=lambda: EPOCH.timestamp() + standin.world.clock.now,
+            sleep=standin.world.run,
+        )
+    assert code == 0
+    lines = [Text.from_ansi(line).plain.rstrip() for line in screen.getvalue().splitlines()]
+    assert all(len(line) <= columns for line in lines)
+    return lines
+
+
+def rolling() -> StandIn:
+    """Twelve instances with long names all over, one of them with an image that is not there."""
+    name = "canary-of-the-week"
+    life = Life().apply(
+        manifest(replicas=12, templatePool={name: template(_IMAGE)}, templates={"11": name})
+    )
+    life.world.kubelet.behaviour.bad_images.add("nginx:typo")
+    life.begin_patch(template=template("nginx:typo")).world.run(90)
+    return StandIn(life.world)
+
+
+def table_of(lines: list[str]) -> tuple[list[str], list[list[str]]]:
+    """The heads, and the cells of each row."""
+    start = next(at for at, line in enumerate(lines) if line.startswith("ID"))
+    rows = []
+    for line in lines[start + 1 :]:
+        if not line:
+            break
+        rows.append(re.split(r" {2,}", line))
+    return lines[start].split(), rows
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_an_instance_keeps_its_number_and_its_revision_at_every_width(columns: int) -> None:
+    heads, rows = table_of(on_terminal(rolling(), columns, "status", "web"))
+    assert [row[0] for row in rows] == [str(id) for id in range(12)]
+    place = heads.index("REVISION")
+    revisions = [row[place] for row in rows]
+    assert all(re.fullmatch(r"v1-[0-9a-f]{8}( \(old\))?", text) for text in revisions)
+    assert {"STATE"} < set(heads)
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (40, "ID REVISION STATE"),
+        (60, "ID TEMPLATE REVISION STATE READY"),
+        (80, "ID TEMPLATE REVISION IMAGE STATE READY"),
+        (120, "ID TEMPLATE REVISION IMAGE STATE READY RESTARTS NODE SINCE"),
+    ],
+)
+def test_what_gives_way_on_a_narrow_terminal(columns: int, shown: str) -> None:
+    heads, _ = table_of(on_terminal(rolling(), columns, "status", "web"))
+    assert heads == shown.split()
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_numbers_of_a_folded_line_are_whole(columns: int) -> None:
+    standin = many(1000)
+    _, rows = table_of(on_terminal(standin, columns, "status", "web"))
+    _, wide = table_of(on_terminal(standin, 400, "status", "web"))
+    assert [row[0] for row in rows] == [row[0] for row in wide]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_name_of_a_tapp_is_whole_in_a_list(columns: int) -> None:
+    name = "payments-of-the-shop"
+    life = Life().begin({**manifest(), "metadata": {"name": name}}).settle()
+    (_, line) = on_terminal(StandIn(life.world), columns, "list", "-A")
+    assert line.split()[:2] == ["default", name]
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_who_may_read_tapps_only_sees_the_counts_that_list_shows(columns: int) -> None:
+    standin = rolling()
+    standin.forbid("list pods", "list events")
+    told = " ".join(on_terminal(standin, columns, "status", "web"))
+    assert "11/12 ready, 2 up to date, 11 available" in told
+    listed = on_terminal(standin, 200, "list")[1].split()
+    assert listed[1:4] == ["11/12", "2", "11"]
