@@ -1,10 +1,8 @@
 # The hook service. Build: docker build -t tapp-hooks:dev .
 FROM python:3.11.14-slim-bookworm AS build
-COPY requirements.txt requirements-events.txt /
-# kubernetes/aio, a third of all bytes, is the client once more for asyncio, and not imported here.
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir --only-binary=:all: \
-    -r /requirements.txt -r /requirements-events.txt \
-    && rm -r /venv/lib/python3.11/site-packages/kubernetes/aio
+COPY requirements.txt /
+RUN python -m venv /venv \
+    && /venv/bin/pip install --no-cache-dir --only-binary=:all: -r /requirements.txt
 
 FROM python:3.11.14-slim-bookworm
 # One arena for all of glibc's threads, and large request buffers that are kept between calls but

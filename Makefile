@@ -17,8 +17,7 @@ $(VENV)/.small: requirements.txt requirements-demo.txt
 	$(PIP) -r requirements-demo.txt
 	touch $@
 
-$(VENV)/.ready: $(VENV)/.small requirements-plugin.txt requirements-events.txt \
-		requirements-dev.txt pyproject.toml
+$(VENV)/.ready: $(VENV)/.small requirements-plugin.txt requirements-dev.txt pyproject.toml
 	$(PIP) -r requirements-dev.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@

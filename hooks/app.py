@@ -157,7 +157,7 @@ def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
     """What tells of each sync; where nothing is to be told, no client is even imported."""
     if not settings.events:
         return lambda _plan, _status: None
-    from hooks.cluster import Cluster  # noqa: PLC0415 - 14 MB of a worker's memory
+    from hooks.cluster import Cluster  # noqa: PLC0415 - as it says
 
     return Recorder(Cluster(settings.events_account), socket.gethostname()).tell
 

@@ -1,7 +1,7 @@
 """The one place that speaks to the API server, and only with TAPP_EVENTS: it creates events.
 
-The official client, as the pod's service account. It reads the account's token anew every minute,
-because kubelets replace it; a connection that has failed is made anew with the CA as it is then.
+One POST, as the pod's service account. The account's token is read for each event, because kubelets
+replace it; a connection that has failed is made anew with the CA as it is then.
 """
 
 import os
@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import urllib3
-from kubernetes.client import ApiClient, Configuration, CustomObjectsApi
-from kubernetes.client.exceptions import ApiException
-from kubernetes.config.config_exception import ConfigException
-from kubernetes.config.incluster_config import InClusterConfigLoader
+import msgspec
+from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
+from urllib3.exceptions import HTTPError
 
 from hooks.events import RefusedError, UnansweredError
 
@@ -30,7 +28,7 @@ class Cluster:
     """The API server, as the service account of a pod."""
 
     def __init__(self, account: Path, environ: Mapping[str, str] = os.environ) -> None:
-        """Reads the account.
+        """Looks whether the account is complete.
 
         Args:
             account: the directory with `token` and `ca.crt`.
@@ -39,16 +37,14 @@ class Cluster:
         Raises:
             AccountError: something of it is missing.
         """
-        self._loader: Any = InClusterConfigLoader(  # type: ignore[no-untyped-call]
-            token_filename=str(account / "token"),
-            cert_filename=str(account / "ca.crt"),
-            environ=environ,
-        )
-        self._api: Any = None
+        self._account = account
+        self._pool: HTTPSConnectionPool | None = None
         try:
-            self._configuration()
-        except (ConfigException, OSError) as error:
-            message = f"TAPP_EVENTS needs a service account in {account}: {error}"
+            if not all((account / name).read_text().strip() for name in ("token", "ca.crt")):
+                raise OSError("an empty file")
+            self._host, self._port = (environ[f"KUBERNETES_SERVICE_{key}"] for key in _ADDRESS)
+        except (KeyError, OSError, UnicodeDecodeError) as error:
+            message = f"TAPP_EVENTS needs a service account in {account}: {error}."
             raise AccountError(f"{message} Install metacontroller/components/events.") from None
 
     def create(self, event: Document) -> bool:
@@ -59,67 +55,66 @@ class Cluster:
             RefusedError: it says no.
         """
         try:
-            if self._api is None:
-                self._api = CustomObjectsApi(ApiClient(self._configuration()))
-            # Not EventsV1Api: its models write a time without a fraction where that is zero, which
-            # the API server does not read. The answer is read to its end, for the connection to
-            # serve again, and nothing is made of it.
-            answer = self._api.create_namespaced_custom_object(
-                *_EVENTS,
-                event["metadata"]["namespace"],
-                "events",
-                event,
-                _preload_content=False,
-                _request_timeout=TIMEOUT,
+            if self._pool is None:
+                self._pool = self._connections()
+            answer = self._pool.urlopen(
+                "POST",
+                f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events",
+                body=msgspec.json.encode(event),
+                headers={
+                    "Authorization": f"Bearer {(self._account / 'token').read_text().strip()}",
+                    "Content-Type": "application/json",
+                },
+                retries=False,  # whoever calls knows what may wait
+                redirect=False,
             )
-            answer.drain_conn()
-            answer.release_conn()
-        except ApiException as error:
-            if error.status == _CONFLICT:
-                return False
-            if not error.status:  # how the client says that a certificate is not to be trusted
-                self.close()
-            if error.status in _LATER or error.status >= _BROKEN or _knows_no_roles(error):
-                raise UnansweredError(_said(error), _retry_after(error)) from None
-            raise RefusedError(_said(error)) from None
-        except (urllib3.exceptions.HTTPError, ConfigException, OSError) as error:
+        except (HTTPError, OSError) as error:
             self.close()  # the next attempt connects anew, with the CA of that time
             raise UnansweredError(f"{type(error).__name__}: {error}") from None
+        if answer.status == _CONFLICT:
+            return False
+        if answer.status in _LATER or answer.status >= _BROKEN or _knows_no_roles(answer):
+            raise UnansweredError(_said(answer), _retry_after(answer))
+        if answer.status >= _MOVED:
+            raise RefusedError(_said(answer))
         return True
 
     def close(self) -> None:
         """Closes the connection; the next event opens another."""
-        if self._api is not None:
-            self._api.api_client.rest_client.pool_manager.clear()
-            self._api = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
-    def _configuration(self) -> Configuration:
-        configuration = Configuration()
-        self._loader.load_and_set(configuration)
-        configuration.retries = False  # whoever calls knows what may wait
-        configuration.connection_pool_maxsize = 1
-        return configuration
-
-
-_EVENTS = ("events.k8s.io", "v1")
-_FORBIDDEN, _CONFLICT, _BROKEN = 403, 409, 500
-_LATER = (0, 401, 408, 429)
-"""401: the token has expired a moment ago, and its successor is read within a minute."""
+    def _connections(self) -> HTTPSConnectionPool:
+        connect, read = TIMEOUT
+        return HTTPSConnectionPool(
+            f"[{self._host}]" if ":" in self._host else self._host,
+            int(self._port),
+            timeout=Timeout(connect=connect, read=read),
+            ca_certs=str(self._account / "ca.crt"),
+        )
 
 
-def _knows_no_roles(error: ApiException) -> bool:
+_ADDRESS = ("HOST", "PORT")
+_MOVED, _FORBIDDEN, _CONFLICT, _BROKEN = 300, 403, 409, 500
+_LATER = (401, 408, 429)
+"""401: the token has expired a moment ago, and its successor is there within a minute."""
+
+
+def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
     """Whether the authorizer denies it, by its fixed words: so does one that has only just started.
 
     An API server that comes up answers before it has read the roles. Any other 403 is final: the
     namespace is being deleted, or admission says no.
     """
-    return error.status == _FORBIDDEN and "cannot create resource" in str(error.body)
+    return answer.status == _FORBIDDEN and b"cannot create resource" in answer.data
 
 
-def _said(error: ApiException) -> str:
-    return f"{error.status} {error.reason}: {' '.join(str(error.body or '').split())[:300]}"
+def _said(answer: BaseHTTPResponse) -> str:
+    words = " ".join(answer.data.decode(errors="replace").split())
+    return f"{answer.status} {answer.reason}: {words[:300]}"
 
 
-def _retry_after(error: ApiException) -> float:
-    text = (error.headers or {}).get("Retry-After", "")
+def _retry_after(answer: BaseHTTPResponse) -> float:
+    text = answer.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() else 0

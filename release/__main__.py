@@ -26,7 +26,7 @@ from .errors import ReleaseError
 from .kustomize import PLACEHOLDER, ROOT, Document, composed, parts
 
 DIST = ROOT / "dist"
-REQUIREMENTS = ("requirements.txt", "requirements-events.txt")
+REQUIREMENTS = ("requirements.txt",)
 """What the Dockerfile installs."""
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"

@@ -16,9 +16,6 @@ exec {python} -c 'import sys; sys.version_info = (3, 9, 2); exec(sys.argv[1])' "
 """
 """A Python that says it is older than it is, and can do nothing but `-c`."""
 
-EVENTS_ONLY = ROOT / "hooks" / "cluster.py"
-"""Imported only with TAPP_EVENTS, which the demo never sets (requirements-events.txt)."""
-
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 
 
@@ -88,7 +85,6 @@ def test_what_the_demo_imports_is_what_it_installs() -> None:
         name.partition(".")[0]
         for directory in own
         for file in (ROOT / directory).rglob("*.py")
-        if file != EVENTS_ONLY
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         for name in names(node)
     }

@@ -16,8 +16,7 @@ load: $(VENV)/.ready ## Load gunicorn for LOAD_SECONDS while its workers are kil
 .PHONY: audit
 audit: $(VENV)/.ready ## Look for insecure code, and for known vulnerabilities (asks PyPI)
 	$(BIN)/bandit --quiet --recursive --skip B101,B108,B310 hooks tapp gunicorn.conf.py
-	@$(BIN)/pip-audit --strict --requirement requirements.txt \
-	    --requirement requirements-events.txt || { \
+	@$(BIN)/pip-audit --strict --requirement requirements.txt || { \
 	  echo "audit: a dependency has a known vulnerability, or its records could not be read" >&2; \
 	  echo "audit: (see above); without them nothing is known about the dependencies" >&2; \
 	  exit 1; }
