@@ -12,6 +12,7 @@ from kubectl_tapp.kubectl import KubectlError
 from kubectl_tapp.observed import Observed
 from kubectl_tapp.session import Session
 from kubectl_tapp.standing import Standing, standing
+from kubectl_tapp.words import instances
 from tapp.trouble import PATIENCE
 
 INTERVAL = 1.0
@@ -87,7 +88,8 @@ def wait(session: Session, watch: Watch) -> None:
     """Waits until the goal is reached.
 
     Raises:
-        CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time.
+        CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
+            what is complete does not get stuck.
     """
     begun = session.now()
     eye = Eye(session, watch.name)
@@ -100,6 +102,8 @@ def wait(session: Session, watch: Watch) -> None:
             if seen is not None:
                 if watch.goal(seen):
                     break
+                if watch.stuck_is_reached and seen.is_done(watch.ids):
+                    raise CommandError(_never_stuck(watch), Exit.STUCK)
                 show(f"{watch.name}: {seen.line(watch.ids)}", now - begun)
                 why = _stuck(seen, watch)
                 stuck_since = (stuck_since or now) if why else None
@@ -137,8 +141,17 @@ def _stuck(seen: Standing, watch: Watch) -> str:
     return seen.stuck(watch.ids)
 
 
+def _never_stuck(watch: Watch) -> str:
+    """What is complete gets stuck only after somebody changes something: nothing to wait for."""
+    who = "all its instances are"
+    if watch.ids is not None:
+        who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
+    return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
+
+
 def _too_late(watch: Watch, seen: Standing | None) -> str:
-    what = f"{watch.name} is not there after {spell(watch.timeout)}"
+    what = f"{watch.name} is not {'stuck' if watch.stuck_is_reached else 'there'}"
+    what += f" after {spell(watch.timeout)}"
     if seen is None:
         return f"{what}: the cluster does not answer"
     return f"{what}: {seen.line(watch.ids)}"

@@ -145,6 +145,25 @@ def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
     assert (said.code, said.err) == (0, ""), "the next template repairs it"
 
 
+@pytest.mark.parametrize(
+    ("ids", "who"),
+    [([], "all its instances are"), (["1", "2"], "instances 1, 2 are"), (["3"], "instance 3 is")],
+)
+def test_who_waits_for_a_complete_tapp_to_get_stuck_is_told_that_it_is_complete(
+    web: StandIn, ids: list[str], who: str
+) -> None:
+    said = kubectl_tapp(web, "wait", "web", *ids, "--for=stuck")
+    message = f"error: web is not stuck: {who} as the spec asks, and nothing is under way\n"
+    assert (said.code, said.out, said.err) == (4, "", message)
+
+
+def test_who_waits_too_short_for_it_to_get_stuck_is_told_how_far_it_is(web: StandIn) -> None:
+    web.world.patch("tapps", "web", {"spec": {"replicas": 7}})
+    said = kubectl_tapp(web, "wait", "web", "--for=stuck", "--timeout=1s")
+    assert said.code == 4
+    assert said.err.startswith("error: web is not stuck after 1 s: 6 of 7 done; ")
+
+
 def test_what_is_broken_elsewhere_does_not_hold_up_a_wait() -> None:
     web = running(updateStrategy={"maxUnavailable": 3})
     never_ready(web, 0)
