@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from hooks.decode import WireError
 from kubectl_tapp import edits, owners
 from kubectl_tapp.cluster import TAPPS
-from kubectl_tapp.decisions import decide
 from kubectl_tapp.dry_run import DryRun
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.kubectl import KubectlError
 from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.session import Session
-from kubectl_tapp.standing import touched
 from kubectl_tapp.waiting import Watch, wait
 from kubectl_tapp.words import instances
 
@@ -150,26 +148,23 @@ def follow(session: Session, watch: Watch) -> None:
 
 
 def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
-    """Shows the plan; the instances that the edit means something to.
+    """Shows what the edit means; the instances that the edit means something to.
 
     Raises:
         CommandError: the service would not take the edited TApp.
     """
-    from kubectl_tapp.forecast import forecast  # noqa: PLC0415 - it brings the simulator
+    from kubectl_tapp.meaning import meaning  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show_plan import print_plan  # noqa: PLC0415
 
     controller = seen.controller or session.cluster.controller()
     options, now = session.cluster.options(controller), session.now()
-    expected = forecast(seen, edited, controller, options, now)
-    if expected.refused:
-        raise CommandError(f"{'; '.join(expected.refused)}; nothing was written")
-    print_plan(session.console, expected)
-    after = decide(seen.with_tapp(edited), controller, options, now)
     try:
-        before = decide(seen, controller, options, now)
-    except WireError:  # what the service cannot read is repaired: all of it is new
-        return [each.id for each in after.instances if each.wanted]
-    return touched(before, after)
+        expected, concerned = meaning(seen, edited, controller, options, now)
+    except WireError as error:
+        where = f"{error.path}: " if error.path else ""
+        raise CommandError(f"{where}{error.message}; nothing was written") from None
+    print_plan(session.console, expected)
+    return concerned
 
 
 def _write(

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from kubectl_tapp.forecast import named
-from kubectl_tapp.run import Record
+from kubectl_tapp.record import Record
 
 PAUSED = "Paused"
 AT_REST = ("UpToDate", "Finished", "Killed", "ScaledDown")
@@ -25,6 +25,8 @@ def stuck(record: Record) -> list[str]:
             held[verdict.reason, verdict.message].append(instance.id)
     for (_, message), ids in held.items():
         found.append(f"{named(ids)}: {message}")
+    if not record.played:
+        return found
     troubles: dict[str, list[int]] = defaultdict(list)
     for id, trouble in last.troubles.items():
         if trouble.text:

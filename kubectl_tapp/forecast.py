@@ -87,7 +87,7 @@ class Step:
         updated: instances whose pod is updated in place.
         recreated: instances whose pod is deleted, and made anew.
         deleted: instances whose pod goes for good.
-        unavailable: how many of those that are there now and should run are unavailable after it.
+        unavailable: how many are to run and do not serve after it.
     """
 
     at: float
@@ -152,9 +152,9 @@ class Forecast:
         writes: every write to a child, in order; of refused ones the first.
         limits: the budgets that hold.
         should_run: how many instances should run in the end.
-        unavailable_before: how many of those that should run are unavailable now.
-        unavailable_worst: the most that are unavailable at one time, of those that are there now.
-        unavailable: how many of these are, from which time on.
+        unavailable_before: how many are to run and do not serve now (`run.unavailable`).
+        unavailable_worst: the most that are to run and do not serve at one time.
+        unavailable: how many these are, from which time on.
         duration: seconds until nothing more changes.
         pace: what the times are from, a sentence for each template.
         stuck: what does not come to its end, and why, in sentences.
@@ -164,6 +164,7 @@ class Forecast:
         refused: the edit cannot be made at all, in the API server's or the service's words.
         states: instance -> (seconds from now, state): what a timeline shows.
         claims: claim -> `kept`, `created`, `grown` or `deleted`.
+        played: whether it was played to its end; else it is one decision, without order and times.
     """
 
     name: str
@@ -187,6 +188,7 @@ class Forecast:
     refused: tuple[str, ...] = ()
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
     claims: dict[str, str] = field(default_factory=dict)
+    played: bool = True
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:
         """The instances with this outcome."""

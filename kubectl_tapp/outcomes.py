@@ -4,7 +4,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 from itertools import pairwise
 
 from kubectl_tapp.ends import AT_REST, paused, stuck
@@ -17,7 +16,7 @@ from kubectl_tapp.forecast import (
     Write,
 )
 from kubectl_tapp.observed import Document, Observed
-from kubectl_tapp.run import Act, Record
+from kubectl_tapp.record import Act, Record, unavailable
 from kubectl_tapp.templates import kept_bodies, read_spec, template_bodies
 from tapp.differences import Effect, differences
 from tapp.instances import Instance
@@ -71,17 +70,17 @@ class Outcomes:
         record = self._record
         claims = self._claims()
         ids = sorted({*self._first, *self._last, *self._acts})
-        unavailable, before = self._unavailable()
+        unavailable_then = self._unavailable()
         return replace(
             base,
             instances=tuple(self._instance(id, claims) for id in ids),
-            steps=self._steps(),
-            writes=self._writes(),
+            steps=self._steps() if record.played else (),
+            writes=self._writes() if record.played else (),
             limits=self._limits(),
             should_run=0 if record.last is None else record.last.budgets.should_run,
-            unavailable_before=before,
-            unavailable_worst=max([count for _, count in unavailable], default=0),
-            unavailable=unavailable,
+            unavailable_before=0 if self._before is None else unavailable(self._before),
+            unavailable_worst=max([count for _, count in unavailable_then], default=0),
+            unavailable=unavailable_then,
             duration=self._since(record.ended),
             pace=tuple(pace),
             stuck=tuple(stuck(record)),
@@ -230,9 +229,7 @@ class Outcomes:
         return Step(
             self._since(at),
             **{kind: tuple(sorted(ids)) for kind, ids in groups.items()},
-            unavailable=max(
-                [len(self._staying - look.available) for look in looks[begin:end]], default=0
-            ),
+            unavailable=max([look.unavailable for look in looks[begin:end]], default=0),
         )
 
     def _since(self, at: float) -> float:
@@ -255,25 +252,13 @@ class Outcomes:
             )
         return tuple(found)
 
-    def _unavailable(self) -> tuple[tuple[tuple[float, int], ...], int]:
-        """How many are unavailable from when on, and how many are now; of those there are now."""
-        looks, plan = self._record.looks, self._before
-        if not looks or plan is None:
-            return (), 0
-        staying = self._staying
-        counts = [(self._since(look.at), len(staying - look.available)) for look in looks]
-        changes = [each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
-                   if each[1] != last[1]]  # fmt: skip
-        return tuple(changes), len(staying - plan.available)
-
-    @cached_property
-    def _staying(self) -> frozenset[int]:
-        """The instances that there are now and should run all the time: new ones take nothing."""
-        looks, plan = self._record.looks, self._before
-        if not looks or plan is None:
-            return frozenset()
-        before = {i.id for i in plan.instances if i.should_run}
-        return looks[-1].should_run & looks[0].should_run & before
+    def _unavailable(self) -> tuple[tuple[float, int], ...]:
+        """How many are unavailable from when on."""
+        counts = [(self._since(look.at), look.unavailable) for look in self._record.looks]
+        return tuple(
+            each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
+            if each[1] != last[1]
+        )  # fmt: skip
 
     def _limits(self) -> tuple[Limit, ...]:
         plan = self._record.first

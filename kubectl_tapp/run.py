@@ -1,12 +1,12 @@
 """Runs a TApp forward on the simulator, and keeps what its decisions were."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from kubectl_tapp import shipped
 from kubectl_tapp.behaviour import Behaviour
 from kubectl_tapp.inprocess import InProcess
 from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.record import Act, Look, Record, unavailable
 from simulator.admission import Policy, lean_pods
 from simulator.clock import EPOCH
 from simulator.objects import with_meta
@@ -25,65 +25,6 @@ LONGEST = 30 * 24 * 3600.0
 """Simulated seconds after which a forecast gives up."""
 SYNC_DELAY = 0.2
 """Seconds in which Metacontroller gathers events before it syncs."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What one sync saw.
-
-    Attributes:
-        at: when, in seconds since the epoch.
-        available: numbers of the available instances.
-        should_run: numbers of the instances that should run.
-    """
-
-    at: float
-    available: frozenset[int]
-    should_run: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Act:
-    """One write of Metacontroller, with the verdict that asked for it.
-
-    Attributes:
-        at: when, in seconds since the epoch.
-        verb: `create`, `update`, `delete` or `status`.
-        kind: the child's kind.
-        name: the child's name.
-        outcome: `ok`, `no-op` or the reason of the refusal.
-        message: the refusal's words.
-        paths: the fields that an update changed.
-        instance: the pod's instance; None for other children.
-        verdict: the instance's verdict.
-    """
-
-    at: float
-    verb: str
-    kind: str
-    name: str
-    outcome: str = "ok"
-    message: str = ""
-    paths: tuple[str, ...] = ()
-    instance: int | None = None
-    verdict: Verdict | None = None
-
-
-@dataclass
-class Record:
-    """What a run came to."""
-
-    looks: list[Look] = field(default_factory=list)
-    acts: list[Act] = field(default_factory=list)
-    states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
-    """Instance -> since when it was in which state: what a timeline shows."""
-    first: Plan | None = None
-    last: Plan | None = None
-    ended: float = 0.0
-    """When the last thing changed, in seconds since the epoch."""
-    refused: str = ""
-    """Why the hooks cannot read the TApp at all."""
-    gave_up: bool = False
 
 
 class Runner:
@@ -179,16 +120,12 @@ class Runner:
         return record
 
     def _on_plan(self, plan: Plan) -> None:
-        record, available = self.record, frozenset(plan.available)
+        record, away = self.record, unavailable(plan)
         record.first = record.first or plan
         self._plan = plan
         self._verdicts = {instance.id: verdict for instance, verdict in plan.open_cases}
-        should_run = frozenset(i.id for i in plan.instances if i.should_run)
-        if not record.looks or (available, should_run) != (
-            record.looks[-1].available,
-            record.looks[-1].should_run,
-        ):
-            record.looks.append(Look(plan.now, available, should_run))
+        if not record.looks or away != record.looks[-1].unavailable:
+            record.looks.append(Look(plan.now, away))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)

@@ -256,7 +256,7 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
     if forecast.writes:
         lines.append(f"about {spoken(forecast.duration)} in all")
         lines += forecast.pace
-    console.print("\n[bold]Budget and time[/]")
+    console.print(f"\n[bold]Budget{' and time'[: 9 * forecast.played]}[/]")
     for line in lines:
         console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
 
@@ -267,6 +267,9 @@ def _budget_line(forecast: Forecast) -> str:
         + ("none" if limit.allowed is None else f"{limit.allowed} of {forecast.should_run}")
         for limit in forecast.limits
     )
+    if not forecast.played:
+        now = f"{forecast.unavailable_before} of {forecast.should_run} are unavailable now"
+        return now + (f"; {limits}" if limits else "")
     now = f" ({forecast.unavailable_before} are now)"
     return f"at most {forecast.unavailable_worst} unavailable at a time{now}" + (
         f"; {limits}" if limits else ""

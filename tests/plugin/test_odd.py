@@ -5,6 +5,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -55,7 +56,10 @@ def test_a_planned_restart_is_the_restart_of_the_verb() -> None:
     web = running(templates={"5": "v2"})
     planned = kubectl_tapp(web, "plan", "web", "--restart")
     done = kubectl_tapp(web, "restart", "web", "--dry-run=client")
-    assert planned.lines[0] == done.lines[0] == "TApp default/web: 6 recreated, in about 40 s"
+    assert planned.lines[0] == "TApp default/web: 6 recreated, in about 40 s"
+    assert done.lines[0] == "TApp default/web: 6 recreated"
+    whom = slice(*(planned.lines.index(title) for title in ("What changes", "Order")))
+    assert planned.lines[whom] == done.lines[whom.start : done.lines.index("Budget")]
 
 
 def test_a_name_as_kubectl_prints_it_can_be_planned(web: StandIn) -> None:
@@ -68,10 +72,54 @@ def test_a_template_that_nothing_is_asked_of_is_not_passed_over(web: StandIn) ->
     one_sentence(said, "--template goes with --image or --restart")
 
 
-def test_new_instances_are_not_called_unavailable_in_one_place_only(web: StandIn) -> None:
-    said = kubectl_tapp(web, "plan", "web", "--replicas", "9")
-    assert "at most 0 unavailable at a time" in said.out
-    assert "unavailable)" not in said.out
+def test_unavailable_means_the_same_in_every_form(web: StandIn, tmp_path: Path) -> None:
+    """What is to run and does not serve: also what is being created."""
+    page = tmp_path / "plan.html"
+    grow = ["plan", "web", "--replicas", "9", "--html", str(page)]
+    said = kubectl_tapp(web, *grow, "--fail-if", "unavailable>2")
+    assert said.code == 3
+    assert "at most 3 unavailable at a time (0 are now)" in said.out
+    assert "create 6-8 (3)  (3 unavailable)" in said.out
+    text = page.read_text()
+    assert "<b>3 of 9</b><span>unavailable at most; 0 are now" in text
+    assert '<td class="right">3</td>' in text
+    assert kubectl_tapp(web, *grow, "--fail-if", "unavailable>3").code == 0
+    document = json.loads(kubectl_tapp(web, *grow, "-o", "json").out)
+    assert (document["unavailableBefore"], document["unavailableWorst"]) == (0, 3)
+    assert max(each["instances"] for each in document["unavailable"]) == 3
+
+
+VERBS = (
+    ["kill", "web", "0"],
+    ["start", "web", "5"],
+    ["use", "web", "v2", "1"],
+    ["set", "image", "web", "app=nginx:3"],
+    ["restart", "web"],
+    ["scale", "web", "--replicas", "9"],
+    ["pause", "web"],
+    ["resume", "web"],
+    ["rollback", "web"],
+)
+
+
+@pytest.mark.parametrize("words", VERBS, ids=lambda words: words[0])
+def test_a_verb_decides_once_and_plays_nothing(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who kills in an emergency does not wait for a roll-out to be played to its end."""
+    web = running(statuses={"5": "Killed"}, updateStrategy={"paused": words[0] == "resume"})
+    if words[0] == "rollback":
+        assert kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y").code == 0
+        web.world.run(60)
+
+    def played(*_: object, **__: object) -> None:
+        raise AssertionError("it was played")
+
+    monkeypatch.setattr("kubectl_tapp.run.Runner.__init__", played)
+    said = kubectl_tapp(web, *words, "-y")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines[0].startswith("TApp default/web: ")
+    assert web.writes
 
 
 @pytest.mark.parametrize(
