@@ -1,0 +1,50 @@
+"""Whose an object is that bears the name of a TApp's pod: by its controller and its label."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.belonging import Whose, belonging, said
+
+TAPP = {"metadata": {"name": "web", "namespace": "default", "uid": "now"}}
+GROUP = "apps.tkestack.io/v1"
+
+
+def owner(kind: str, name: str, uid: str, api: str = GROUP, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": True, **more}
+
+
+@pytest.mark.parametrize(
+    ("label", "owners", "whose", "text"),
+    [
+        ("now", [owner("TApp", "web", "now")], Whose.OURS, ""),
+        ("now", [], Whose.OURS, ""),
+        (None, [owner("TApp", "web", "now")], Whose.UNLABELLED,
+         "is the TApp's own and lacks its label controller-uid"),
+        ("x", [owner("TApp", "web", "now")], Whose.UNLABELLED,
+         "is the TApp's own and lacks its label controller-uid"),
+        (None, [], Whose.NOBODYS, "belongs to nobody"),
+        (None, [owner("Namespace", "default", "space", "v1", controller=None)], Whose.NOBODYS,
+         "belongs to nobody"),
+        ("old", [], Whose.EARLIER, "belonged to a TApp web that is gone (uid old)"),
+        ("old", [owner("TApp", "web", "old")], Whose.EARLIER,
+         "belonged to a TApp web that is gone (uid old)"),
+        (None, [owner("TApp", "other", "its")], Whose.OTHERS,
+         "belongs to TApp other: its name is taken"),
+        (None, [owner("ReplicaSet", "web", "its", "apps/v1")], Whose.OTHERS,
+         "belongs to ReplicaSet web: its name is taken"),
+        ("now", [owner("ReplicaSet", "shop", "its", "apps/v1")], Whose.OTHERS,
+         "belongs to ReplicaSet shop: its name is taken"),
+    ],
+)  # fmt: skip
+def test_whose_an_object_is(
+    label: str | None, owners: list[dict[str, Any]], whose: Whose, text: str
+) -> None:
+    labels = {} if label is None else {"controller-uid": label}
+    pod = {"metadata": {"name": "web-0", "labels": labels, "ownerReferences": owners}}
+    found = belonging(pod, TAPP)
+    assert found.whose is whose
+    hint = "; `kubectl tapp adopt web` takes it over" if found.can_be_adopted else ""
+    assert said(pod, TAPP) == text + hint
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert said(pod, TAPP) == (text and f"{text}, and is being deleted")
