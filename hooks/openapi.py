@@ -12,7 +12,7 @@ import msgspec
 from hooks.decode import CLAIMS, PODS, REVISIONS
 from hooks.explain import Explanation
 from hooks.version import VERSION
-from tapp.model import Parent, TApp
+from tapp.model import ObservedCondition, ObservedStatus, Parent, TApp
 from tapp.vocabulary import AppStatus, InstanceStatus
 
 Schema = dict[str, Any]
@@ -151,6 +151,10 @@ def _models() -> Schema:
         properties = schema["properties"]
         for key in properties.keys() - schema.get("required", []):
             properties[key] = _nullable(properties[key])
+    said = "As it was last written; what of it makes no sense is taken as absent."
+    found["TApp"]["properties"]["status"] = {"description": said}
+    for unused in (ObservedStatus, ObservedCondition):
+        del found[unused.__name__]
     return found
 
 

@@ -113,7 +113,7 @@ class Request(Generic[P]):
     @property
     def status(self) -> dict[str, Any]:
         """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
-        status = _field(self._pieces, "status")
+        status = _status(self._pieces)
         kept = status if isinstance(status, dict) else {}
         return {key: value for key, value in kept.items() if key != "observedGeneration"}
 
@@ -202,7 +202,9 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]
     text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.recalled.spec
     if spec is not None and not spec.is_of(text):
         spec = None
-    document = {key: _field(pieces, key) for key in pieces.parent if key in _FIELDS[model]}
+    document = {key: _field(pieces, key) for key in pieces.parent if key in _FIELDS}
+    if model is TApp:
+        document["status"] = _status(pieces)
     if model is TApp and "spec" in pieces.parent:
         document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
     parent = _validated(model, document)
@@ -211,11 +213,16 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]
     return parent, spec
 
 
-_FIELDS = {
-    Parent: ("apiVersion", "kind", "metadata"),
-    TApp: ("apiVersion", "kind", "metadata", "status"),
-}
-"""Model -> the parent's fields that it looks at, but for the spec."""
+_FIELDS = ("apiVersion", "kind", "metadata")
+"""The fields of every parent; without them it is none."""
+
+
+def _status(pieces: Pieces) -> Any:
+    """The parent's status, None where it cannot be read: it is written anew by each sync."""
+    try:
+        return _field(pieces, "status")
+    except WireError:
+        return None
 
 
 def _field(pieces: Pieces, key: str) -> Any:

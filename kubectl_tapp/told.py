@@ -15,7 +15,7 @@ def told_rows(observed: Observed) -> list[Row]:
     old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
     default = old or DEFAULT_TEMPLATE
     named, statuses = spec.get("templates") or {}, status.get("statuses") or {}
-    outdated = numbers(status.get("outdated") or "")
+    outdated = set(numbers(status.get("outdated") or ""))
     return [
         Row(
             id=id,

@@ -4,10 +4,13 @@ Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped 
 controller dropped them). What each field means: README.md, "The API".
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+
+from tapp.times import is_written
 
 Mapping = dict[str, Any]
 Retention = Literal["Retain", "Delete"]
@@ -153,6 +156,63 @@ class ObservedStatus(Value):
     unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_far_as_it_can_be_read(cls, value: Any) -> Any:
+        """Whoever wrote it: what is of a wrong shape is absent, and no sync fails because of it."""
+        status = value if isinstance(value, dict) else {}
+        kept = {name: keep(status.get(name)) for name, keep in _READ_BACK.items()}
+        return {name: item for name, item in kept.items() if item is not None}
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _texts(value: Any) -> dict[str, str]:
+    entries = value.items() if isinstance(value, dict) else ()
+    return {key: item for key, item in entries if isinstance(item, str)}
+
+
+def _counts(value: Any) -> dict[str, int]:
+    entries = value.items() if isinstance(value, dict) else ()
+    return {key: item for key, item in entries if type(item) is int and 0 < item <= _MOST_FAILURES}
+
+
+_MOST_FAILURES = 1_000
+"""No count of failures goes higher (`pace.py`)."""
+
+
+def _noted(value: Any) -> dict[str, str]:
+    """Something -> a time."""
+    return {key: item for key, item in _texts(value).items() if is_written(item)}
+
+
+def _since(value: Any) -> dict[str, str]:
+    """A time -> something."""
+    return {key: item for key, item in _texts(value).items() if is_written(key)}
+
+
+def _conditions(value: Any) -> list[dict[str, str]]:
+    found = [_texts(item) for item in value] if isinstance(value, list) else []
+    for condition in found:
+        if not is_written(condition.get(_TURNED, "")):
+            condition.pop(_TURNED, None)
+    return found
+
+
+_TURNED = "lastTransitionTime"
+_READ_BACK: dict[str, Callable[[Any], Any]] = {
+    "observedGeneration": _number,
+    "statuses": _texts,
+    "replacing": _texts,
+    "failures": _counts,
+    "settling": _noted,
+    "unserved": _noted,
+    "notCreated": _since,
+    "conditions": _conditions,
+}
 
 
 class ManagedFields(Value):

@@ -6,6 +6,7 @@ the budget over an explicitly ordered list.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from tapp.availability import NEVER, available_in
 from tapp.claims import ClaimPlan, plan_claims
@@ -24,7 +25,7 @@ from tapp.instances import (
 from tapp.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.marks import Marks, mark
 from tapp.model import TApp, TAppSpec
-from tapp.ranges import numbers
+from tapp.ranges import MOST, numbers
 from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
 from tapp.templates import Template
 from tapp.times import seconds, written
@@ -230,12 +231,13 @@ def _not_created(world: World, creating: list[int], now: float) -> dict[str, lis
     sync whose parent says `NotCreated` already, begins the time.
     """
     status = world.tapp.status
-    known = {
-        id: since
+    told = (
+        (id, since)
         for since, text in status.not_created.items()
-        for id in numbers(text)
         if seconds(since) <= now
-    }
+        for id in numbers(text)
+    )
+    known = dict(islice(told, MOST))
     found: dict[str, list[int]] = {}
     for id in creating:
         if status.statuses.get(str(id)) == InstanceStatus.NOT_CREATED:

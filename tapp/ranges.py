@@ -1,6 +1,7 @@
 """Instance numbers as people write them: `0-3,7`."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 SHOWN = 8
 """How many ranges a message lists before it says how many instances more there are."""
@@ -40,17 +41,22 @@ def some(ids: Iterable[int]) -> str:
     return f"{shown} and {more} more" if more else shown
 
 
-def numbers(text: str) -> set[int]:
-    """The numbers of a text that `ranges` wrote; what is none is left out."""
-    found: set[int] = set()
+def numbers(text: str) -> Iterator[int]:
+    """The numbers of a text that `ranges` wrote; what is none is left out.
+
+    No more than `MOST` of them: somebody's nonsense must cost neither time nor memory.
+    """
+    left = MOST
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isascii() and first.isdigit() and (not last or last.isdigit()):
-            end = int(last or first)
-            if int(first) <= end < _MOST:
-                found.update(range(int(first), end + 1))
-    return found
+        found = _RANGE.fullmatch(part)
+        if found is None:
+            continue
+        first = int(found[1])
+        for id in range(first, min(int(found[2] or first), MOST - 1, first + left - 1) + 1):
+            left -= 1
+            yield id
 
 
-_MOST = 100_000
-"""More than any instance's number: somebody's nonsense must not cost memory."""
+_RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+MOST = 100_000
+"""More than any instance's number, and than there are numbers in one text."""

@@ -233,7 +233,7 @@ def told_of(line: str) -> tuple[set[int], int]:
     """The numbers that a line is about, and how many more it counts only."""
     found = re.match(r"([\d, -]*\d)(?: and (\d+) more)?(?: {2}|$)", line)
     assert found is not None
-    return numbers(found[1].replace(" ", "")), int(found[2] or 0)
+    return set(numbers(found[1].replace(" ", ""))), int(found[2] or 0)
 
 
 @pytest.fixture
