@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _BUSY = "TooManyRequests"
 """The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
 _CHANGED = ("NotFound", "Conflict")
+_FOR_A_PERSON = ("Paused", "InvalidBudget")
+"""Reasons of the service that time does not change."""
 _PAUSE = 1.0
 
 
@@ -124,19 +126,30 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 
 
 def _held(plan: "Plan", id: int, uid: str) -> str:
-    """Why a pod must not go now, "" if it may: the arithmetic of an update."""
+    """Why a pod must not go now, "" if it may: the service's own rule, asked for a new pod.
+
+    What the service takes in this very moment is taken first.
+    """
+    from dataclasses import replace  # noqa: PLC0415 - it costs start time
+
+    from tapp.judge import Action, Verdict  # noqa: PLC0415
+    from tapp.rollout import is_update, spend  # noqa: PLC0415
+
     instance = _instance(plan, id)
     if not instance.should_run:
         raise CommandError(f"instance {id} is not to run any more")
-    if instance.pod is None or instance.pod.uid != uid or id not in plan.available:
+    if instance.pod is None or instance.pod.uid != uid:
         return ""
-    rolling = instance.template.name == plan.world.tapp.spec.rolling_name
-    budget = plan.budgets.rolling if rolling else plan.budgets.force
-    if budget.least is None:
-        raise CommandError(budget.problem)
-    if len(plan.available) > budget.least:
-        return ""
-    return f"{budget.name}: {budget.value}, and {len(plan.available)} are available"
+    taken = {each.id for each, verdict in plan.open_cases if is_update(verdict)}
+    if id in taken:
+        return "it is about to be updated"
+    wanted = Verdict(Action.RECREATE, "RestartAsked", "a person asks for a new pod")
+    serving = replace(plan.serving, available=plan.serving.available - taken)
+    rolling = plan.world.tapp.spec.rolling_name
+    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling)[id]
+    if verdict.reason in _FOR_A_PERSON:
+        raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
+    return "" if is_update(verdict) else verdict.message
 
 
 def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kubectl_tapp.observed import Document
 from kubectl_tapp.words import instances
 from tapp.instances import Instance
-from tapp.judge import Action, Verdict
+from tapp.judge import UP_TO_DATE, Action, Verdict
 from tapp.plan import Plan
 from tapp.ranges import some
 from tapp.rollout import BUDGET_REASONS
@@ -53,6 +53,7 @@ class Standing:
         held: what they wait for -> instances that are not to be touched now.
         broken: instance -> why it does not get on.
         paused: whether it is a person who holds them.
+        mark: another one where anything has changed: what was created, deleted, started, reported.
     """
 
     generation: int
@@ -64,6 +65,7 @@ class Standing:
     held: dict[str, Ids] = field(default_factory=dict)
     broken: dict[int, str] = field(default_factory=dict)
     paused: bool = False
+    mark: int = 0
 
     def is_done(self, ids: Collection[int] | None) -> bool:
         """Whether these instances, or all, are as the spec asks."""
@@ -135,7 +137,8 @@ def standing(plan: Plan, tapp: Document) -> Standing:
     """
     metadata, status = tapp["metadata"], tapp.get("status") or {}
     generation = int(metadata.get("generation") or 0)
-    seen = int(status.get("observedGeneration") or 0) >= generation
+    # A spec without a number was acted on by nobody, as far as anybody can tell.
+    seen = 0 < generation <= int(status.get("observedGeneration") or 0)
     conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or []}
     found = Standing(
         generation=generation,
@@ -143,6 +146,7 @@ def standing(plan: Plan, tapp: Document) -> Standing:
         ready=seen and conditions.get("Ready") == "True",
         enough=seen and conditions.get("Available") == "True",
         paused=plan.budgets.strategy.paused,
+        mark=_mark(plan, tapp),
     )
     missing = {
         id
@@ -153,6 +157,16 @@ def standing(plan: Plan, tapp: Document) -> Standing:
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
         _note(found, plan, instance, verdict, missing)
     return found
+
+
+def _mark(plan: Plan, tapp: Document) -> int:
+    """A number for all that shows whether anybody does anything."""
+    pods = frozenset(
+        (pod.uid, pod.generation, pod.terminating, pod.phase, pod.ready)
+        for instance in plan.instances
+        if (pod := instance.pod) is not None
+    )
+    return hash((tapp["metadata"].get("resourceVersion"), pods, frozenset(plan.world.claims)))
 
 
 def _note(
@@ -170,8 +184,10 @@ def _note(
         found.held.setdefault(verdict.message, []).append(id)
     elif verdict.reason == "Terminating":
         found.moving.setdefault("ending", []).append(id)
-    elif id in plan.available:
+    elif id in plan.available and verdict.reason == UP_TO_DATE.reason:
         found.done.append(id)
+    elif id in plan.available:
+        found.held.setdefault(verdict.message, []).append(id)  # what is not known is not done
     else:
         word = _STARTING.get(instance.status, "not yet available")
         found.moving.setdefault(word, []).append(id)

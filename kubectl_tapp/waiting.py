@@ -94,6 +94,7 @@ def wait(session: Session, watch: Watch) -> None:
     begun = session.now()
     eye = Eye(session, watch.name)
     stuck_since: float | None = None
+    mark = 0
     with progress(session) as show:
         while True:
             before = session.now()
@@ -106,7 +107,11 @@ def wait(session: Session, watch: Watch) -> None:
                     raise CommandError(_never_stuck(watch), Exit.STUCK)
                 show(f"{watch.name}: {seen.line(watch.ids)}", now - begun)
                 why = _stuck(seen, watch)
-                stuck_since = (stuck_since or now) if why else None
+                # The answer is noted after all children are written: until then, whoever writes
+                # one acts on the spec.
+                moves = not seen.seen and seen.mark != mark
+                mark = seen.mark
+                stuck_since = (stuck_since or now) if why and not moves else None
                 if stuck_since is not None and (
                     now - stuck_since >= PATIENCE or (seen.paused and seen.held and seen.seen)
                 ):

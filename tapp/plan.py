@@ -52,6 +52,7 @@ class Plan:
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
         going_unseen: instances that look available, but may already be on their way out.
+        serving: which instances serve, as the budgets see it, before any update of this sync.
         troubles: instance -> what is wrong with its pod.
         marks: pods that are drained or lost, and who should act on them and does not.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
@@ -70,6 +71,7 @@ class Plan:
     budgets: Budgets
     available: set[int]
     going_unseen: set[int]
+    serving: Serving
     troubles: dict[int, Trouble]
     marks: Marks
     not_created: dict[str, list[int]]
@@ -140,8 +142,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     open_cases = _open(instances, verdicts)
     pending = [pair for pair in open_cases if is_update(pair[1])]
     unsettled = _unsettled(world.tapp)
+    serving = Serving(available, going_unseen | untrusted, silent, unsettled)
     if pending:
-        serving = Serving(available, going_unseen | untrusted, silent, unsettled)
         spent = spend(pending, serving, budgets, spec.rolling_name)
         verdicts = _changed(instances, verdicts, spent)
         open_cases = _open(instances, verdicts)
@@ -177,6 +179,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         budgets=budgets,
         available=available,
         going_unseen=going_unseen,
+        serving=serving,
         troubles=troubles,
         marks=marks,
         not_created=not_created,

@@ -1,11 +1,22 @@
 """New pods on demand, and what is waited for."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from kubectl_tapp.decisions import decide
 from kubectl_tapp.errors import CommandError
+from kubectl_tapp.standing import standing
 from kubectl_tapp.waiting import read_duration, spell
+from simulator.clock import EPOCH
+from simulator.kinds import POD
+from simulator.objects import key_of, with_meta
+from tapp.judge import Action, Verdict
+from tapp.world import Options
+from tests.plugin.foretold import observe
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_verbs import answering, running, spec_of
+from tests.scenarios.life import manifest
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
@@ -76,6 +87,53 @@ def test_a_restart_of_chosen_instances_keeps_the_budget(web: StandIn) -> None:
     assert changed(web, before) == []
     said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "20s")
     assert changed(web, before) == [0], "what does not serve may always go"
+
+
+def test_what_is_ready_and_not_trusted_yet_is_no_way_around_the_budget() -> None:
+    """The service would hold it, too: it serves, and one other is away already."""
+    web = running(minReadySeconds=60)
+    web.world.run(120)
+    for id in (0, 1):
+        web.world.delete("Pod", f"web-{id}")
+    web.world.run(20)
+    before = uids(web)
+    said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "10s")
+    assert said.code == 4
+    assert "maxUnavailable: 1 allows 1 of 6 to be unavailable, 2 are" in said.err
+    assert changed(web, before) == []
+    assert kubectl_tapp(web, "restart", "web", "0", "-y").code == 0
+    assert changed(web, before) == [0]
+
+
+def test_an_instance_whose_node_falls_silent_meanwhile_is_left_alone(web: StandIn) -> None:
+    before = uids(web)
+    (pod,) = [each for each in web.world.list("Pod") if each["metadata"]["name"] == "web-4"]
+    run, node = web.world.run, pod["spec"]["nodeName"]
+    (first,) = [
+        id for id in (0, 1, 2)
+        if web.world.get("Pod", f"web-{id}")["spec"]["nodeName"] != node
+    ][:1]  # fmt: skip
+
+    def falls_silent(seconds: float) -> None:
+        web.world.run = run  # type: ignore[method-assign]
+        run(seconds)
+        web.world.nodes.lose(node)
+        run(60)
+
+    web.world.run = falls_silent  # type: ignore[method-assign]
+    said = kubectl_tapp(web, "restart", "web", f"{first},4", "-y", "--timeout", "90s")
+    assert said.code == 4
+    assert changed(web, before) == [first]
+    assert "its node is not heard of" in said.err
+
+
+def test_paused_updates_hold_a_restart_of_chosen_instances_too(web: StandIn) -> None:
+    before = uids(web)
+    kubectl_tapp(web, "pause", "web", "-y")
+    said = kubectl_tapp(web, "restart", "web", "1", "-y")
+    assert said.code == 4
+    assert "instance 1 is not restarted: spec.updateStrategy.paused is set" in said.err
+    assert changed(web, before) == []
 
 
 def test_a_disruption_budget_is_kept(web: StandIn) -> None:
@@ -189,6 +247,50 @@ def test_a_controller_that_is_away_is_told(web: StandIn) -> None:
         web.world.run = kept  # type: ignore[method-assign]
     assert said.code == 4
     assert "nobody has acted on its generation 2: are Metacontroller and the service" in said.err
+
+
+def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck() -> None:
+    """The generation is noted after all children: a pod every twenty seconds is no standstill."""
+    web = running(replicas=8)
+    run, cluster = web.world.run, web.world.cluster
+    rest = [web.world.get("Pod", f"web-{id}") for id in range(4, 8)]
+    for pod in rest:
+        del cluster._objects[POD][key_of(pod)]
+    tapp = web.world.get("tapps", "web")
+    late = {**tapp, "status": {**tapp["status"], "observedGeneration": 1}}
+    cluster._objects[web.world.kinds.find("tapps")][key_of(tapp)] = with_meta(late, generation=2)
+    passed = [0.0]
+
+    def creating(seconds: float) -> None:
+        passed[0] += seconds
+        web.world.clock.now += seconds
+        while rest and passed[0] >= 20 * (5 - len(rest)):
+            pod = rest.pop(0)
+            cluster._objects[POD][key_of(pod)] = pod
+        if not rest:
+            cluster._objects[web.world.kinds.find("tapps")][key_of(tapp)] = tapp
+
+    web.world.run = creating  # type: ignore[method-assign]
+    said = kubectl_tapp(web, "wait", "web")
+    web.world.run = run  # type: ignore[method-assign]
+    assert (said.code, said.err) == (0, "")
+    assert passed[0] >= 80
+
+
+def test_what_is_not_known_is_waited_for() -> None:
+    """A verdict that this plugin has never heard of, and a spec without a generation."""
+    web = running()
+    observed = observe(SimpleNamespace(world=web.world, name="web"))
+    now = EPOCH.timestamp() + web.world.clock.now
+    controller = manifest("metacontroller/base/composite-controller.yaml")
+    plan = decide(observed, controller, Options(), now)
+    odd = Verdict(Action.KEEP, "SomethingNew", "it is not as asked")
+    plan.verdicts[2] = odd
+    found = standing(plan, observed.tapp)
+    assert found.left(None) == [2]
+    assert found.stuck(None) == "instance 2: waiting: it is not as asked"
+    unnumbered = with_meta(observed.tapp, generation=None)
+    assert not standing(plan, unnumbered).seen
 
 
 def test_a_cluster_that_is_away_for_a_moment_is_waited_for(web: StandIn) -> None:
