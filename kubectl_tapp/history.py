@@ -48,10 +48,6 @@ def history(
         session.say(_nothing(observed))
 
 
-_SHORT = 11
-"""Characters of a hash that tell revisions apart, as `kubectl tapp status` has them."""
-
-
 def _table(session: Session, found: "list[Entry]") -> None:
     from rich.table import Table  # noqa: PLC0415 - it costs start time
     from rich.text import Text  # noqa: PLC0415
@@ -63,7 +59,7 @@ def _table(session: Session, found: "list[Entry]") -> None:
     table.add_column("CAUSE", overflow="fold")
     for each in found:
         mark = Text("*", style="green") if each.current else Text(" ")
-        cells = (str(each.number), each.template, each.hash[:_SHORT], each.created)
+        cells = (str(each.number), each.template, each.short_hash, each.created)
         table.add_row(mark, *(Text(plain(cell)) for cell in (*cells, each.short, each.cause)))
     session.console.print(table)
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from kubectl_tapp.arguments import template_names
 from kubectl_tapp.edits import CHANGE_CAUSE, spec_of
-from kubectl_tapp.errors import CommandError
+from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.shapes import strange_template
 from tapp.differences import Difference, Effect, differences
 from tapp.model import TAppSpec
+from tapp.revision import PREFIX
 from tapp.templates import Template, Templates
 from tapp.vocabulary import TEMPLATE, TEMPLATE_HASH
 
@@ -53,6 +54,11 @@ class Entry:
             texts.append(f"{others[0]}{more}")
         return ", ".join(texts) or "nothing"
 
+    @property
+    def short_hash(self) -> str:
+        """As much of the hash as tells revisions apart, and as `--to` takes."""
+        return self.hash[:_SHORT]
+
     def as_document(self) -> Document:
         """The entry for a machine."""
         changes = [
@@ -69,6 +75,12 @@ class Entry:
             "changes": changes,
             "template": self.body,
         }
+
+
+_LEAST = 6
+"""Characters of a hash that a person has to give: fewer are too easily those of another one."""
+_SHORT = len(PREFIX) + 8
+"""Characters of a hash that tell revisions apart, as `kubectl tapp status` has them."""
 
 
 def _container(path: str) -> str:
@@ -133,7 +145,8 @@ def chosen(
     Args:
         history: oldest first.
         spec: the TApp's.
-        to: the number of a revision, or the beginning of its hash; None for the one before.
+        to: the number of a revision, or six or more characters that its hash begins with; None for
+            the one before.
         template: the template's name; None for the one that changed last.
 
     Raises:
@@ -143,7 +156,7 @@ def chosen(
     if template is not None and not known:
         raise CommandError(f"the history has no template {template!r}")
     if to is not None:
-        return _named(known, to)
+        return _named(known, to, "" if template is None else f" of template {template!r}")
     name = template or _changed_last(known, spec)
     earlier = [each for each in known if each.template == name and not each.current]
     if not earlier:
@@ -151,23 +164,30 @@ def chosen(
     return earlier[-1]
 
 
-def _named(known: list[Entry], to: str) -> Entry:
-    fitting = [each for each in known if to == str(each.number)]
-    fitting = fitting or [each for each in known if each.hash.startswith(to)]
-    fitting = fitting or [each for each in known if _bare(each.hash).startswith(to)]
+def _named(known: list[Entry], to: str, of: str) -> Entry:
+    """The one that a word means: digits are a number, whatever hash begins with them.
+
+    A number that has left the history would otherwise be the beginning of some other's hash.
+    """
+    if to.isascii() and to.isdecimal():
+        fitting = [each for each in known if to == str(each.number)]
+    else:
+        digest = to.removeprefix(PREFIX)
+        if len(digest) < _LEAST:
+            message = (
+                f"{to!r} names no revision: give its number, or {_LEAST} or more characters of its "
+                f"hash, such as {PREFIX}4ff13b"
+            )
+            raise CommandError(message, Exit.USAGE)
+        fitting = [each for each in known if each.hash.removeprefix(PREFIX).startswith(digest)]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        there = ", ".join(str(each.number) for each in known)
+        there = ", ".join(f"{each.number} ({each.short_hash})" for each in known)
         hint = f"there are {there}" if there else "there is none at all"
-        raise CommandError(f"there is no revision {to}: {hint}")
-    those = ", ".join(f"{each.number} ({each.template})" for each in fitting)
+        raise CommandError(f"there is no revision {to}{of}: {hint}")
+    those = ", ".join(f"{each.number} ({each.template}, {each.hash})" for each in fitting)
     raise CommandError(f"{to} may be any of the revisions {those}: give the number")
-
-
-def _bare(text: str) -> str:
-    """A hash without the name of its algorithm."""
-    return text.rpartition("-")[2]
 
 
 def _changed_last(known: list[Entry], spec: TAppSpec) -> str:

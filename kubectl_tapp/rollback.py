@@ -14,7 +14,7 @@ def rollback(
         typer.Option(
             "--to",
             metavar="REVISION",
-            help="Number or hash; else the one before.",
+            help="Number, or 6 characters of its hash; else the one before.",
             show_default=False,
         ),
     ] = None,
@@ -26,7 +26,10 @@ def rollback(
 
     history = revisions.entries(verb.seen)
     entry = revisions.chosen(history, verb.spec, to, template)
-    words = f"rollback {verb.name} --to {entry.number}"
+    # The record gets another number by this, so the cause names what stays: its hash.
+    twins = {each.template for each in history if each.hash == entry.hash}
+    which = f" --template {entry.template}" if len(twins) > 1 else ""
+    words = f"rollback {verb.name}{which} --to {entry.short_hash}"
     verb.notes.append(
         f"Template {entry.template} goes back to revision {entry.number} ({entry.hash}, "
         f"{entry.created})."

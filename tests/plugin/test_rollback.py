@@ -1,9 +1,12 @@
 """A template comes back: on the embedded cluster, with the history that the service keeps."""
 
 import json
+import re
+from typing import Any
 
 import pytest
 
+from tapp.vocabulary import TEMPLATE_HASH
 from tests.builders import template
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_verbs import running, spec_of
@@ -24,6 +27,15 @@ def image(standin: StandIn) -> str:
     return text
 
 
+def rename(standin: StandIn, number: int, digest: str) -> None:
+    """Gives a record another hash, as another template would have it."""
+    world = standin.world
+    for each in world.list("controllerrevisions"):
+        if each["revision"] == number:
+            change: dict[str, Any] = {"metadata": {"labels": {TEMPLATE_HASH: digest}}}
+            world.patch("controllerrevisions", each["metadata"]["name"], change)
+
+
 def test_the_one_before_comes_back_and_is_the_newest_then(web: StandIn) -> None:
     before = {pod["metadata"]["uid"] for pod in web.world.list("pods")}
     said = kubectl_tapp(web, "rollback", "web", "-y", "--wait")
@@ -40,7 +52,8 @@ def test_the_one_before_comes_back_and_is_the_newest_then(web: StandIn) -> None:
     }
     assert numbers == {1: "nginx:1", 3: "nginx:3", 4: "nginx:2"}
     assert [each["revision"] for each in found if each["current"]] == [4]
-    assert found[-1]["changeCause"] == "kubectl tapp rollback web --to 2"
+    short = found[-1]["hash"][:11]
+    assert found[-1]["changeCause"] == f"kubectl tapp rollback web --to {short}"
 
 
 def test_a_rollback_of_a_rollback(web: StandIn) -> None:
@@ -66,7 +79,57 @@ def test_what_is_there_already_is_not_written(web: StandIn) -> None:
 def test_one_before_the_first(web: StandIn) -> None:
     said = kubectl_tapp(web, "rollback", "web", "--to", "9", "-y")
     assert said.code == 1
-    assert "there is no revision 9: there are 1, 2, 3" in said.err
+    assert re.search(r"there is no revision 9: there are 1 \(v1-\w{8}\), 2 \(v1-", said.err)
+
+
+@pytest.mark.parametrize("taken", ["4", "402031", "40203104"])
+def test_a_number_that_left_the_history_is_no_hash(web: StandIn, taken: str) -> None:
+    """`--to 4` when 4 was trimmed would have rolled out whatever hash begins with a 4."""
+    rename(web, 1, "v1-4020310412345678ffff")
+    said = kubectl_tapp(web, "rollback", "web", "--to", taken, "-y")
+    assert (said.code, image(web)) == (1, "nginx:3")
+    assert f"there is no revision {taken}: there are 1 (v1-40203104), 2 (v1-" in said.err
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "message"),
+    [
+        ("v1-40203104", 0, ""),
+        ("v1-402031", 0, ""),
+        ("40203104a", 0, ""),
+        ("v1-40203", 2, "'v1-40203' names no revision: give its number, or 6 or more characters"),
+        ("abcde", 2, "'abcde' names no revision"),
+        ("", 2, "'' names no revision"),
+        ("v1-999999", 1, "there is no revision v1-999999: there are 1 (v1-40203104)"),
+        ("v1-5555555", 1, "v1-5555555 may be any of the revisions 2 (default, v1-55555551"),
+    ],
+)
+def test_a_hash_needs_six_characters_and_one_owner(
+    web: StandIn, word: str, code: int, message: str
+) -> None:
+    for number, digest in ((1, "40203104a"), (2, "55555551a"), (3, "55555552b")):
+        rename(web, number, f"v1-{digest}")
+    said = kubectl_tapp(web, "rollback", "web", "--to", word, "-y")
+    assert (said.code, image(web)) == (code, "nginx:3" if code else "nginx:1")
+    assert message in said.err
+
+
+def test_the_cause_of_a_rollback_names_what_stays_in_the_history(web: StandIn) -> None:
+    """By number it named the record that this very rollback replaces."""
+    assert kubectl_tapp(web, "rollback", "web", "--to", "1", "-y", "--wait").code == 0
+    web.world.settle()
+    newest = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)[-1]
+    named = newest["changeCause"].partition("--to ")[2]
+    said = kubectl_tapp(web, "history", "web", "--revision", named, "-o", "json")
+    assert json.loads(said.out)["revision"] == newest["revision"]
+
+
+def test_a_revision_of_another_template_is_not_taken(web: StandIn) -> None:
+    kubectl_tapp(web, "use", "web", "v2", "0", "-y", "--wait")
+    web.world.settle()
+    said = kubectl_tapp(web, "rollback", "web", "--template", "v2", "--to", "2", "-y")
+    assert said.code == 1
+    assert "there is no revision 2 of template 'v2': there are 4 (v1-" in said.err
 
 
 def test_a_template_that_left_the_pool_comes_back() -> None:
