@@ -4,6 +4,7 @@ Nothing is mutated; parts that stay are shared. Only `spec` and, for the reason 
 annotation are ever touched. Which template a name stands for is `tapp.model`'s to say.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -115,17 +116,25 @@ def copied(tapp: Document, template: str, name: str) -> Document:
     """The pool with a copy of a template under another name, which nobody may be running.
 
     Raises:
-        CommandError: there is no such template, or the other name is in use.
+        CommandError: there is no such template, or the other name is none, or in use.
     """
     spec = spec_of(tapp)
     body = body_of(spec, template)
     users = [id for id in range(spec.replicas) if spec.template_name(id) == name]
-    if not name:
-        raise CommandError("the copy needs a name: --copy-as says which", Exit.USAGE)
+    if not _NAME.fullmatch(name):
+        message = (
+            f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
+            "and '.', the first and the last a letter or a digit"
+        )
+        raise CommandError(message, Exit.USAGE)
     if users or name in (template, spec.rolling_name, DEFAULT_TEMPLATE):
         message = f"template {name!r} is in use; give the copy another name with --copy-as"
         raise CommandError(message, Exit.USAGE)
     return put(tapp, ("spec", "templatePool", name), body)
+
+
+_NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+"""The API server takes any text for a key of the pool; a name has to be typed again."""
 
 
 def restarted(tapp: Document, templates: Iterable[str], at: str) -> Document:

@@ -61,6 +61,8 @@ def _one_by_one(verb: Verb, ids: list[int]) -> None:
         return
     done: list[int] = []
     try:
+        for id in ids[:1]:  # whoever may not evict learns it before anything begins
+            _evict(verb, id, pods[id], dry_run=True)
         ask(session, verb.choices)
         for id, uid in pods.items():
             _replace(verb, id, uid)

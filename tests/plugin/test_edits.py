@@ -153,6 +153,14 @@ def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
             edits.copied(before, "default", name)
 
 
+@pytest.mark.parametrize("name", ["", "Bad Name!", "a=b", "-v2", "v2.", "v" * 64, "v\n"])
+def test_a_copy_of_a_template_gets_a_name_that_can_be_typed(name: str) -> None:
+    """The API server takes any text; `use` and `--template` have to be given it again."""
+    with pytest.raises(CommandError, match="is no name for a template") as raised:
+        edits.copied(tapp(**spec()), "default", name)
+    assert raised.value.code is Exit.USAGE
+
+
 def test_a_template_that_has_gone_comes_back_by_a_rollback() -> None:
     edited = edits.with_template(tapp(**spec()), "v1", template("nginx:1"))
     assert edited["spec"]["templatePool"] == {"v1": template("nginx:1")}

@@ -125,7 +125,7 @@ def test_a_verb_decides_once_and_plays_nothing(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--canary", "1", "--copy-as", ""], "the copy needs a name"),
+        (["--canary", "1", "--copy-as", ""], "is no name for a template"),
         (["--copy-as", "v3"], "--copy-as goes with --canary"),
         (["--template", ""], "there is no template ''"),
     ],

@@ -75,6 +75,15 @@ def test_chosen_instances_are_restarted_one_after_the_other(web: StandIn) -> Non
     assert said.lines[-1] == "web: 1, 4 restarted"
 
 
+def test_a_restart_without_the_right_to_evict_does_not_begin(web: StandIn) -> None:
+    """It asked, and then waited for its turn, before it knew."""
+    web.forbid("create pods/eviction")
+    said = answering(web, "y\n", "restart", "web", "1,4")
+    assert said.code == 1
+    assert 'no permission: pods/eviction is forbidden: User "jane" cannot create' in said.err
+    assert "Apply?" not in said.out
+
+
 def test_a_restart_of_chosen_instances_keeps_the_budget(web: StandIn) -> None:
     """With one of one unavailable already, nothing that serves is taken."""
     never_ready(web, 0)
