@@ -70,19 +70,23 @@ class Cluster:
         done = self.call(["config", "view", "--minify", path])
         return done.out.strip() or "default"
 
-    def get(self, resource: str, name: str, namespace: str | None = None) -> Document:
+    def get(
+        self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
+    ) -> Document:
         """One object.
 
         Args:
             resource: its plural, with the group after a dot where it has one.
             name: its name.
             namespace: another one than the user's.
+            managed: with its managed fields.
 
         Raises:
             CommandError: there is none (the nearest name is given), or it may not be read.
         """
         try:
-            found = self._json("get", resource, name, *self._scope(namespace))
+            more = ["--show-managed-fields=true"] if managed else []
+            found = self._json("get", resource, name, *self._scope(namespace), *more)
         except KubectlError as error:
             if error.reason == "NotFound" and resource == TAPPS:
                 raise self._unknown(name, namespace) from None
@@ -212,9 +216,17 @@ class Cluster:
         """Replace an object, guarded by its resourceVersion if it has one."""
         return self._send("replace", document, dry_run)
 
-    def apply(self, document: Document, *, dry_run: bool = False) -> Document:
-        """Create or change an object as `kubectl apply` does; what the API server has then."""
-        return self._send("apply", document, dry_run)
+    def apply(
+        self, document: Document, more: Sequence[str] = (), *, dry_run: bool = False
+    ) -> Document:
+        """Create or change an object as `kubectl apply` does; what the API server has then.
+
+        Args:
+            document: the object.
+            more: further options, such as `--server-side`.
+            dry_run: let the server say it, and write nothing.
+        """
+        return self._send("apply", document, dry_run, *more)
 
     def with_stops(self, observed: Observed) -> Observed:
         """The same with the events that tell when pods were stopped, as far as they may be read."""
@@ -223,8 +235,8 @@ class Cluster:
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
 
-    def _send(self, verb: str, document: Document, dry_run: bool) -> Document:
-        more = ["--dry-run=server"] if dry_run else []
+    def _send(self, verb: str, document: Document, dry_run: bool, *options: str) -> Document:
+        more = [*options, "--dry-run=server"] if dry_run else options
         text = json.dumps(document)
         return self._json(verb, "--filename=-", *self._scope(None), *more, stdin=text)
 

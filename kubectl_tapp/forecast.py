@@ -160,6 +160,7 @@ class Forecast:
         stuck: what does not come to its end, and why, in sentences.
         paused: what waits only because a person paused updates, in sentences.
         refusals: conditions that the edited spec raises and the one before did not: type, message.
+        remarks: what is to be known of the edit itself: whom it does not reach, how it is applied.
         notes: what was assumed of what is not known.
         refused: the edit cannot be made at all, in the API server's or the service's words.
         states: instance -> (seconds from now, state): what a timeline shows.
@@ -184,6 +185,7 @@ class Forecast:
     stuck: tuple[str, ...] = ()
     paused: tuple[str, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
@@ -203,11 +205,13 @@ class Assumptions:
         broken: images that will not come up.
         refused: what the API server said to the edit, tried by a dry run.
         made_up: the pods are simulated ones, whose times tell nothing.
+        remarks: what is to be known of the edit itself.
     """
 
     broken: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     made_up: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 def forecast(  # noqa: PLR0913 - five are what there is, one what is assumed

@@ -6,6 +6,7 @@ from typing import Any
 
 from hooks.decode import WireError
 from kubectl_tapp.behaviour import Behaviour, behaviour, broken_images, take_as_broken
+from kubectl_tapp.claim_changes import unreached
 from kubectl_tapp.decisions import decide
 from kubectl_tapp.forecast import Assumptions, Forecast
 from kubectl_tapp.observed import Document, Observed
@@ -39,6 +40,7 @@ def foresee(  # noqa: PLR0913, PLR0917 - see `forecast.forecast`
         edited["metadata"]["namespace"],
         templates=template_changes(observed, edited),
         fields=other_fields(observed.tapp, edited),
+        remarks=(*assumptions.remarks, *_unreached(observed.tapp, edited)),
     )
     if observed.tapp["metadata"].get("deletionTimestamp"):
         return _refused(base, f"TApp {observed.name} is being deleted")
@@ -99,6 +101,10 @@ def settle(tapp: Document, controller: Document, options: Options, now: float) -
         namespace=world.cluster.get(NAMESPACE, "", space),
         controller=controller,
     )
+
+
+def _unreached(before: Document, after: Document) -> tuple[str, ...]:
+    return unreached(before, after) if before["metadata"].get("uid") else ()
 
 
 def _revisions(runner: Runner, space: str) -> list[Document]:

@@ -132,6 +132,15 @@ _CERTIFICATE = ("x509:", "tls:", "certificate")
 _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
 
 
+_CONFLICTS = re.compile(r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL)
+"""A server-side apply of fields that others own; what follows is advice for the manifest."""
+_SOURCE = re.compile(
+    r'error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
+)
+"""What kubectl puts before a refusal: what it did, and when it applies the whole patch, too.
+Source: k8s.io/kubectl, `AddSourceToErr`."""
+
+
 def failure(done: Finished) -> KubectlError:
     """What a failed call means, from what kubectl said."""
     lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
@@ -144,7 +153,10 @@ def failure(done: Finished) -> KubectlError:
     if any(word in text for word in _LOGIN):
         return KubectlError("Unauthorized", f"the cluster does not know who you are: {said}")
     if found := _SERVER.search(text):
-        return _refused(found[1] or "", _one_line(found[2]))
+        return _refused(found[1] or "", _one_line(_SOURCE.sub("", found[2])))
+    if found := _CONFLICTS.search(text):
+        hint = "--force-conflicts takes the fields over"
+        return KubectlError("Conflict", f"{_one_line(found[0])}; {hint}")
     if found := _INVALID.search(text):
         return KubectlError("Invalid", _one_line(found[0]))
     if "context" in text and ("does not exist" in text or "was not found" in text):

@@ -43,6 +43,7 @@ def _sections(forecast: Forecast) -> list[str]:
         _told(forecast.stuck, "What gets stuck", ""),
         _told(forecast.paused, "What is paused", "warn"),
         _told([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
+        _told(forecast.remarks, "Note", "note"),
         _changes(forecast),
         _pictures(forecast),
         _instances(forecast),

@@ -69,6 +69,17 @@ Html = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run/--no-dry-run", help="Ask the API server what it would say.")
 ]
+ServerSide = Annotated[
+    bool | None,
+    typer.Option(
+        "--server-side/--no-server-side",
+        help="How the file will be applied; else as this TApp was applied last.",
+        **_None,
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force-conflicts", help="Of a server-side apply, as for kubectl.")
+]
 Unfold = Annotated[bool, typer.Option("--unfold", help="A line for each instance.")]
 
 
@@ -88,6 +99,8 @@ class _Asked:
     restart: bool
     dry_run: bool
     broken: list[str] = field(default_factory=list)
+    server_side: bool | None = None
+    force: bool = False
 
     @property
     def by_options(self) -> bool:
@@ -112,6 +125,8 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of a command
     fail_if: FailIf = None,
     html: Html = None,
     dry_run: DryRun = True,
+    server_side: ServerSide = None,
+    force_conflicts: Force = False,
     unfold: Unfold = False,
     output: Output = None,
 ) -> int:
@@ -132,6 +147,8 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of a command
         restart,
         dry_run and from_ is None,
         assume_broken or [],
+        server_side,
+        force_conflicts,
     )
     found = _forecast(session, asked)
     _show(session, found, output, folded=not unfold)
@@ -177,6 +194,8 @@ def _forecast(session: Session, asked: _Asked) -> "Forecast":
         raise CommandError(message, Exit.USAGE)
     if asked.file is None and asked.name is None and asked.before is None:
         raise CommandError("name a TApp, or give a file with -f", Exit.USAGE)
+    if asked.file is None and (asked.server_side is not None or asked.force):
+        raise CommandError("--server-side and --force-conflicts go with -f", Exit.USAGE)
     if asked.file == "-" and asked.before == "-":
         raise CommandError("only one of the two files can be standard input", Exit.USAGE)
     return _without_cluster(session, asked) if asked.before else _with_cluster(session, asked)
@@ -208,6 +227,7 @@ def _without_cluster(session: Session, asked: _Asked) -> "Forecast":
 
 
 def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
+    from kubectl_tapp import applied  # noqa: PLC0415
     from kubectl_tapp.files import read_tapp  # noqa: PLC0415
     from kubectl_tapp.forecast import Assumptions, forecast  # noqa: PLC0415
 
@@ -219,13 +239,19 @@ def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
     cluster = session.cluster
     name = asked.name if edited is None else str(edited["metadata"]["name"])
     observed = _observed(session, name or "", edited)
+    refused: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     if edited is None:
         edited = _edited(observed.tapp, asked, session.now())
-    refused: tuple[str, ...] = ()
-    if asked.dry_run:
-        edited, refused = _tried(session, observed, edited, from_file=asked.file is not None)
-    elif asked.file is not None:
-        edited = _as_applied(observed.tapp, edited)
+        if asked.dry_run:
+            edited, refused = _tried(session, observed, edited)
+    else:
+        how = applied.way(cluster, observed, asked.server_side, force=asked.force)
+        remarks = (how.remark,) if how.remark else ()
+        if asked.dry_run:
+            edited, refused = applied.tried(session, observed, edited, how)
+        else:
+            edited = applied.untried(observed, edited, how)
     controller = observed.controller or cluster.controller()
     return forecast(
         observed,
@@ -233,7 +259,7 @@ def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
         controller,
         cluster.options(controller),
         session.now(),
-        assumptions=Assumptions(tuple(asked.broken), refused),
+        assumptions=Assumptions(tuple(asked.broken), refused, remarks=remarks),
     )
 
 
@@ -292,32 +318,22 @@ def _edited(tapp: "Document", asked: _Asked, now: float) -> "Document":
 
 
 def _tried(
-    session: Session, observed: "Observed", edited: "Document", *, from_file: bool
+    session: Session, observed: "Observed", edited: "Document"
 ) -> "tuple[Document, tuple[str, ...]]":
     """What the API server would make of the edit; or the edit as it is, and why it is refused."""
     from kubectl_tapp.cluster import TAPPS  # noqa: PLC0415
     from kubectl_tapp.edits import json_patch  # noqa: PLC0415
     from kubectl_tapp.kubectl import KubectlError  # noqa: PLC0415
 
-    cluster = session.cluster
+    operations = json_patch(observed.tapp, edited)
+    if not operations:
+        return edited, ()
     try:
-        if from_file:
-            return cluster.apply(edited, dry_run=True), ()
-        operations = json_patch(observed.tapp, edited)
-        if not operations:
-            return edited, ()
-        return cluster.patch(TAPPS, observed.name, operations, dry_run=True), ()
+        return session.cluster.patch(TAPPS, observed.name, operations, dry_run=True), ()
     except KubectlError as error:
         if error.reason == "Forbidden":
             session.note(f"the API server did not check the edit: {error}")
-            return (_as_applied(observed.tapp, edited) if from_file else edited), ()
+            return edited, ()
         if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
             raise
         return edited, (str(error),)
-
-
-def _as_applied(live: "Document", wanted: "Document") -> "Document":
-    """What `kubectl apply` would make of a file, without a server's defaults."""
-    from simulator.world import kubectl_applied  # noqa: PLC0415
-
-    return kubectl_applied(live, wanted) if live["metadata"].get("uid") else wanted

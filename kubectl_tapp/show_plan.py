@@ -62,6 +62,7 @@ def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> Non
         console.print(f"[bold]{escape(title)}[/]: [red]this edit is refused[/]")
         for message in forecast.refused:
             console.print(f"  [red]{escape(message)}[/]")
+        _print_told(console, "Note", forecast.remarks)
         return
     console.print(f"[bold]{escape(title)}[/]: {escape(headline(forecast))}")
     _print_changes(console, forecast)
@@ -72,16 +73,21 @@ def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> Non
         ("Stuck", forecast.stuck),
         ("Paused", forecast.paused),
         ("Conditions", [f"{type}: {text}" for type, text in forecast.refusals]),
+        ("Note", forecast.remarks),
         ("Assumed", forecast.notes),
     ):
-        if lines:
+        _print_told(console, name, lines)
+
+
+def _print_told(console: Console, name: str, lines: Iterable[str]) -> None:
+    style = _STYLES.get(name, "dim")
+    for number, line in enumerate(lines):
+        if not number:
             console.print(f"\n[bold]{name}[/]")
-            for line in lines:
-                style = _STYLES.get(name, "dim")
-                console.print(f"  [{style}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+        console.print(f"  [{style}]{escape(line)}[/]", highlight=False, soft_wrap=True)
 
 
-_STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow"}
+_STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow", "Note": "default"}
 
 
 def headline(forecast: Forecast) -> str:

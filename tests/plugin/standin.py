@@ -22,18 +22,23 @@ from simulator.clock import EPOCH
 from simulator.kinds import POD, Kind, UnknownKindError
 from simulator.objects import key_of, labels_of, name_of, namespace_of, version_of
 from simulator.store import ApiError, DeleteOptions, NotFoundError
-from simulator.world import World, merge_patch
+from simulator.world import World, kubectl_applied, merge_patch
+from tests.plugin.applying import RefusedError, by_server, in_its_words, managed
 
 Document = dict[str, Any]
 
 _WITH_VALUE = ("-n", "-l", "-o", "-f")
 _LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
-_SWITCHES = ("--all-namespaces", "--watch", "--output-watch-events", "--minify", "--raw")
+_SWITCHES = (
+    "--server-side",
+    "--force-conflicts",
+    "--all-namespaces",
+    "--watch",
+    "--output-watch-events",
+    "--minify",
+    "--raw",
+)
 USER = "jane"
-
-
-class _RefusedError(Exception):
-    """What kubectl says on stderr."""
 
 
 @dataclass
@@ -50,6 +55,7 @@ class StandIn:
         meanwhile: what happens one after the other while a watch is open.
         before: called before each write that is no dry run, and taken off the list.
         guarded: pods that a PodDisruptionBudget does not let go now.
+        managers: field manager -> the TApp that it applied by the server last.
     """
 
     world: World
@@ -61,6 +67,7 @@ class StandIn:
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
     before: list[Callable[[], object]] = field(default_factory=list)
     guarded: set[str] = field(default_factory=set)
+    managers: dict[str, Document] = field(default_factory=dict)
 
     def forbid(self, *pairs: str) -> None:
         """Forbid `verb resource` pairs."""
@@ -79,7 +86,7 @@ class StandIn:
         self.calls.append(list(arguments))
         try:
             return Finished(0, self._answer(list(arguments), stdin), "")
-        except _RefusedError as error:
+        except RefusedError as error:
             return Finished(1, "", f"{error}\n")
         except ApiError as error:
             return Finished(1, "", f"Error from server ({error.reason}): {error}\n")
@@ -88,14 +95,14 @@ class StandIn:
         line = " ".join(arguments)
         for text, said in self.failing.items():
             if text in line:
-                raise _RefusedError(said)
+                raise RefusedError(said)
         words, options = _split(arguments)
         verb = words[0]
         if verb == "config":
             return self.namespace if words[1] == "view" else "here\nthere\n"
         if verb == "get":
             return self._get(words, options)
-        dry = options.get("--dry-run") == "server"
+        dry = options.get("--dry-run") == "server" or '"dryRun"' in stdin
         if not dry and self.before:
             self.before.pop(0)()
         if verb == "patch":
@@ -112,7 +119,9 @@ class StandIn:
             self._check("get", resource, kind, options)
             if kind is None:
                 raise NotFoundError(f'{resource} "{name}" not found')
-            return _printed(self._live(kind, options, name))
+            live = self._live(kind, options, name)
+            shown = options.get("--show-managed-fields") == "true"
+            return _printed(managed(live, self.managers) if shown else live)
         _, objects = self._found(words, options)
         if output.startswith("jsonpath"):
             return " ".join(name_of(each) for each in objects)
@@ -155,14 +164,33 @@ class StandIn:
         self._check("create" if verb == "create" else "update", kind.plural, kind, options)
         if kind.namespaced:
             document["metadata"].setdefault("namespace", self._where(options))
-        if verb == "apply" and not dry:
-            return dict(self.world.apply(document))
+        if verb == "apply":
+            return self._applied(kind, document, options, dry)
         if verb == "create":
             return document if dry else dict(self.world.cluster.create(kind, document))
         if not version_of(document):
             live = self.world.cluster.get(kind, *key_of(document))
             document["metadata"]["resourceVersion"] = version_of(live)
         return self._update(kind, document, dry)
+
+    def _applied(
+        self, kind: Kind, document: Document, options: dict[str, str], dry: bool
+    ) -> Document:
+        """`kubectl apply`, by the client or by the server."""
+        try:
+            live = dict(self.world.cluster.get(kind, *key_of(document)))
+        except NotFoundError:
+            return document if dry else dict(self.world.apply(document))
+        if "--server-side" not in options:
+            if not dry:
+                return dict(self.world.apply(document))
+            with in_its_words(document):
+                return self._update(kind, kubectl_applied(live, document), dry)
+        manager = options["--field-manager"]
+        merged = by_server(live, self.managers.get(manager, {}), document)
+        if not dry:
+            self.managers[manager] = document
+        return self._update(kind, merged, dry)
 
     def _update(self, kind: Kind, changed: Document, dry: bool) -> Document:
         cluster = copy.copy(self.world.cluster) if dry else self.world.cluster
@@ -183,7 +211,7 @@ class StandIn:
         assert options["--raw"] == f"/api/v1/namespaces/{space}/pods/{name}/eviction"
         if name in self.guarded:
             message = "Cannot evict pod as it would violate the pod's disruption budget."
-            raise _RefusedError(f"Error from server (TooManyRequests): {message}")
+            raise RefusedError(f"Error from server (TooManyRequests): {message}")
         asked = eviction["deleteOptions"]
         if "dryRun" not in asked:
             uid = DeleteOptions(uid=asked["preconditions"]["uid"])
@@ -194,7 +222,7 @@ class StandIn:
         """The kind, None where nothing of it can be there, and how kubectl calls it."""
         resource = word.partition(".")[0]
         if resource in self.missing or word in self.missing:
-            raise _RefusedError(f'error: the server doesn\'t have a resource type "{resource}"')
+            raise RefusedError(f'error: the server doesn\'t have a resource type "{resource}"')
         try:
             return self.world.kinds.find(resource), word
         except UnknownKindError:
@@ -207,7 +235,7 @@ class StandIn:
         where = f' in the namespace "{self._where(options)}"'
         if "--all-namespaces" in options or (kind and not kind.namespaced):
             where = " at the cluster scope"
-        raise _RefusedError(
+        raise RefusedError(
             f'Error from server (Forbidden): {word} is forbidden: User "{USER}" cannot {verb} '
             f'resource "{resource}" in API group "{group}"{where}'
         )
@@ -263,7 +291,7 @@ def json_patch(document: Document, operations: list[Document]) -> Document:
     try:
         return dict(jsonpatch.apply_patch(document, operations))
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
-        raise _RefusedError(
+        raise RefusedError(
             "The request is invalid: the server rejected our request due to an error in our request"
         ) from None
 

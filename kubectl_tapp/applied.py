@@ -1,0 +1,131 @@
+"""What `kubectl apply -f` would make of a file: by the client, or by the server.
+
+The two differ in what the file no longer has. The client takes away what the file had when it was
+applied last, as the annotation says that it leaves; the server takes away what the same manager
+applied last, as `metadata.managedFields` say. So what was applied one way and is planned the other
+way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.
+"""
+
+from dataclasses import dataclass
+
+from kubectl_tapp.cluster import TAPPS, Cluster
+from kubectl_tapp.errors import CommandError, Exit
+from kubectl_tapp.kubectl import KubectlError
+from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.session import Session
+
+KUBECTL, CLIENT = "kubectl", "kubectl-client-side-apply"
+"""The field managers of `kubectl apply --server-side` and of `kubectl apply`."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a file is applied.
+
+    Attributes:
+        manager: field manager of a server-side apply; "" for a client-side one.
+        force: take fields over from other managers.
+        remark: a sentence for a person: which way, and why.
+    """
+
+    manager: str = ""
+    force: bool = False
+    remark: str = ""
+
+    @property
+    def options(self) -> list[str]:
+        """What `kubectl apply` is told."""
+        more = ["--force-conflicts"] if self.force else []
+        return ["--server-side", f"--field-manager={self.manager}", *more] if self.manager else []
+
+
+def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool) -> Way:
+    """How the file will be applied: as asked, or else as this TApp was applied last.
+
+    Args:
+        cluster: where it is.
+        observed: the TApp; one without a uid is not there yet.
+        asked: `--server-side`, `--no-server-side`, None for neither.
+        force: `--force-conflicts`.
+
+    Raises:
+        CommandError: conflicts are to be overridden by a client-side apply, which has none.
+    """
+    exists = bool(observed.tapp["metadata"].get("uid"))
+    found = _last(cluster, observed) if exists and asked is None else ""
+    manager = found if asked is None else KUBECTL if asked else ""
+    if force and not manager:
+        raise CommandError("--force-conflicts goes with --server-side", Exit.USAGE)
+    return Way(manager, force, _said(manager, asked) if exists else "")
+
+
+def _said(manager: str, asked: bool | None) -> str:
+    if not manager:
+        text = "planned as `kubectl apply` (client-side) would write it"
+        return text + ("; --server-side plans for the other way" if asked is None else "")
+    text = f"planned as `kubectl apply --server-side` would write it, field manager {manager}"
+    if asked is None:
+        text += ", because this TApp was applied so last; --no-server-side plans for the other way"
+    return text
+
+
+def _last(cluster: Cluster, observed: Observed) -> str:
+    """The manager that applied it last by the server; "" for the client, or where nobody did."""
+    metadata = cluster.get(
+        TAPPS, observed.name, observed.tapp["metadata"]["namespace"], managed=True
+    )["metadata"]
+    server, client = ("", ""), ""
+    for each in metadata.get("managedFields") or []:
+        at, who = str(each.get("time") or ""), str(each.get("manager") or "")
+        if each.get("subresource"):
+            continue
+        if each.get("operation") == "Apply" and who:
+            server = max(server, (at, who))
+        elif who == CLIENT:
+            client = max(client, at)
+    at, who = server
+    return who if at >= client else ""
+
+
+def tried(
+    session: Session, observed: Observed, edited: Document, how: Way
+) -> tuple[Document, tuple[str, ...]]:
+    """What the API server would make of a file; or the file as it is, and why it is refused.
+
+    Raises:
+        CommandError: there is no answer, and nobody else can give it.
+    """
+    try:
+        return session.cluster.apply(edited, how.options, dry_run=True), ()
+    except KubectlError as error:
+        if error.reason == "Forbidden" and not how.manager:
+            session.note(f"the API server did not check the edit: {error}")
+            return untried(observed, edited, how), ()
+        if error.reason == "Forbidden":
+            raise CommandError(f"{error}; {_ONLY_THERE}") from None
+        if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
+            raise
+        old = error.reason == "Conflict" and (edited["metadata"].get("resourceVersion"))
+        hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
+        return edited, (f"{error}{hint if old and not how.manager else ''}",)
+
+
+_ONLY_THERE = (
+    "only the API server knows what a server-side apply makes of a file; --no-server-side plans "
+    "for the other way"
+)
+
+
+def untried(observed: Observed, edited: Document, how: Way) -> Document:
+    """What a client-side apply would make of a file, without a server's defaults.
+
+    Raises:
+        CommandError: it is to be a server-side one.
+    """
+    from simulator.world import kubectl_applied  # noqa: PLC0415 - it brings the simulator
+
+    if not observed.tapp["metadata"].get("uid"):
+        return edited
+    if how.manager:
+        raise CommandError(_ONLY_THERE, Exit.USAGE)
+    return kubectl_applied(observed.tapp, edited)

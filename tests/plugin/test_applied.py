@@ -1,0 +1,179 @@
+"""`plan -f`: which `kubectl apply` is meant, and that its result is the one that is planned."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kubectl_tapp.kubectl import Finished, failure
+from tests.builders import claim_template, manifest
+from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+STOPPED = manifest(replicas=3, statuses={"1": "Killed"})
+SERVER = "planned as `kubectl apply --server-side` would write it, field manager kubectl"
+CLIENT = "planned as `kubectl apply` (client-side) would write it"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "web.json"
+
+
+def by_client(document: Document) -> StandIn:
+    """A TApp as `kubectl apply` made it."""
+    return StandIn(Life().apply(document).world)
+
+
+def by_server(document: Document, manager: str = "kubectl") -> StandIn:
+    """The same by the server: no annotation tells what was applied."""
+    standin = by_client(document)
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": None}
+    standin.world.patch("tapps", "web", {"metadata": {"annotations": annotations}})
+    standin.managers[manager] = document
+    return standin
+
+
+def plan(standin: StandIn, place: Path, document: Document, *options: str) -> Said:
+    """The plan of a file."""
+    place.write_text(json.dumps(document), encoding="utf-8")
+    return kubectl_tapp(standin, "plan", "-f", str(place), *options)
+
+
+def test_an_entry_that_the_file_drops_goes_as_it_was_applied(place: Path) -> None:
+    """A plan that said "nothing happens" would have started the instance that was stopped."""
+    for standin, said in ((by_server(STOPPED), SERVER), (by_client(STOPPED), CLIENT)):
+        found = plan(standin, place, manifest(replicas=3))
+        assert found.code == 0, found.err
+        assert "1 created" in found.out
+        assert said in found.out
+        assert not standin.writes
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "happens"),
+    [("--no-server-side", CLIENT, "nothing happens"), ("--server-side", SERVER, "1 created")],
+)
+def test_who_applies_otherwise_says_so(place: Path, option: str, said: str, happens: str) -> None:
+    """A client-side apply leaves what it has not applied itself."""
+    found = plan(by_server(STOPPED), place, manifest(replicas=3), option)
+    assert (found.code, happens in found.out, f"{said}\n" in found.out) == (0, True, True)
+
+
+def test_the_manager_that_applied_last_is_taken(place: Path) -> None:
+    standin = by_server(STOPPED, "kustomize-controller")
+    found = plan(standin, place, manifest(replicas=3))
+    assert "1 created" in found.out
+    assert "field manager kustomize-controller, because this TApp was applied so last" in found.out
+    assert "--field-manager=kustomize-controller" in standin.calls[-1] or any(
+        "--field-manager=kustomize-controller" in call for call in standin.calls
+    )
+
+
+def test_conflicts_are_told_as_kubectl_tells_them(place: Path) -> None:
+    standin = by_server(STOPPED)
+    standin.failing["apply"] = (
+        'error: Apply failed with 1 conflict: conflict with "kubectl-tapp" using '
+        "apps.tkestack.io/v1: .spec.replicas\nPlease review the fields above--they currently have "
+        "other managers. Here\nare the ways you can resolve this warning:\n* If you intend"
+    )
+    found = plan(standin, place, manifest(replicas=5))
+    assert found.code == 1
+    assert (
+        '  Apply failed with 1 conflict: conflict with "kubectl-tapp" using apps.tkestack.io/v1: '
+        ".spec.replicas; --force-conflicts takes the fields over"
+    ) in found.lines
+    assert SERVER in found.out
+    standin.failing.clear()
+    found = plan(standin, place, manifest(replicas=5), "--server-side", "--force-conflicts")
+    assert found.code == 0
+    assert any("--force-conflicts" in call for call in standin.calls)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--no-server-side", "--force-conflicts"], "--force-conflicts goes with --server-side"),
+        (["--no-dry-run"], "only the API server knows what a server-side apply makes of a file"),
+    ],
+)
+def test_what_cannot_be_planned(place: Path, options: list[str], message: str) -> None:
+    found = plan(by_server(STOPPED), place, manifest(replicas=3), *options)
+    assert (found.code, found.out) == (2, "")
+    assert message in found.err
+
+
+def test_server_side_without_a_file() -> None:
+    found = kubectl_tapp(by_client(STOPPED), "plan", "web", "--replicas", "3", "--server-side")
+    assert found.code == 2
+    assert "--server-side and --force-conflicts go with -f" in found.err
+
+
+def test_who_may_not_write_is_told_what_only_the_server_knows(place: Path) -> None:
+    standin = by_server(STOPPED)
+    standin.forbid("update tapps")
+    found = plan(standin, place, manifest(replicas=3))
+    assert found.code == 1
+    assert 'User "jane" cannot update' in found.err
+    assert "--no-server-side plans for the other way" in found.err
+
+
+def test_a_stale_version_is_one_sentence(place: Path) -> None:
+    standin = by_client(STOPPED)
+    stale = {**STOPPED, "metadata": {**STOPPED["metadata"], "resourceVersion": "1"}}
+    found = plan(standin, place, stale)
+    assert found.code == 1
+    assert "{" not in found.out, "no page of JSON"
+    assert "Resource:" not in found.out
+    assert "metadata.resourceVersion, of an older state; leave it out" in found.out
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            'Error from server (Conflict): error when applying patch:\n{"spec":{\n}}\nto:\n'
+            'Resource: "tapps"\nName: "web", Namespace: "x"\nfor: "STDIN": Operation cannot be '
+            'fulfilled on tapps "web": modified\n',
+            'Operation cannot be fulfilled on tapps "web": modified',
+        ),
+        (
+            'Error from server (Forbidden): error when applying patch:\n{}\nto:\nResource: "tapps"'
+            '\nfor: "STDIN": error when patching "STDIN": admission webhook "a" denied it\n',
+            'admission webhook "a" denied it',
+        ),
+        ('Error from server (Invalid): error when creating "STDIN": it is bad\n', "it is bad"),
+    ],
+)
+def test_a_refusal_is_read_without_the_patch_before_it(said: str, expected: str) -> None:
+    assert str(failure(Finished(1, "", said))) == expected
+
+
+CLAIM = claim_template
+CLAIMS = {
+    "one more": ([CLAIM()], [CLAIM(), CLAIM("logs")], "claim template 'logs' is new: volumes of"),
+    "smaller": ([CLAIM(storage="2Gi")], [CLAIM(storage="1024Mi")], "claims never shrink"),
+    "one less": ([CLAIM(), CLAIM("logs")], [CLAIM()], "claim template 'logs' goes: its claims"),
+    "the same, spelled otherwise": ([CLAIM(storage="1Gi")], [CLAIM(storage="1024Mi")], ""),
+}
+
+
+@pytest.mark.parametrize("case", CLAIMS)
+def test_claim_templates_that_reach_nobody_are_explained(place: Path, case: str) -> None:
+    before, after, message = CLAIMS[case]
+    standin = by_client(manifest(replicas=2, volumeClaimTemplates=before))
+    found = plan(standin, place, manifest(replicas=2, volumeClaimTemplates=after))
+    assert "nothing happens" in found.out
+    assert message in found.out
+    assert ("claim template" in found.out) is bool(message)
+
+
+def test_another_access_mode_is_for_new_claims_only(place: Path) -> None:
+    other = claim_template()
+    other["spec"]["accessModes"] = ["ReadWriteMany"]
+    standin = by_client(manifest(replicas=2, volumeClaimTemplates=[claim_template()]))
+    found = plan(standin, place, manifest(replicas=2, volumeClaimTemplates=[other]), "-o", "json")
+    assert json.loads(found.out)["remarks"][1] == (
+        "claim template 'data' changes in accessModes: claims that there are keep what they have, "
+        "new ones get it"
+    )
