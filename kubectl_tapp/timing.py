@@ -1,18 +1,28 @@
-"""How long this TApp's instances take to start, to restart and to stop, from what its pods show."""
+"""How long this TApp's instances take to start, to restart and to stop, from what its pods show.
 
-from collections.abc import Iterable
+Only what was an update counts as one: a container that ended otherwise (an outage, a crash) tells
+nothing of it. The record that an update leaves on a pod names the container that it replaced.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
 from kubectl_tapp.observed import Document, Observed
+from tapp import objects
+from tapp.manifest import read_annotation
+from tapp.pod import GRACE
 from tapp.times import UNKNOWN, seconds
+from tapp.vocabulary import IN_PLACE_UPDATE
 
 BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
 """What is assumed, in seconds, where nothing is known: until its containers run; until a probe
 succeeds; to put another image in place; until a container that is asked to stop has stopped."""
 LONGEST = 3600.0
 """Longer ones were something else: a pod that waited for a node, a person who looked at it."""
+_SEEN = 5.0
+"""Seconds after the end of a pod in which the next one is made where nothing else is waited for."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,15 @@ class Pace:
     def start(self) -> float:
         """From a pod's creation until it is Ready."""
         return self.begin + self.ready
+
+
+@dataclass(frozen=True)
+class _Killing:
+    """The kubelet began to stop a container (or, "", all) of the pod with this uid."""
+
+    at: float
+    uid: str
+    container: str
 
 
 @dataclass
@@ -77,7 +96,7 @@ class Timing:
             begin=median(begin) if begin else BEGIN,
             ready=median(ready) if ready else READY if probed else 0.0,
             swap=median(swap) if swap else SWAP,
-            stop=median(stop) if stop else STOP,
+            stop=min(median(stop) if stop else STOP, _grace(body.get("spec") or {})),
             starts=len(ready),
             swaps=len(swap),
             stops=len(stop),
@@ -105,25 +124,67 @@ def timing(observed: Observed, templates: dict[str, str]) -> Timing:
     return found
 
 
-def _of_pod(pod: Document, killed: dict[str, list[float]]) -> _Samples:
-    samples, status = _Samples(), pod.get("status") or {}
-    created = _at(pod["metadata"].get("creationTimestamp"))
+def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
+    samples, status, meta = _Samples(), pod.get("status") or {}, pod["metadata"]
+    created, grace = _at(meta.get("creationTimestamp")), _grace(pod.get("spec") or {})
     mains = [item for item in status.get("containerStatuses") or [] if isinstance(item, dict)]
     running = [(item.get("state") or {}).get("running") or {} for item in mains]
     started = [_at(item.get("startedAt")) for item in running]
-    if started and all(time is not None for time in started):
-        last = max(time for time in started if time is not None)
-        if created is not None and not any(item.get("restartCount") for item in mains):
-            _note(samples.begin, created, last)
-        _note(samples.ready, last, _ready_since(status))
-    for item, time in zip(mains, started, strict=True):
-        ended = (item.get("lastState") or {}).get("terminated") or {}
-        if item.get("restartCount") == 1 or ended.get("exitCode") in (137, 143):
-            _note(samples.swap, _at(ended.get("finishedAt")), time)
-    for time in killed.get(pod["metadata"]["name"], []):
-        if created is not None and created - time < LONGEST / 6:
-            _note(samples.stop, time, created)
+    replaced = [_replaced(pod, item) for item in mains]
+    first = not any(item.get("restartCount") for item in mains)
+    known = [time for time in started if time is not None]
+    if known and len(known) == len(mains):
+        if created is not None and first:
+            _note(samples.begin, created, max(known))
+        if all(
+            ended is not None or not item.get("restartCount")
+            for item, ended in zip(mains, replaced, strict=True)
+        ):
+            _note(samples.ready, max(known), _ready_since(status))
+    events = killed.get(meta["name"], [])
+    for item, ended, time in zip(mains, replaced, started, strict=True):
+        if ended is None:
+            continue
+        _note(samples.swap, ended, time)
+        asked = [
+            each.at
+            for each in events
+            if each.uid == meta.get("uid") and each.container in ("", item.get("name"))
+        ]
+        written = _written(meta)
+        if written is not None:
+            asked.append(written)
+        _note(samples.stop, max([at for at in asked if at <= ended], default=None), ended, grace)
+    if created is not None:
+        before = [each.at for each in events if each.uid != meta.get("uid") and each.at <= created]
+        _note(samples.stop, max(before, default=None), created, grace)
     return samples
+
+
+def _replaced(pod: Document, container: Document) -> float | None:
+    """When the container ended that an update in place replaced by this one; None: it was none."""
+    annotations = pod["metadata"].get("annotations") or {}
+    record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
+    ran = None if record is None else record.containers.get(str(container.get("name")))
+    ended = (container.get("lastState") or {}).get("terminated") or {}
+    if ran is None or not ran.id or ended.get("containerID") != ran.id:
+        return None
+    return _at(ended.get("finishedAt"))
+
+
+def _written(meta: Document) -> float | None:
+    """When somebody last wrote the pod, its status apart: not before the update was written."""
+    times = [
+        _at(item.get("time"))
+        for item in meta.get("managedFields") or []
+        if isinstance(item, dict) and not item.get("subresource")
+    ]
+    return max([time for time in times if time is not None], default=None)
+
+
+def _grace(spec: Document) -> float:
+    value = spec.get("terminationGracePeriodSeconds")
+    return float(value) if isinstance(value, int) and value >= 0 else GRACE
 
 
 def _ready_since(status: Document) -> float | None:
@@ -133,20 +194,35 @@ def _ready_since(status: Document) -> float | None:
     return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
 
 
-def _killed(events: Iterable[Document]) -> dict[str, list[float]]:
+def _killed(events: Iterable[Document]) -> dict[str, list[_Killing]]:
     """Pod -> when the kubelet began to stop its containers."""
-    found: dict[str, list[float]] = {}
+    found: dict[str, list[_Killing]] = {}
     for event in events:
         about: Any = event.get("involvedObject") or event.get("regarding") or {}
         time = _at(event.get("firstTimestamp") or event.get("eventTime"))
         if event.get("reason") == "Killing" and about.get("kind") == "Pod" and time is not None:
-            found.setdefault(str(about.get("name")), []).append(time)
+            container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
+            killing = _Killing(time, str(about.get("uid") or ""), container)
+            found.setdefault(str(about.get("name")), []).append(killing)
     return found
 
 
-def _note(samples: list[float], before: float | None, after: float | None) -> None:
-    if before is not None and after is not None and 0 <= after - before <= LONGEST:
-        samples.append(after - before)
+def _note(
+    samples: list[float],
+    before: float | None,
+    after: float | None,
+    most: float = LONGEST,
+) -> None:
+    """Adds what lies between two times, if that can have been what it is taken for.
+
+    A stop takes its grace period at `most`; until the next pod is made a moment passes.
+    """
+    if (
+        before is not None
+        and after is not None
+        and 0 <= after - before <= min(most + _SEEN, LONGEST)
+    ):
+        samples.append(min(after - before, most))
 
 
 def _at(text: str | None) -> float | None:

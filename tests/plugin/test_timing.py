@@ -1,0 +1,109 @@
+"""How long instances take, as pods and events show it: only what was an update counts."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.timing import STOP, SWAP, Pace, timing
+
+PROBED = {"name": "app", "readinessProbe": {"periodSeconds": 1}}
+
+
+def at(seconds: int) -> str:
+    """A time, in seconds after noon."""
+    return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
+
+
+def pod(**change: Any) -> Document:
+    """A pod that was made at 0, ran at 4, and was ready at 7; `change` is what came afterwards."""
+    metadata: Document = {"name": "web-0", "uid": "new", "creationTimestamp": at(0)}
+    if "replaced" in change:
+        record = {"revision": "v1-x", "containers": {"app": {"id": change["replaced"]}}}
+        metadata["annotations"] = {"apps.tkestack.io/in-place-update": json.dumps(record)}
+    if "written" in change:
+        metadata["managedFields"] = [
+            {"manager": "metacontroller", "time": at(change["written"])},
+            {"manager": "kubelet", "subresource": "status", "time": at(3000)},
+        ]
+    container: Document = {"name": "app", "restartCount": change.get("restarts", 0)}
+    container["state"] = {"running": {"startedAt": at(change.get("started", 4))}}
+    if "ended" in change:
+        ended = {"finishedAt": at(change["ended"]), "exitCode": change.get("code", 143)}
+        container["lastState"] = {"terminated": ended | {"containerID": "c-1"}}
+    ready = {"type": "ContainersReady", "status": "True"}
+    ready["lastTransitionTime"] = at(change.get("ready", 7))
+    status = {"containerStatuses": [container], "conditions": [ready]}
+    grace = {"terminationGracePeriodSeconds": change.get("grace", 30)}
+    return {"metadata": metadata, "spec": grace, "status": status}
+
+
+def killing(seconds: int, uid: str, container: str = "app") -> Document:
+    """The kubelet's event."""
+    about = {"kind": "Pod", "name": "web-0", "uid": uid}
+    about["fieldPath"] = f"spec.containers{{{container}}}"
+    return {"reason": "Killing", "firstTimestamp": at(seconds), "involvedObject": about}
+
+
+def pace(shown: Document, *events: Document, grace: int = 30) -> Pace:
+    """What is foretold of a template of which this is the only pod."""
+    observed = Observed({"metadata": {"name": "web"}}, pods=[shown], events=list(events))
+    body = {"spec": {"containers": [PROBED], "terminationGracePeriodSeconds": grace}}
+    return timing(observed, {"web-0": "default"}).pace("default", body)
+
+
+def test_a_pod_that_was_never_restarted_tells_how_it_started() -> None:
+    found = pace(pod())
+    assert (found.begin, found.ready, found.starts) == (4, 3, 1)
+    assert (found.swap, found.swaps, found.stop, found.stops) == (SWAP, 0, STOP, 0)
+
+
+UPDATE: Document = {"replaced": "c-1", "ended": 102, "started": 103, "ready": 105, "restarts": 1}
+CASES: dict[str, tuple[Document, list[Document], tuple[float, int], tuple[float, int]]] = {
+    # what the pod shows, events, swap and of how many, stop and of how many
+    "an update": (UPDATE, [killing(100, "new")], (1, 1), (2, 1)),
+    "an update that ended cleanly, the fifth": (
+        UPDATE | {"code": 0, "restarts": 5}, [killing(100, "new")], (1, 1), (2, 1),
+    ),
+    "an update whose events are gone": (UPDATE | {"written": 101}, [], (1, 1), (1, 1)),
+    "an update, and a label that was written later": (
+        UPDATE | {"written": 900}, [], (1, 1), (STOP, 0),
+    ),
+    "another container's event": (UPDATE, [killing(100, "new", "log")], (1, 1), (STOP, 0)),
+    "an outage of five minutes": (
+        {"ended": 100, "started": 400, "ready": 402, "restarts": 1}, [], (SWAP, 0), (STOP, 0),
+    ),
+    "a crash after an update": (
+        UPDATE | {"replaced": "c-0", "ended": 200, "started": 500, "ready": 510, "restarts": 2},
+        [killing(100, "new")], (SWAP, 0), (STOP, 0),
+    ),
+    "a new pod": ({}, [killing(0, "old")], (SWAP, 0), (0, 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_only_what_was_an_update_counts(case: str) -> None:
+    shown, events, swap, stop = CASES[case]
+    found = pace(pod(**shown), *events)
+    assert (found.swap, found.swaps) == swap
+    assert (found.stop, found.stops) == stop
+
+
+def test_an_outage_does_not_tell_how_long_a_start_takes() -> None:
+    found = pace(pod(ended=100, started=400, ready=900, restarts=1))
+    assert found.starts == 0
+
+
+@pytest.mark.parametrize(
+    ("made", "stop"), [(3, (3, 1)), (7, (6, 1)), (57, (STOP, 0))], ids=["early", "late", "57 s"]
+)
+def test_nothing_takes_longer_to_stop_than_its_grace_period(
+    made: int, stop: tuple[float, int]
+) -> None:
+    """What took much longer waited for something else, and tells nothing."""
+    shown = pod(grace=6, started=made + 4, ready=made + 7)
+    shown["metadata"]["creationTimestamp"] = at(made)
+    found = pace(shown, killing(0, "old"), grace=6)
+    assert (found.stop, found.stops) == stop
+    assert pace(shown, killing(0, "old"), grace=2).stop <= 2
