@@ -6,11 +6,15 @@ is `-a -b`. So what referred to a variable that is left out gets its value inste
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 Document = dict[str, Any]
 
+LONGEST = 128 << 10
+"""Characters that all values of a pod's containers may get in place of references: Linux starts no
+process with a longer variable, and doubling one forty times takes little to write."""
 _PARTS = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
@@ -18,37 +22,23 @@ class RepeatedEnvError(ValueError):
     """A variable stands twice, and cannot be made one; the text says which and why."""
 
 
-def without_repeats(container: Document) -> Document:
-    """A container in which every variable stands once, the last one of each name.
+def without_repeats(containers: Sequence[Document]) -> list[Document]:
+    """Containers in which every variable stands once, the last one of each name.
 
-    The same object where nothing stands twice. What is no list of named entries is left alone.
+    The same objects where nothing stands twice. What is no list of named entries is left alone.
+    Takes time in proportion to what is written, and to `LONGEST`.
 
     Raises:
-        RepeatedEnvError: the value of one that is left out is needed, and is not in the template.
+        RepeatedEnvError: the value of one that is left out is needed, and is not in the template;
+            or such values are too long.
     """
-    env = container.get("env")
-    if not isinstance(env, list) or not all(
-        isinstance(item, dict) and isinstance(item.get("name"), str) for item in env
-    ):
-        return container
-    last = {item["name"]: item for item in env}
-    if len(last) == len(env):
-        return container
-    seen: dict[str, _Seen] = {}
-    kept: list[Document] = []
-    for item in env:
-        name = item["name"]
+    folding, result = _Folding(), []
+    for container in containers:
         try:
-            folded = _folded(item, seen)
+            result.append(folding.folded(container))
         except RepeatedEnvError as error:
             raise RepeatedEnvError(f"container {container.get('name')!r}: {error}") from None
-        stays = last[name] is item
-        open_references = _references(folded) - seen.keys()
-        value = folded.get("value", None if "valueFrom" in folded else "")
-        seen[name] = _Seen(value, stays, open_references)
-        if stays:
-            kept.append(folded)
-    return {**container, "env": kept}
+    return result
 
 
 @dataclass(frozen=True)
@@ -66,26 +56,71 @@ class _Seen:
     open_references: set[str]
 
 
-def _folded(item: Document, seen: dict[str, _Seen]) -> Document:
-    """An entry whose value refers to nothing that is left out."""
+class _Folding:
+    """Makes the variables of some containers one each."""
 
-    def replaced(match: re.Match[str]) -> str:
-        before = seen.get(match[1] or "")
-        if before is None or before.stays:
-            return match[0]
-        where = f"env {match[1]!r} stands twice"
-        if not isinstance(before.value, str):
-            raise RepeatedEnvError(f"{where}, and {item['name']!r} needs the first one's valueFrom")
-        for other in sorted(before.open_references):
-            if other in seen and seen[other].stays:
-                raise RepeatedEnvError(f"{where}, and its first value knew no {other!r}")
-        return before.value
+    def __init__(self) -> None:
+        self._left = LONGEST
 
-    value = item.get("value")
-    return {**item, "value": _PARTS.sub(replaced, value)} if isinstance(value, str) else item
+    def folded(self, container: Document) -> Document:
+        """A container in which every variable stands once."""
+        env = container.get("env")
+        if not isinstance(env, list) or not all(
+            isinstance(item, dict) and isinstance(item.get("name"), str) for item in env
+        ):
+            return container
+        last = {item["name"]: item for item in env}
+        if len(last) == len(env):
+            return container
+        seen: dict[str, _Seen] = {}
+        kept: list[Document] = []
+        for item in env:
+            name = item["name"]
+            entry = self._entry(item, seen)
+            stays = last[name] is item
+            value = entry.get("value", None if "valueFrom" in entry else "")
+            unknown = {other for other in _references(entry) if other not in seen}
+            seen[name] = _Seen(value, stays, unknown)
+            if stays:
+                kept.append(entry)
+        return {**container, "env": kept}
+
+    def _entry(self, item: Document, seen: dict[str, _Seen]) -> Document:
+        """An entry whose value refers to nothing that is left out."""
+
+        def replaced(match: re.Match[str]) -> str:
+            before = seen.get(match[1] or "")
+            if before is None or before.stays:
+                return match[0]
+            where = f"env {match[1]!r} stands twice"
+            if not isinstance(before.value, str):
+                raise RepeatedEnvError(
+                    f"{where}, and {item['name']!r} needs the first one's valueFrom"
+                )
+            self._left -= len(before.value)
+            if self._left < 0:
+                raise RepeatedEnvError(
+                    f"{where}, and {item['name']!r} with all references replaced by their values "
+                    f"is too long: together these may be {LONGEST} characters"
+                )
+            for other in sorted(before.open_references):
+                if other in seen and seen[other].stays:
+                    raise RepeatedEnvError(f"{where}, and its first value knew no {other!r}")
+            return before.value
+
+        value = item.get("value")
+        if not isinstance(value, str):
+            return item
+        end = _end_of_references(value)
+        return {**item, "value": _PARTS.sub(replaced, value[:end]) + value[end:]}
 
 
 def _references(item: Document) -> set[str]:
     value = item.get("value")
-    found = _PARTS.finditer(value) if isinstance(value, str) else ()
-    return {match[1] for match in found if match[1] is not None}
+    text = value[: _end_of_references(value)] if isinstance(value, str) else ""
+    return {match[1] for match in _PARTS.finditer(text) if match[1] is not None}
+
+
+def _end_of_references(value: str) -> int:
+    """Where the last reference has ended: behind it, each `$(` would be looked for an end."""
+    return value.rfind(")") + 1

@@ -85,7 +85,7 @@ def new_pod(
         spec["tolerations"] = with_defaults(tolerations, toleration_seconds)
     for section in ("containers", "initContainers"):
         if section in spec:
-            spec[section] = [without_repeats(item) for item in spec[section]]
+            spec[section] = without_repeats(spec[section])
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 

@@ -111,8 +111,7 @@ def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
 def _obstacle(name: str, spec: dict[str, Any]) -> str:
     try:
         for section in ("containers", "initContainers"):
-            for item in spec.get(section) or []:
-                without_repeats(item)
+            without_repeats(spec.get(section) or [])
     except RepeatedEnvError as error:
         return f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
     return ""

@@ -1,11 +1,12 @@
 """A variable that stands twice: made one with its meaning kept, or refused with a sentence."""
 
+import time
 from typing import Any
 
 import pytest
 
-from tests.builders import Document, tapp, template
-from tests.unit.world import World, condition
+from tests.builders import Document, request, tapp, template
+from tests.unit.world import Hook, World, condition
 
 FROM: Document = {"valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
 
@@ -76,3 +77,49 @@ def test_a_pod_that_is_there_is_left_alone_when_its_new_template_is_refused() ->
     world.change(template=template(container={"env": entries}))
     assert world.decisions() == {0: "Keep/Blocked"}
     assert condition(world.sync(), "CreationBlocked") is not None
+
+
+LARGE = "x" * 60_000
+FLOODS = {
+    "doubled forty times": [("A", "x" * 10), *[("A", "$(A)$(A)")] * 40],
+    "one large value in many others": [
+        ("A", LARGE),
+        *[(f"B{n}", "$(A)") for n in range(1000)],
+        ("A", ""),
+    ],
+    "many references in one value": [("A", LARGE), ("B", "$(A)" * 10_000), ("A", "")],
+}
+
+
+@pytest.mark.parametrize("given", FLOODS.values(), ids=FLOODS)
+def test_a_kilobyte_never_becomes_a_gigabyte(given: Any) -> None:
+    """The API server takes it, and a worker grew past 8 GB."""
+    world = created(env(*given))
+    assert world.decisions() == {0: "Absent/Blocked"}
+    found = condition(world.sync(), "CreationBlocked")
+    assert found is not None
+    assert "replaced by their values is too long" in found["message"]
+
+
+def test_what_is_folded_counts_for_all_containers_together() -> None:
+    entries = env(("A", LARGE), ("B", "$(A)"), ("A", ""))
+    three = [{"name": name, "image": "a", "env": entries} for name in "abc"]
+    world = World(tapp(template=template(container={"env": []}, sidecars=three)))
+    assert world.decisions() == {0: "Absent/Blocked"}
+    world = World(tapp(template=template(container={"env": []}, sidecars=three[:2])))
+    assert world.decisions() == {0: "Create/NoPod"}
+
+
+LONG = {
+    "references without an end": env(("A", "1"), ("A", "$(" * 400_000)),
+    "references to nothing": env(("A", "".join(f"$(N{n})" for n in range(60_000))), ("A", "$(A)")),
+    "many variables": env(*[(f"A{n % 30_000}", "$(A)") for n in range(60_000)]),
+}
+
+
+@pytest.mark.parametrize("entries", LONG.values(), ids=LONG)
+def test_folding_takes_time_in_proportion_to_what_is_written(entries: list[Document]) -> None:
+    asked = request(tapp(template=template(container={"env": entries})))
+    began = time.process_time()
+    Hook().answer("/sync", asked)
+    assert time.process_time() - began < 10
