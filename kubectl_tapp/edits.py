@@ -46,15 +46,15 @@ def used_templates(spec: TAppSpec) -> list[str]:
 def killed(tapp: Document, ids: Iterable[int]) -> Document:
     """Stops instances: their pods go, their claims stay."""
     wanted = dict.fromkeys(map(str, ids), str(InstanceStatus.KILLED))
-    return _entries(tapp, "statuses", wanted)
+    return entries(tapp, "statuses", wanted)
 
 
 def started(tapp: Document, ids: Iterable[int]) -> Document:
     """Starts stopped instances; what else stands in their entry of `statuses` goes, too."""
-    return _entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
+    return entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
 
 
-def _entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
+def entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
     """All entries of a map at once: a copy for each of thousands takes minutes. None: gone."""
     before: Document = (tapp.get("spec") or {}).get(field) or {}
     kept = {key: value for key, value in before.items() if wanted.get(key, value) is not None}
@@ -71,7 +71,7 @@ def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
     spec = spec_of(tapp)
     body_of(spec, template)
     entry = None if template == spec.default_name else template
-    return _entries(tapp, "templates", dict.fromkeys(map(str, ids), entry))
+    return entries(tapp, "templates", dict.fromkeys(map(str, ids), entry))
 
 
 def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
@@ -128,7 +128,10 @@ def copied(tapp: Document, template: str, name: str) -> Document:
         )
         raise CommandError(message, Exit.USAGE)
     if users or name in (template, spec.rolling_name, DEFAULT_TEMPLATE):
-        message = f"template {name!r} is in use; give the copy another name with --copy-as"
+        message = (
+            f"template {name!r} is in use: `kubectl tapp promote` or `abort` ends that canary, "
+            "--copy-as gives this one another name"
+        )
         raise CommandError(message, Exit.USAGE)
     return put(tapp, ("spec", "templatePool", name), body)
 
@@ -190,12 +193,15 @@ def with_cause(tapp: Document, cause: str) -> Document:
 
 def moved(before: Document, after: Document, base: Document) -> Document:
     """The same edit of a TApp whose metadata was written meanwhile."""
-    old, new = (
-        ((each.get("metadata") or {}).get("annotations") or {}).get(CHANGE_CAUSE)
-        for each in (before, after)
-    )
+    old, new = ((each.get("metadata") or {}).get("annotations") or {} for each in (before, after))
     result = {**base, "spec": after.get("spec")}
-    return result if new is None or new == old else with_cause(result, new)
+    for key in sorted(old.keys() | new.keys()):
+        path = ("metadata", "annotations", key)
+        if key not in new:
+            result = drop(result, path)
+        elif new[key] != old.get(key):
+            result = put(result, path, new[key])
+    return result
 
 
 def body_of(spec: TAppSpec, name: str) -> Document:

@@ -160,7 +160,12 @@ def chosen(
     name = template or _changed_last(known, spec)
     earlier = [each for each in known if each.template == name and not each.current]
     if not earlier:
-        raise CommandError(f"there is nothing to roll back to: no earlier {name!r} is kept")
+        message = f"there is nothing to roll back to: no earlier {name!r} is kept"
+        hint = (
+            f"; a canary ends by `kubectl tapp abort` or `promote`, and --template "
+            f"{spec.default_name} goes back with the others"
+        )
+        raise CommandError(message + (hint if name != spec.default_name else ""))
     return earlier[-1]
 
 
@@ -191,12 +196,14 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
 
 
 def _changed_last(known: list[Entry], spec: TAppSpec) -> str:
-    """The template whose newest form is the newest of all; one not noted yet is newer still."""
+    """The template whose newest form is the newest of all; one not noted yet is newer still.
+
+    What nobody runs is not meant, such as a canary that was taken back by hand.
+    """
     used = {spec.template_name(id) for id in range(spec.replicas)} & set(template_names(spec))
     noted = {each.template for each in known if each.current}
     unnoted = sorted({each.template for each in known} & used - noted)
     if unnoted:
         return unnoted[0]
-    current = [each for each in known if each.current and each.template in used]
-    newest = current or known
+    newest = [each for each in known if each.current and each.template in used]
     return newest[-1].template if newest else spec.default_name

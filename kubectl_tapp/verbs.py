@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kubectl_tapp.canary_verbs import abort, promote
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.history import history
 from kubectl_tapp.options import register
@@ -73,7 +74,8 @@ def image(  # noqa: PLR0913 - the options of a command
 
     With --canary a copy of the template gets them, and the instances that are picked get the copy.
     """
-    from kubectl_tapp.arguments import read_images  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp import canaries  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.arguments import read_images  # noqa: PLC0415
 
     wanted = read_images(images)
     base = verb.spec.default_name if template is None else template
@@ -89,6 +91,7 @@ def image(  # noqa: PLR0913 - the options of a command
         copied = verb.edits.copied(verb.tapp, base, copy)
         chosen = verb.chosen(None, canary, copy, base)
         edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy), copy, chosen)
+        edited = canaries.noted(edited, copy, base)
         words += f" for {verb.ranges(chosen)}"
     verb.do(verb.caused(edited, cause, words))
 
@@ -116,7 +119,7 @@ def scale(
 
 def add_to(app: typer.Typer) -> None:
     """Registers the verbs."""
-    for verb in (kill, start, use, restart, pause, resume, scale, rollback):
+    for verb in (kill, start, use, restart, pause, resume, scale, rollback, promote, abort):
         register_verb(app, verb)
     for command in (history, wait):
         register(app, command)

@@ -56,6 +56,8 @@ TEMPLATE: Final = "apps.tkestack.io/template"
 # --- annotations on TApps -----------------------------------------------------------------------
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 """Why the TApp was changed, in its author's words; also on ControllerRevisions, as for kubectl."""
+CANARIES: Final = "apps.tkestack.io/canaries"
+"""JSON, for people's tools: copy of a template that was made for a canary -> what was copied."""
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
 """After how many seconds of silence a node is lost to this TApp's instances."""
 
