@@ -70,17 +70,23 @@ def belonging(item: Document, tapp: Document) -> Belonging:
     return Belonging(Whose.OTHERS, f"{controller.get('kind')} {controller.get('name')}")
 
 
-def said(item: Document, tapp: Document) -> str:
-    """In half a sentence whose an object is, and what to do about it; "" if it is the TApp's."""
+def described(item: Document, tapp: Document) -> str:
+    """In half a sentence whose an object is; "" if it is the TApp's."""
     found, name = belonging(item, tapp), tapp["metadata"]["name"]
-    going = ", and is being deleted" if item["metadata"].get("deletionTimestamp") else ""
-    whose = {
+    return {
         Whose.OURS: "",
         Whose.UNLABELLED: f"is the TApp's own and lacks its label {LABEL}",
         Whose.NOBODYS: "belongs to nobody",
         Whose.EARLIER: f"belonged to a TApp {name} that is gone (uid {found.owner})",
         Whose.OTHERS: f"belongs to {found.owner}: its name is taken",
     }[found.whose]
-    if not found.can_be_adopted or going:
-        return whose and whose + going
-    return f"{whose}; `kubectl tapp adopt {name}` takes it over"
+
+
+def said(item: Document, tapp: Document) -> str:
+    """In half a sentence whose an object is, and what to do about it; "" if it is the TApp's."""
+    whose = described(item, tapp)
+    if item["metadata"].get("deletionTimestamp"):
+        return whose and f"{whose}, and is being deleted"
+    if not belonging(item, tapp).can_be_adopted:
+        return whose
+    return f"{whose}; `kubectl tapp adopt {tapp['metadata']['name']}` takes it over"

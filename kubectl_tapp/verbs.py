@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kubectl_tapp.adopt import adopt
 from kubectl_tapp.canary_verbs import abort, promote
 from kubectl_tapp.errors import CommandError, Exit
 from kubectl_tapp.history import history
@@ -119,7 +120,7 @@ def scale(
 
 def add_to(app: typer.Typer) -> None:
     """Registers the verbs."""
-    for verb in (kill, start, use, restart, pause, resume, scale, rollback, promote, abort):
+    for verb in (kill, start, use, restart, pause, resume, scale, rollback, promote, abort, adopt):
         register_verb(app, verb)
     for command in (history, wait):
         register(app, command)

@@ -1,0 +1,211 @@
+"""`kubectl tapp adopt`: what is nobody's, or of a TApp that is gone, comes to its namesake."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import claim_template, manifest, template
+from tests.plugin.standin import Document, StandIn, kubectl_tapp
+from tests.plugin.test_verbs import answering
+from tests.scenarios.life import Life
+
+LABEL = "controller-uid"
+WEB = manifest(replicas=3, volumeClaimTemplates=[claim_template()])
+PODS = ["web-0", "web-1", "web-2"]
+CLAIMS = ["data-web-0", "data-web-1", "data-web-2"]
+
+
+def again(propagation: Any, document: Document = WEB) -> StandIn:
+    """A TApp that was deleted so, and made again."""
+    life = Life().apply(WEB)
+    life.world.delete("tapps", "web", propagation=propagation)
+    life.world.settle(allow_errors=True)
+    life.world.apply(document)
+    life.world.settle(allow_errors=True)
+    return StandIn(life.world)
+
+
+@pytest.fixture
+def orphans() -> StandIn:
+    """`kubectl delete --cascade=orphan`, and made again: 0 of 3, for good."""
+    return again("Orphan")
+
+
+def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
+    """Name -> the label of its TApp."""
+    return {
+        each["metadata"]["name"]: each["metadata"].get("labels", {}).get(LABEL)
+        for each in standin.world.list(kind)
+    }
+
+
+def uid(standin: StandIn) -> str:
+    """That of the TApp."""
+    return str(standin.world.get("tapps", "web")["metadata"]["uid"])
+
+
+def relabel(standin: StandIn, name: str, value: str | None) -> None:
+    """Somebody writes the label of a pod."""
+    standin.world.patch("pods", name, {"metadata": {"labels": {LABEL: value}}})
+    standin.world.settle(allow_errors=True)
+
+
+def test_what_an_orphaning_deletion_left_comes_back(orphans: StandIn) -> None:
+    world = orphans.world
+    before = {each["metadata"]["uid"] for each in world.list("pods")}
+    said = kubectl_tapp(orphans, "adopt", "web", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    world.settle()
+    assert {each["metadata"]["uid"] for each in world.list("pods")} == before
+    assert labels(orphans, "pods") == dict.fromkeys(PODS, uid(orphans))
+    assert labels(orphans, "persistentvolumeclaims") == dict.fromkeys(CLAIMS, uid(orphans))
+    status = world.get("tapps", "web")["status"]
+    assert (status["readyReplicas"], status["replicas"]) == (3, 3)
+    assert "  pod web-N (N: 0-2): belonged to a TApp web that is gone (uid " in said.out
+    assert "  pod web-N (N: 0-2) stays (UpToDate: runs its template)" in said.lines
+    assert "web: 3 pods and 3 claims taken over" in said.lines
+
+
+def test_claims_that_a_deletion_left_come_back_and_grow_with_the_others() -> None:
+    standin = again("Background")
+    assert set(labels(standin, "persistentvolumeclaims").values()) != {uid(standin)}
+    said = kubectl_tapp(standin, "adopt", "web", "-y")
+    assert (said.code, said.err) == (0, "")
+    assert "web: 3 claims taken over" in said.lines
+    standin.world.settle()
+    for claim in standin.world.list("persistentvolumeclaims"):
+        owners = [each["kind"] for each in claim["metadata"]["ownerReferences"]]
+        assert sorted(owners) == ["Namespace", "TApp"]
+
+
+def test_a_label_that_was_removed_comes_back() -> None:
+    standin = StandIn(Life().apply(WEB).world)
+    relabel(standin, "web-1", None)
+    said = kubectl_tapp(standin, "adopt", "web", "-y")
+    assert "web: 1 pod taken over" in said.lines
+    standin.world.settle()
+    assert labels(standin, "pods") == dict.fromkeys(PODS, uid(standin))
+
+
+def test_nothing_but_the_label_is_written(orphans: StandIn) -> None:
+    before = {each["metadata"]["name"]: each for each in orphans.world.list("pods")}
+    kubectl_tapp(orphans, "adopt", "web", "0", "-y")
+    after = {each["metadata"]["name"]: each for each in orphans.world.list("pods")}
+    assert {name for name in PODS if before[name] != after[name]} == {"web-0"}
+    old, new = before["web-0"], after["web-0"]
+    assert new["spec"] == old["spec"]
+    changed = {"labels", "resourceVersion"}
+    same = {key: value for key, value in new["metadata"].items() if key not in changed}
+    assert same == {key: value for key, value in old["metadata"].items() if key not in changed}
+    assert new["metadata"]["labels"] == old["metadata"]["labels"] | {LABEL: uid(orphans)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer", "code"),
+    [(["--dry-run=server"], "", 0), (["--dry-run=client"], "", 0), ([], "n\n", 5)],
+)
+def test_the_plan_comes_first(
+    orphans: StandIn, arguments: list[str], answer: str, code: int
+) -> None:
+    before = labels(orphans, "pods")
+    said = answering(orphans, answer, "adopt", "web", *arguments)
+    assert said.code == code
+    assert "Taken over" in said.out
+    assert labels(orphans, "pods") == before
+
+
+def test_what_has_another_owner_is_left_and_said() -> None:
+    standin = again("Orphan")
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": "db",
+        "uid": "5",
+        "controller": True,
+    }
+    standin.world.patch("pods", "web-0", {"metadata": {"ownerReferences": [owner]}})
+    other = standin.world.apply(manifest("other", replicas=0))
+    label = {LABEL: other["metadata"]["uid"]}
+    standin.world.patch("pods", "web-1", {"metadata": {"labels": label}})
+    said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
+    assert "Left as it is" in said.lines
+    assert (
+        "  pod web-0: belongs to StatefulSet db: its name is taken; it has another owner"
+        in said.out
+    )
+    assert "  pod web-1: has the label of TApp other; that TApp is there" in said.lines
+    assert any(line.startswith("  pod web-2: belonged to a TApp web") for line in said.lines)
+    assert not any(line.startswith("  pod web-1: belonged") for line in said.lines)
+
+
+def test_what_would_be_deleted_at_once_is_left() -> None:
+    """Metacontroller deletes what is adopted and not answered."""
+    standin = again("Orphan", {**WEB, "spec": {**WEB["spec"], "replicas": 2}})
+    said = kubectl_tapp(standin, "adopt", "web", "-y")
+    assert (said.code, said.err) == (0, "")
+    assert "its number is not below spec.replicas, and it would go" in said.out
+    standin.world.settle()
+    assert sorted(labels(standin, "pods")) == PODS
+    assert labels(standin, "pods")["web-2"] != uid(standin)
+
+
+def test_what_the_service_will_do_with_it_is_said() -> None:
+    other = {**WEB["spec"], "template": template(hostname="x"), "statuses": {"2": "Killed"}}
+    standin = again("Orphan", {**WEB, "spec": other})
+    said = kubectl_tapp(standin, "adopt", "web", "--dry-run=client")
+    assert "Then" in said.lines
+    assert any(line.startswith("  pod web-N (N: 2) goes (Killed") for line in said.lines)
+    assert any("(TemplateChanged" in line or "(WaitingForBudget" in line for line in said.lines)
+
+
+def test_a_pod_that_its_kubelet_writes_meanwhile_is_looked_at_again(orphans: StandIn) -> None:
+    def write() -> None:
+        notes = {"metadata": {"annotations": {"seen": "now"}}}
+        orphans.world.patch("persistentvolumeclaims", "data-web-0", notes)
+
+    orphans.before.append(write)
+    said = kubectl_tapp(orphans, "adopt", "web", "-y")
+    assert (said.code, said.err) == (0, "")
+    assert "web: 3 pods and 3 claims taken over" in said.lines
+
+
+def test_another_pod_of_the_name_is_not_taken(orphans: StandIn) -> None:
+    def replaced() -> None:
+        found = dict(orphans.world.get("persistentvolumeclaims", "data-web-0"))
+        orphans.world.delete("pods", "web-0", grace_seconds=0)
+        orphans.world.delete("persistentvolumeclaims", "data-web-0")
+        orphans.world.settle(allow_errors=True)
+        metadata = {"name": found["metadata"]["name"], "namespace": "default"}
+        if not any(
+            each["metadata"]["name"] == "data-web-0"
+            for each in orphans.world.list("persistentvolumeclaims")
+        ):
+            orphans.world.apply({**found, "metadata": metadata})
+
+    orphans.before.append(replaced)
+    said = kubectl_tapp(orphans, "adopt", "web", "-y")
+    assert said.code == 6
+    assert "data-web-0 changed meanwhile, and was not taken over" in said.err
+
+
+def test_an_edit_meanwhile_ends_it(orphans: StandIn) -> None:
+    def answer() -> str:
+        orphans.world.patch("tapps", "web", {"spec": {"replicas": 1}})
+        return "y"
+
+    from kubectl_tapp.session import Session  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Session, "interactive", True)
+        patched.setattr(Session, "ask", staticmethod(lambda _: answer()))
+        said = kubectl_tapp(orphans, "adopt", "web")
+    assert said.code == 6
+    assert "web changed after the plan was made; nothing was written" in said.err
+    assert uid(orphans) not in labels(orphans, "pods").values()
+
+
+def test_nothing_to_take_over() -> None:
+    standin = StandIn(Life().apply(WEB).world)
+    said = kubectl_tapp(standin, "adopt", "web", "-y")
+    assert (said.code, said.lines) == (0, ["web: there is nothing to take over"])
+    assert not standin.writes
