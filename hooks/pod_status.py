@@ -13,7 +13,6 @@ from msgspec import Raw
 from hooks.decode import decoded
 from hooks.observe import observe_alone
 from tapp import objects
-from tapp.gate import said_of
 from tapp.pod import Pod
 from tapp.pod_status import NOTHING, Wish, pod_status
 from tapp.times import written
@@ -22,6 +21,7 @@ from tapp.vocabulary import GROUP, INSTANCE, KIND, NODE_LOST
 Document = dict[str, Any]
 
 _REASONS = {True: "NoUpdateInPlace", False: "UpdateInPlace"}
+_UPDATED = "is updated in place"
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ def _written(wish: Wish, status: Document | None, pod: Pod, now: float) -> Docum
             "type": gate,
             "status": str(is_open),
             "reason": _REASONS[is_open],
-            "message": said_of(pod, is_open=is_open),
+            "message": f"runs revision {pod.told.template_hash}" if is_open else _UPDATED,
             "lastTransitionTime": written(now),
         }
         places = [i for i, item in enumerate(conditions) if item.get("type") == gate]

@@ -43,13 +43,18 @@ def only_its_gate_keeps_it_out(pod: Pod) -> bool:
     return bool(_closed(pod)) and ready is not None and ready.status == "True"
 
 
-def said_of(pod: Pod, *, is_open: bool) -> str:
-    """What the condition of a gate says: an open one of which revision the update is over.
+def is_begun(pod: Pod, update: Progress) -> bool:
+    """Whether an update is under way that an open gate has yet to be closed for.
 
-    Whatever else changes in the pod's spec (a toleration, a resize), no kubelet has seen for a
-    moment; that makes no finished update unfinished.
+    A container that is to be replaced still is the one that the record names. Where all have been
+    replaced the gate was opened after the update: whatever else changes in the pod's spec (a
+    toleration, a resize), no kubelet has seen for a moment, and that makes no finished update
+    unfinished. The condition's message is for people and decides nothing.
     """
-    return f"runs revision {pod.told.template_hash}" if is_open else "is updated in place"
+    return not update.unproved and any(
+        (pod.container(name).container_id or "") == ran.id and ran.image != pod.told.images[name]
+        for name, ran in update.open.items()
+    )
 
 
 def closed_since(pod: Pod, now: float) -> float | None:

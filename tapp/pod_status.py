@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tapp.availability import NEVER
-from tapp.gate import noted_since, opens_in, said_of, update_of
+from tapp.gate import is_begun, noted_since, opens_in, update_of
 from tapp.pod import Pod
 from tapp.times import UNKNOWN, written
 
@@ -56,8 +56,7 @@ def pod_status(pod: Pod, now: float) -> Wish:
     for gate in pod.told.served_gates:
         condition = known.get(gate)
         if condition is not None and condition.status == "True":
-            begun = update.open and not update.unproved
-            if pod.told.drains or (begun and condition.message != said_of(pod, is_open=True)):
+            if pod.told.drains or is_begun(pod, update):
                 gates[gate] = False
         elif condition is None or condition.status != "False":
             gates[gate] = not pod.told.drains and not update.open

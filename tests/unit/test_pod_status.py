@@ -163,6 +163,57 @@ def test_a_closed_gate_waits_for_the_containers() -> None:
     assert gate_of(answer(back)["status"])["status"] == "True"
 
 
+def updated(
+    pod: Document, *, seen: int, replaced: bool, message: str = "runs revision v1-before"
+) -> Document:
+    """The pod with a record of one container, whose gate somebody opened with that message."""
+    item = pod["status"]["containerStatuses"][0]
+    was = {"id": "containerd://old" if replaced else item["containerID"], "image": "nginx:0"}
+    item = item if replaced else {**item, "image": "nginx:0", "imageID": "sha256:0"}
+    record = {"revision": "v1-now", "containers": {item["name"]: was}}
+    pod = annotated(pod, record=json.dumps(record))
+    conditions = [
+        {**each, "message": message} if each["type"] == GATE else each
+        for each in pod["status"]["conditions"]
+    ]
+    status = {**pod["status"], "conditions": conditions, "observedGeneration": seen}
+    status["containerStatuses"] = [item]
+    return {**pod, "metadata": {**pod["metadata"], "generation": 3}, "status": status}
+
+
+MESSAGES = {
+    "the last release's": lambda: f"runs revision {revision(served())}",
+    "the last release's, of another revision": lambda: "runs revision v1-before",
+    "in other words": lambda: "nothing keeps it out of its Services",
+    "none": lambda: "",
+}
+
+
+def revision(pod: Document) -> str:
+    return str(pod["metadata"]["labels"]["tapp_template_hash_key"])
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize("seen", [2, 3])
+def test_an_open_gate_stays_open_whatever_its_message(
+    message: Callable[[], str], seen: int
+) -> None:
+    """Also while the kubelet has not seen a later change of the spec (a toleration, a resize)."""
+    pod = updated(served(), seen=seen, replaced=True, message=message())
+    assert answer(pod)["status"] == pod["status"]
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+@pytest.mark.parametrize("seen", [2, 3])
+def test_an_open_gate_is_closed_for_an_update_whatever_its_message(
+    message: Callable[[], str], seen: int
+) -> None:
+    """What is to be replaced still runs."""
+    pod = updated(served(), seen=seen, replaced=False, message=message())
+    closed = gate_of(answer(pod)["status"])
+    assert (closed["status"], closed["reason"]) == ("False", "UpdateInPlace")
+
+
 def test_a_lost_pod_is_made_failed_and_nothing_else() -> None:
     since = NOW + 100
     pod = annotated(silent(served(), since), lost=stamp(since))
