@@ -29,7 +29,9 @@ class Run:
     restarts: int
     started: float
     serves_from: float
-    """From when on its probes would succeed."""
+    """From when on its readiness probe would succeed."""
+    starts_from: float
+    """From when on its startup probe would."""
     ends_at: float | None = None
     """When it ends, if nothing else happens."""
     exit_code: int = 0
@@ -141,6 +143,13 @@ class Container:
     def probers(self) -> list[Prober]:
         """Return those that there are."""
         return [one for one in (self.startup, self.readiness) if one is not None]
+
+    def passes_from(self, run: Run) -> float:
+        """Return from when on every probe of it that there is would succeed."""
+        return max(
+            run.starts_from if self.startup is not None else 0.0,
+            run.serves_from if self.readiness is not None else 0.0,
+        )
 
     def add(self, run: Run) -> None:
         """Take note of a new process."""

@@ -49,6 +49,8 @@ class Levers:
     """As if every container had a readiness probe that succeeds after so long."""
     passes: dict[str, float] = field(default_factory=dict)
     """Seconds after its start from which the probes of this image succeed; `NEVER`: they fail."""
+    starts: dict[str, float] = field(default_factory=dict)
+    """The same of its startup probe, instead of `passes`."""
     bad_images: set[str] = field(default_factory=set)
     """Images that cannot be pulled while they are in here."""
     unready_images: set[str] = field(default_factory=set)
@@ -94,10 +96,15 @@ class Levers:
         return self.stops.get(image, self.stop_seconds), self.stop_code
 
     def passing(self, image: str) -> float:
-        """Return after how long a container of this image really serves."""
+        """Return after how long a container of this image really serves, and its probes tell so."""
         if image in self.unready_images:
             return NEVER
         return self.passes.get(image, self.ready_seconds)
+
+    def starting(self, image: str) -> float:
+        """Return after how long a startup probe of this image succeeds."""
+        passing = self.passing(image)
+        return passing if image in self.unready_images else self.starts.get(image, passing)
 
     def probed_anyway(self, image: str) -> bool:
         """Tell whether this image counts as probed although the spec shows no probe."""

@@ -107,8 +107,9 @@ class LocalPod:
         run = one.run
         if run is None or not run.alive or run.stopping:
             return False
-        probed = one.probers or self.node.levers.probed_anyway(run.image)
-        return not probed or now >= run.serves_from
+        if self.node.levers.probed_anyway(run.image) and now < run.serves_from:
+            return False
+        return now >= one.passes_from(run)
 
     def recall(self) -> None:
         """Begin with what the API object says, as a kubelet does that was started anew."""
@@ -226,7 +227,10 @@ class LocalPod:
         return status
 
     def _is_started(self, one: Container, before: Object) -> bool:
-        """Stale after a restart in place: what was started is called so until it is probed."""
+        """Stale after a restart in place: what was started is called so until it is probed.
+
+        Its readiness may be probed meanwhile, so Ready turns False and True again, and then False.
+        """
         run, probe = one.run, one.startup
         if run is None or not run.alive:
             return False
@@ -294,7 +298,8 @@ class LocalPod:
         if "running" not in shown["state"]:
             probe.looked, probe.passed = self.now, False
             return True
-        if not probe.look(run.id, run.started, run.serves_from, self.now, shown["started"]):
+        passes = run.starts_from if probe.startup else run.serves_from
+        if not probe.look(run.id, run.started, passes, self.now, shown["started"]):
             return False
         if probe.startup:
             run.unhealthy = probe.passed is False

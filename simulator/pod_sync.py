@@ -160,6 +160,7 @@ class Sync:
             restarts=number,
             started=local.now,
             serves_from=local.now + levers.passing(image),
+            starts_from=local.now + levers.starting(image),
             ends_at=None if planned is None else local.now + planned[0],
             exit_code=0 if planned is None else planned[1],
         )

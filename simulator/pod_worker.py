@@ -84,6 +84,7 @@ class PodWorker:
             one.pulls.end_all()
             if one.run is not None and one.alive:
                 one.run.serves_from = one.run.started + levers.passing(one.run.image)
+                one.run.starts_from = one.run.started + levers.starting(one.run.image)
             for probe in one.probers:
                 probe.asked = now
         self.ask(now)
@@ -127,6 +128,7 @@ class PodWorker:
             restarts=status["restartCount"],
             started=now,
             serves_from=now,
+            starts_from=now,
             exit_code=0 if ended is None else ended["exitCode"],
             finished=None if "running" in status["state"] else now,
         )

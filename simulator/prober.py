@@ -46,10 +46,10 @@ class Prober:
         """Take note that there is a new container to look at from the next tick on."""
         self.looked = max(self.looked, now)
 
-    def look(self, run: str, started: float, serves_from: float, now: float, shown: bool) -> bool:
-        """Look once at the published container; `shown`: it is published as started.
+    def look(self, run: str, started: float, passes_from: float, now: float, shown: bool) -> bool:
+        """Look once at the published container, whose probe would succeed from then on.
 
-        Return whether anything has been found out.
+        `shown`: it is published as started. Return whether anything has been found out.
         """
         if self.asked is not None:
             self.asked, self.since = None, now  # and it ticks from now on
@@ -60,7 +60,7 @@ class Prober:
         if now - started < self.delay or shown == self.startup:
             return news
         before = self.passed
-        if now >= serves_from:
+        if now >= passes_from:
             self.passed = True
         else:
             self.failures += 1

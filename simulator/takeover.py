@@ -103,7 +103,7 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
     began = sight.moment((running or ended or {}).get("startedAt"))
     started = now if began is None else began
     spelt = specs_of(local.pod)[one.name]["image"]
-    serves = started if known["ready"] or one.once else _serves_from(local, spelt, started)
+    levers = local.node.levers
     finished = None
     if ended is not None and running is None:
         finished = sight.moment(ended.get("finishedAt"))
@@ -115,14 +115,11 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
         image_id=known["imageID"],
         restarts=known["restartCount"],
         started=started,
-        serves_from=serves,
+        serves_from=started if known["ready"] or one.once else started + levers.passing(spelt),
+        starts_from=started if known.get("started") else started + levers.starting(spelt),
         exit_code=0 if ended is None else int(ended.get("exitCode", 0)),
         finished=finished,
     )
-
-
-def _serves_from(local: LocalPod, image: str, started: float) -> float:
-    return started + local.node.levers.passing(image)
 
 
 def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float) -> bool:

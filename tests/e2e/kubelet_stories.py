@@ -17,7 +17,7 @@ from simulator.objects import Object
 from .kube import Json
 from .kubelet_levers import Levers
 from .realnode.images import BEHAVIOURS, app
-from .realnode.workloads import PROBE, container, environment, real_spec
+from .realnode.workloads import BOOT, PROBE, container, environment, real_spec
 
 FINISHED = ("Succeeded", "Failed")
 SETTLED = 7.0
@@ -65,7 +65,10 @@ class Story:
 def story(number: int) -> Story:
     """The story of that number."""
     rng = random.Random(number)
-    kinds = (_edits, _overtaken, _back_again, _typo, _ended, _killed, _crashes, _probed, _other_tag)
+    kinds = (
+        *(_edits, _overtaken, _back_again, _typo, _ended),
+        *(_killed, _crashes, _probed, _other_tag, _twice_probed),
+    )
     return kinds[number % len(kinds)](number, rng)
 
 
@@ -141,6 +144,14 @@ def _probed(number: int, rng: random.Random) -> Story:
     return Story(number, "probes", events, 20, probes=probes)
 
 
+def _twice_probed(number: int, rng: random.Random) -> Story:
+    """Readiness is asked for, and shown, before the startup probe looks at the new container."""
+    period = rng.choice([4, 6])
+    probes = {"startupProbe": BOOT | {"periodSeconds": period}, "readinessProbe": PROBE}
+    events = (Event(8, rng.choice(["late", "late", "2"])),)
+    return Story(number, "both probes", events, 26, probes=probes)
+
+
 def _other_tag(number: int, rng: random.Random) -> Story:
     tags = [rng.choice(["2", "2-again"]), "1", "2-again"]
     events = (Event(1, tags[0]), *(Event(SETTLED, tag) for tag in tags[1:]))
@@ -171,6 +182,9 @@ class Scripted(Levers):
 
     def passing(self, image: str) -> float:
         return float(_behaviour(image).get("START_SECONDS", 0))
+
+    def starting(self, image: str) -> float:
+        return float(_behaviour(image).get("BOOT_SECONDS", 0))
 
     def exit_of(
         self,

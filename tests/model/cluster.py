@@ -68,6 +68,7 @@ class Cluster:
         behaviour.unready_images |= _both(specs.UNREADY)
         behaviour.digests |= {name: "2" * 64 for image in specs.SAME for name in _both(image)}
         behaviour.passes |= dict.fromkeys(_both(specs.SLOW), 4.0)
+        behaviour.starts |= dict.fromkeys(_both(specs.SLOW), 9.0)
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
         body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
@@ -189,6 +190,7 @@ class Cluster:
         self.world.kubelet.behaviour.crashing_images.clear()
         self.world.kubelet.behaviour.unready_images.clear()
         self.world.kubelet.behaviour.passes.clear()
+        self.world.kubelet.behaviour.starts.clear()
         self.world.kubelet.retry()
 
     def old_server(self) -> None:

@@ -11,7 +11,7 @@ GOOD = ("app:1", "app:2", "app:3", "app:two")
 SAME = ("app:2", "app:two")
 """Two tags of one image."""
 SLOW = "app:3"
-"""Takes a while until its probes succeed."""
+"""Takes a while until its readiness probe succeeds, and longer until its startup probe does."""
 BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
 POOL = ("default", "blue", "green")
 TYPO = "bleu"
@@ -29,7 +29,11 @@ budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
 _probe = st.fixed_dictionaries(
-    {"exec": st.just({"command": ["true"]}), "periodSeconds": st.sampled_from([1, 3, 10])},
+    {
+        "exec": st.just({"command": ["true"]}),
+        "periodSeconds": st.sampled_from([1, 3, 10]),
+        "failureThreshold": st.just(30),
+    },
     optional={"initialDelaySeconds": st.sampled_from([2, 5])},
 )
 probes = st.one_of(

@@ -59,7 +59,7 @@ class Truth:
         """When a probed container began to serve; 0 for one that is not probed."""
         for one in _needed(worker):
             if one.runs and one.runs[0].id == id and one.probers:
-                return one.runs[0].serves_from
+                return one.passes_from(one.runs[0])
         return 0.0
 
     def ended_by_update(self, name: str) -> bool:
@@ -80,7 +80,7 @@ class Truth:
             for run in one.runs[:1]:
                 state = "stopping" if run.stopping else "alive"
                 state = state if run.alive else f"ended {run.exit_code}"
-                serves = f"serves from {run.serves_from:.2f}" if one.probers else ""
+                serves = f"serves from {one.passes_from(run):.2f}" if one.probers else ""
                 words.append(f"{run.image} {state} since {run.started:.2f} {serves}".strip())
         return ", ".join(words) or "no process"
 

@@ -111,6 +111,33 @@ def test_a_startup_probe_leaves_ready_stale_until_it_has_run() -> None:
     assert (pod.status["started"], pod.ready, pod.serves) == (True, True, True)
 
 
+def test_behind_both_probes_ready_turns_true_before_the_startup_probe_has_run() -> None:
+    """`started` is left from the container before, so readiness is probed, and then no more."""
+    probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
+    pod = OnePod(container=probes)
+    pod.levers.starts["app:2"] = 12.0
+    pod.run(21)
+    pod.diary.clear()
+    pod.edit("app:2").run(6)
+    assert pod.told()[1:] == ["2 app:2 running", "2 app:2 running Ready"]
+    assert (pod.status["started"], pod.ready, pod.serves) == (True, True, False)
+    pod.run(9)
+    assert pod.told()[3:] == ["2 app:2 running"]
+    assert (pod.status["started"], pod.ready) == (False, False)
+    pod.run(15)
+    assert pod.told()[4:] == ["2 app:2 running Ready"]
+    assert (pod.status["started"], pod.ready, pod.serves) == (True, True, True)
+
+
+def test_a_first_container_is_not_ready_before_its_startup_probe_has_succeeded() -> None:
+    probes = {"startupProbe": PROBE, "readinessProbe": {**PROBE, "periodSeconds": 1}}
+    pod = OnePod(container=probes)
+    pod.levers.starts["app:1"] = 12.0
+    pod.run(30)
+    ready = [line.endswith("Ready") for line in pod.told()]
+    assert (ready[-1], ready.count(True), pod.serves) == (True, 1, True)
+
+
 def test_a_readiness_probe_is_unready_after_a_restart_until_it_succeeds() -> None:
     pod = OnePod(container={"readinessProbe": {**PROBE, "periodSeconds": 2}})
     pod.levers.passes["app:2"] = 5.0

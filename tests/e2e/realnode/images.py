@@ -21,12 +21,16 @@ HOST = "e2e.local"
 PAUSE = f"{HOST}/pause:1"
 SERVING = "run/serving"
 """The file that is there while the process inside serves."""
+STARTED = "run/started"
+"""The file that is there from when it has started, by its own word."""
 HTTP_PATH = "/cgi-bin/version"
 APP = """#!/bin/sh
-# START_SECONDS until it serves; EXIT_AFTER seconds it ends with EXIT_CODE; EAT=1 takes memory
-# without end; IGNORE_TERM=1, or TERM_SECONDS to end in; DATA is a directory to leave a mark in.
-# PORT is where it serves HTTP, each request for REPLY_SECONDS; it ends when these are done.
+# START_SECONDS until it serves, BOOT_SECONDS until it says that it has started; EXIT_AFTER seconds
+# it ends with EXIT_CODE; EAT=1 takes memory without end; IGNORE_TERM=1, or TERM_SECONDS to end in;
+# DATA is a directory to leave a mark in. PORT is where it serves HTTP, each request for
+# REPLY_SECONDS; it ends when these are done.
 rm -f /run/serving
+{ sleep "${BOOT_SECONDS:-0}"; touch /run/started; } &
 finish() { kill "$server"; while pidof httpd > /dev/null; do sleep 0.05; done; }
 end() {
   rm -f /run/serving
@@ -64,6 +68,7 @@ BEHAVIOURS: dict[str, dict[str, str]] = {
     "2": {},
     "3": {},
     "slow": {"START_SECONDS": "4"},
+    "late": {"BOOT_SECONDS": "12"},
     "dead": {"START_SECONDS": "100000"},
     "crash": {"EXIT_AFTER": "0.3", "EXIT_CODE": "3"},
     "crash-late": {"EXIT_AFTER": "3", "EXIT_CODE": "3"},

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from .images import SERVING
+from .images import SERVING, STARTED
 
 INTERVAL = 0.05
 ANNOTATION = "io.kubernetes.cri"
@@ -26,7 +26,7 @@ class Running:
     image: str
     id: str
     serving: bool
-    """Whether the process says that it serves, by a file in its own file system."""
+    """Whether the process says that it has started and serves, by files in its file system."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Witness:
             return None
         if state in "ZX" or not begun:
             return None
-        serving = (process / "root" / SERVING).exists()
+        serving = all((process / "root" / each).exists() for each in (STARTED, SERVING))
         namespace, pod, uid, container, image = identity
         return Running(namespace, pod, uid, container, image, bundle.name, serving)
 

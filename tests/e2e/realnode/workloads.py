@@ -11,11 +11,13 @@ from tests.e2e.informer import Informer
 from tests.e2e.kube import Json, Kube
 from tests.e2e.pods import Pods
 
-from .images import SERVING, app
+from .images import SERVING, STARTED, app
 from .kubelet import LABEL
 
 PROBE: Json = {"exec": {"command": ["test", "-f", f"/{SERVING}"]}, "periodSeconds": 1}
 """Succeeds while the process serves, by its own word."""
+BOOT: Json = {"exec": {"command": ["test", "-f", f"/{STARTED}"]}, "failureThreshold": 30}
+"""Succeeds when it has started, by its own word; as often as Kubernetes asks by default."""
 
 
 def environment(**values: object) -> list[Json]:
