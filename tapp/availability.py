@@ -1,8 +1,9 @@
 """Who is available: serves, and has done so for long enough.
 
 docs/design.md, "The budget". Ready alone does not tell: a restart in place need not turn it False,
-so its time may be older than the container that runs; and behind a startup or readiness probe the
-kubelet goes on reporting a container that has just started as ready until the probe has run once.
+so its time may be older than the container that runs. And a kubelet reports a container that it has
+restarted as `started` because the one before it was, until its startup probe has run: Ready may
+turn False and True again in that time, and False once more at its end.
 """
 
 from tapp.inplace import started_at
@@ -44,17 +45,30 @@ def since(pod: Pod) -> float:
 
 
 def probed_at(pod: Pod) -> float:
-    """By when each probe of what has started since the pod became Ready has run once.
+    """By when each probe has run once without which Ready tells nothing of what runs.
+
+    A startup probe of each container that is not the first of its name in the pod, whatever Ready
+    has done since; what was never started before is never called so too early. A readiness probe,
+    or the startup probe of a first container, only while Ready has not turned since the start.
 
     Returns:
         Seconds since the epoch; `UNKNOWN` where there is no such probe.
     """
-    ready, starts = seconds(pod.ready_since), pod.told.running_containers
-    return max(
-        (
-            start + delay
-            for name, delay in pod.told.probe_seconds.items()
-            if name in starts and (start := started_at(pod, name)) > ready
-        ),
-        default=UNKNOWN,
-    )
+    told, ready, times = pod.told, seconds(pod.ready_since), [UNKNOWN]
+    for name in told.running_containers:
+        start = _begun_at(pod, name)
+        if start > ready:
+            times.append(start + told.readiness_seconds.get(name, UNKNOWN))
+        if start > ready or pod.container(name).restart_count != 0:
+            times.append(start + told.startup_seconds.get(name, UNKNOWN))
+    return max(times)
+
+
+def _begun_at(pod: Pod, name: str) -> float:
+    """When a container began, and all that were restarted together with it.
+
+    The kubelet publishes none of them, and probes none, before it has started the last one.
+    """
+    together = () if pod.record is None else pod.record.containers
+    names = [name, *together] if name in together else [name]
+    return max(started_at(pod, each) for each in names)

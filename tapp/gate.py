@@ -107,9 +107,13 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
     ready = pod.conditions.get("ContainersReady")
     if not pod.running or ready is None or ready.status != "True":
         return NEVER
-    # Ready is False because of the gate: what has been probed since is for the containers to tell.
+    return max(0.0, _probed_at(pod, ready) - now)
+
+
+def _probed_at(pod: Pod, ready: Condition) -> float:
+    """`availability.probed_at`, where the gate keeps Ready False: for the containers' readiness."""
     since = ready.last_transition_time or ""
-    return max(0.0, probed_at(msgspec.structs.replace(pod, ready_since=since)) - now)
+    return probed_at(msgspec.structs.replace(pod, ready_since=since))
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
@@ -122,5 +126,5 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
         return None
     times = [seconds(item.last_transition_time) for item in shut if item is not None]
     ready = pod.conditions["ContainersReady"]
-    since = max([seconds(ready.last_transition_time), seconds(pod.created), *times])
-    return max(0.0, since + patience - now)
+    since = [seconds(ready.last_transition_time), _probed_at(pod, ready), seconds(pod.created)]
+    return max(0.0, max(since + times) + patience - now)

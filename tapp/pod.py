@@ -36,8 +36,9 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         restart_policies: container name -> what decides whether the kubelet starts it again.
         restart_policy: `spec.restartPolicy`, with Kubernetes' default.
         grace_seconds: `spec.terminationGracePeriodSeconds`, with Kubernetes' default.
-        probe_seconds: container -> seconds after its start by which its probes have run once; only
-            those with a startup or a readiness probe.
+        startup_seconds: container -> seconds after its start by which its startup probe has run
+            once; only those with one.
+        readiness_seconds: the same of readiness probes.
         gates: condition types of `spec.readinessGates`.
         marked: whether it has a gate that this service serves, or `drain` or `lost`.
         restarted_at: the annotation by which its template asked for new pods.
@@ -57,7 +58,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     restart_policies: Mapping[str, str] = {}
     restart_policy: str = "Always"
     grace_seconds: float = GRACE
-    probe_seconds: Mapping[str, float] = {}
+    startup_seconds: Mapping[str, float] = {}
+    readiness_seconds: Mapping[str, float] = {}
     gates: tuple[str, ...] = ()
     unmergeable: str = ""
     marked: bool = False
@@ -130,8 +132,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
             (`inplace.is_over`).
         since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
             where nobody knows (`availability.since`).
-        probed_at: by when each of its probes has run once, in seconds since the epoch; `UNKNOWN`
-            where that is long ago (`availability.probed_at`).
+        probed_at: by when each of its probes has run once that has to, in seconds since the epoch;
+            `UNKNOWN` where none has (`availability.probed_at`).
     """
 
     name: str

@@ -29,7 +29,6 @@ from tapp.vocabulary import (
     UNIQ_HASH,
 )
 
-_PROBES = ("startupProbe", "readinessProbe")
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
@@ -120,11 +119,8 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         },
         restart_policy=policy,
         grace_seconds=_seconds(spec, "terminationGracePeriodSeconds", GRACE),
-        probe_seconds={
-            item["name"]: max(_first_run(item[kind]) for kind in _PROBES if item.get(kind))
-            for item in both
-            if any(isinstance(item.get(kind), dict) for kind in _PROBES)
-        },
+        startup_seconds=_first_runs(both, "startupProbe"),
+        readiness_seconds=_first_runs(both, "readinessProbe"),
         gates=_gates(spec.get("readinessGates")),
         marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         restarted_at=_word(annotations.get(RESTARTED_AT)),
@@ -145,15 +141,18 @@ def _dicts(items: Any) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _first_run(probe: Any) -> float:
-    """Seconds until a probe has run once: its delay, one period, and as long as one run may take.
+def _first_runs(containers: list[dict[str, Any]], kind: str) -> dict[str, float]:
+    """Container -> seconds until its probe has run once, for those that have such a probe.
 
-    Kubernetes' defaults where the pod does not say (core/v1 Probe): 0, 10 and 1.
+    Its delay, one period, as long as one run may take, and one more because times are cut to the
+    second. Kubernetes' defaults where the pod does not say (core/v1 Probe): 0, 10 and 1.
     """
-    if not isinstance(probe, dict):
-        return 0.0
     parts = (("initialDelaySeconds", 0), ("periodSeconds", 10), ("timeoutSeconds", 1))
-    return sum(_seconds(probe, key, default) for key, default in parts) + 1
+    return {
+        item["name"]: sum(_seconds(item[kind], key, default) for key, default in parts) + 1
+        for item in containers
+        if isinstance(item.get(kind), dict)
+    }
 
 
 def _word(value: Any) -> str:

@@ -6,6 +6,7 @@ client asks those in turn that the Service's EndpointSlices call ready.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from .realnode.client import PORT, Client, service
 from .realnode.network import PodNetwork
 from .realnode.node import RealNode
 from .realnode.trial import Trial
-from .realnode.workloads import container, environment, tag_of
+from .realnode.workloads import BOOT, container, environment, tag_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
@@ -33,10 +34,10 @@ LONG = 4
 """Seconds of a drain that a test wants to be in the middle of."""
 
 
-def main(tag: str) -> Json:
+def main(tag: str, **probes: Json) -> Json:
     """The container: it listens a second after its start, and its probe tells so."""
-    probe = {"tcpSocket": {"port": PORT}, "periodSeconds": 1}
-    return container(tag, env=environment(PORT=PORT, START_SECONDS=1), readinessProbe=probe)
+    probes = {"readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1}, **probes}
+    return container(tag, env=environment(PORT=PORT, START_SECONDS=1), **probes)
 
 
 def gates(found: Json, gate: str = GATE) -> str:
@@ -59,17 +60,20 @@ class Served:
         self.app = real.app
         self.client = Client(real.app.kube, real.app.namespace, "web")
         self.pod: Json = {"hostNetwork": False, "terminationGracePeriodSeconds": 10}
+        self.probes: dict[str, Json] = {}
         self.began_at = 0.0
         self._note = note
 
-    def began(self, gate: str = GATE, grace: int = GRACE) -> Served:
+    def began(self, gate: str = GATE, grace: int = GRACE, **probes: Json) -> Served:
         """Four instances of image 1, all of them asked."""
         strategy: Json = {"maxUnavailable": 1}
         if gate:
             self.pod["readinessGates"] = [{"conditionType": gate}]
             strategy["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": grace}
         self.app.apply(service("web", {"app": "web"}))
-        self.real.began(main("1"), replicas=INSTANCES, pod=self.pod, updateStrategy=strategy)
+        self.probes = probes
+        first = main("1", **probes)
+        self.real.began(first, replicas=INSTANCES, pod=self.pod, updateStrategy=strategy)
         self.app.until(lambda: len(self.client.ready) == INSTANCES, "all are ready")
         self.real.wait(1)
         self.began_at = time.monotonic()
@@ -77,7 +81,7 @@ class Served:
 
     def change(self, tag: str) -> Served:
         """Another image, without waiting."""
-        self.real.change(main(tag), **self.pod)
+        self.real.change(main(tag, **self.probes), **self.pod)
         return self
 
     def settle(self) -> Served:
@@ -150,6 +154,19 @@ class Served:
             found[name] = (updated - closed, updated - self.client.absent(name, updated))
         return found
 
+    def unstarted(self) -> dict[str, float]:
+        """Pod -> seconds that it was in the slices while no container of it had started."""
+        witness, found = self.real.witness, dict[str, float]()
+        moments = [(witness.begun + each.seconds, each) for each in list(witness.timeline)]
+        changes = {at for at, _ in moments} | {at for at, _ in list(self.client.views)}
+        times = sorted(at for at in changes if at > self.began_at)
+        for since, until in itertools.pairwise(times):
+            moment = [each for at, each in moments if at <= since][-1]
+            started = {each.pod for each in moment.running if each.serving}
+            for pod in set(self.client.view(since).values()) - started:
+                found[pod] = found.get(pod, 0.0) + until - since
+        return found
+
 
 @pytest.fixture(scope="module")
 def network(running_node: RealNode) -> Iterator[None]:
@@ -187,6 +204,19 @@ def test_no_request_is_lost(served: Served, note: list[str]) -> None:
         + " after their gates had closed, out of the slices for "
         + ", ".join(f"{out:.1f} s" for _, out in pauses.values())
     )
+    assert served.real.always_served(INSTANCES - 1)
+    assert served.all_open()
+
+
+def test_no_instance_is_in_its_services_before_its_startup_probe_says_so(
+    served: Served, note: list[str]
+) -> None:
+    """Readiness passes early, and the kubelet still calls the container before it started."""
+    served.began(startupProbe=BOOT).change("late").settle()
+    found = served.unstarted()
+    note.append(f"in the slices without a started container: {found or 'none'}")
+    assert found == {}
+    assert served.nothing_lost()
     assert served.real.always_served(INSTANCES - 1)
     assert served.all_open()
 

@@ -6,7 +6,7 @@ import pytest
 
 from .kube import Json
 from .realnode.trial import Trial
-from .realnode.workloads import PROBE, container, environment
+from .realnode.workloads import BOOT, PROBE, container, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
@@ -30,6 +30,16 @@ def test_an_instance_is_not_trusted_before_its_probe_has_run(real: Trial, probes
     assert real.never_fewer_than(2)
     assert real.always_served(2)
     assert real.tags() == "slow slow slow"
+
+
+@pytest.mark.parametrize("seconds", [0, 5], ids=["at once", "minReadySeconds"])
+def test_ready_before_the_startup_probe_has_run_is_not_believed(real: Trial, seconds: int) -> None:
+    """Readiness passes at once, and the kubelet still calls the container before it started."""
+    probes = {"startupProbe": BOOT, "readinessProbe": PROBE}
+    real.began(container("1", **probes), replicas=4, minReadySeconds=seconds)
+    real.roll(container("late", **probes), seconds=180)
+    assert real.always_served(3)
+    assert real.tags() == "late late late late"
 
 
 def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) -> None:

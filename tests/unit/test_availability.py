@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import NOW, Document, crashing, running, template
+from tests.builders import CREATED, NOW, Document, crashing, running, template
 from tests.unit.world import World, settled
 
 NEW = template(container={"env": [{"name": "A", "value": "1"}]})
@@ -130,11 +130,93 @@ def test_a_probe_must_have_had_the_time_to_run_once(
     assert available(world) == (1, None)
 
 
-def test_a_probe_that_made_the_pod_ready_since_is_believed() -> None:
-    body = template(container={"startupProbe": {"tcpSocket": {"port": 80}}})
-    world = settled(template=body).modify(0, restarted)
-    world.modify(0, lambda pod: restarted(running(pod, since="2026-01-05T10:59:51Z")))
+def again(pod: Document, at: str = RESTARTED) -> Document:
+    """The same, and the kubelet says that it is not the first container of its name."""
+    pod = restarted(pod, at)
+    item = {**pod["status"]["containerStatuses"][0], "restartCount": 1}
+    return {**pod, "status": {**pod["status"], "containerStatuses": [item]}}
+
+
+PROBED = {"tcpSocket": {"port": 80}}
+BOTH = {"startupProbe": PROBED, "readinessProbe": {**PROBED, "periodSeconds": 1}}
+ONE_SECOND_LATER = "2026-01-05T10:59:51Z"
+
+
+def test_a_readiness_probe_that_made_the_pod_ready_since_is_believed() -> None:
+    world = settled(template=template(container={"readinessProbe": PROBED}))
+    world.modify(0, lambda pod: again(running(pod, since=ONE_SECOND_LATER)))
     assert available(world) == (1, None)
+
+
+@pytest.mark.parametrize("probes", [{"startupProbe": PROBED}, BOTH], ids=["startup", "both"])
+@pytest.mark.parametrize("since", [CREATED, ONE_SECOND_LATER], ids=["Ready stays", "Ready turns"])
+@pytest.mark.parametrize(("least", "missing"), [(0, 2), (1, 2), (5, 2)])
+def test_a_restarted_container_counts_when_its_startup_probe_can_have_run(
+    probes: Document, since: str, least: int, missing: int
+) -> None:
+    """Until then `started` is left from the container before it, and so is all that follows."""
+    world = settled(template=template(container=probes), minReadySeconds=least)
+    world.modify(0, lambda pod: again(running(pod, since=since)))
+    assert available(world) == (0, missing)
+    world.hook.now = NOW + missing
+    assert available(world) == (1, None)
+
+
+def test_min_ready_seconds_run_from_what_the_startup_probe_has_found() -> None:
+    """It made the pod Ready as late as 1 s ago."""
+    world = settled(template=template(container=BOTH), minReadySeconds=5)
+    world.modify(0, lambda pod: again(running(pod, since="2026-01-05T10:59:59Z")))
+    assert available(world) == (0, 4)
+
+
+def test_the_first_container_of_a_pod_is_believed_when_its_startup_probe_says_so() -> None:
+    """There is no container before it from which `started` could be left."""
+    world = settled(template=template(container=BOTH))
+    world.modify(0, lambda pod: restarted(running(pod, since=ONE_SECOND_LATER)))
+    assert available(world) == (1, None)
+
+
+@pytest.mark.parametrize(("policy", "missing"), [("Always", 2), (None, None)])
+def test_a_native_sidecars_startup_probe_counts_and_an_init_containers_cannot_be(
+    policy: str | None, missing: float | None
+) -> None:
+    side = {"name": "side", "image": "side:1", "startupProbe": PROBED}
+    side |= {"restartPolicy": policy} if policy else {}
+    world = settled(template=template(initContainers=[side]))
+
+    def begun(pod: Document) -> Document:
+        status = again(running(pod, since=ONE_SECOND_LATER))["status"]
+        item = {**status["containerStatuses"][0], "name": "side", "image": "side:1"}
+        return {**pod, "status": {**status, "initContainerStatuses": [item]}}
+
+    world.modify(0, begun)
+    assert available(world) == (0 if missing else 1, missing)
+
+
+@pytest.mark.parametrize("probed", ["app", "second"])
+def test_containers_that_were_updated_together_begin_with_the_last_of_them(probed: str) -> None:
+    """While the kubelet pulls and starts the second one, it publishes and probes neither."""
+    first = {"name": "app", "image": "nginx:1"}
+    second = {"name": "second", "image": "nginx:1"}
+    both = [
+        item | ({"startupProbe": PROBED} if item["name"] == probed else {})
+        for item in (first, second)
+    ]
+    world = settled(template=template(containers=both))
+    world.change(template=template(containers=[item | {"image": "nginx:2"} for item in both]))
+    world.sync()
+
+    def begun(pod: Document) -> Document:
+        pod = running(pod, since=ONE_SECOND_LATER)
+        times = ("2026-01-05T10:59:20Z", RESTARTED)
+        statuses = [
+            {**item, "restartCount": 1, "state": {"running": {"startedAt": time}}}
+            for item, time in zip(pod["status"]["containerStatuses"], times, strict=True)
+        ]
+        return {**pod, "status": {**pod["status"], "containerStatuses": statuses}}
+
+    world.modify(0, begun)
+    assert available(world) == (0, 2)
 
 
 def test_a_clock_that_is_behind_does_not_make_a_new_container_old() -> None:

@@ -214,6 +214,37 @@ def test_an_open_gate_is_closed_for_an_update_whatever_its_message(
     assert (closed["status"], closed["reason"]) == ("False", "UpdateInPlace")
 
 
+STARTUP = {"tcpSocket": {"port": 80}, "periodSeconds": 10}
+
+
+@pytest.mark.parametrize(
+    ("restarts", "opens_after"), [(1, 12), (0, None)], ids=["restarted", "the first"]
+)
+def test_a_gate_waits_until_the_startup_probe_can_have_run(
+    restarts: int, opens_after: int | None
+) -> None:
+    """ContainersReady turned True a second after the start, because of the container before."""
+    probes = {"startupProbe": STARTUP, "readinessProbe": {**STARTUP, "periodSeconds": 1}}
+    body = template(readinessGates=[{"conditionType": GATE}], container=probes)
+    pod = World(tapp(replicas=1, template=body)).settle().pod(0)
+    draining = annotated(pod, drain="v1-next")
+    closed = annotated({**draining, "status": answer(draining)["status"]}, drain="")
+    item = closed["status"]["containerStatuses"][0]
+    item = {**item, "restartCount": restarts, "state": {"running": {"startedAt": stamp(NOW)}}}
+    conditions = [
+        {**each, "lastTransitionTime": stamp(NOW + 1)}
+        if each["type"] == "ContainersReady"
+        else each
+        for each in closed["status"]["conditions"]
+    ]
+    status = {**closed["status"], "containerStatuses": [item], "conditions": conditions}
+    closed = {**closed, "status": status}
+    first = answer(closed, NOW + 1)
+    assert first.get("resyncAfterSeconds") == (opens_after and opens_after - 1)
+    assert gate_of(first["status"])["status"] == ("False" if opens_after else "True")
+    assert gate_of(answer(closed, NOW + (opens_after or 1))["status"])["status"] == "True"
+
+
 def test_a_lost_pod_is_made_failed_and_nothing_else() -> None:
     since = NOW + 100
     pod = annotated(silent(served(), since), lost=stamp(since))
