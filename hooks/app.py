@@ -194,21 +194,16 @@ def _read_body(limit: int) -> bytes:
     if environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise RefusedError(415, "send the request without Content-Encoding")
     # The server's own stream is read, in one piece: Werkzeug's reads 64 KB at a time.
-    length = request.content_length
-    if length is None:
-        length = limit + 1 if environ.get("wsgi.input_terminated") else 0  # chunked, or no body
-    elif length > limit:
-        raise _too_large(limit)
+    length = request.content_length or 0
+    if "HTTP_TRANSFER_ENCODING" in environ:
+        raise RefusedError(411, "send the request with a Content-Length, not in chunks")
+    if length > limit:
+        said = f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)"
+        raise RefusedError(413, said)
     body: bytes = environ["wsgi.input"].read(length)
-    if len(body) > limit:
-        raise _too_large(limit)
-    if len(body) < (request.content_length or 0):
+    if len(body) < length:
         raise RefusedError(400, "the request ended before its Content-Length")
     return body
-
-
-def _too_large(limit: int) -> RefusedError:
-    return RefusedError(413, f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)")
 
 
 def _versions() -> dict[str, Any]:

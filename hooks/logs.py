@@ -5,8 +5,9 @@ import logging
 import sys
 from typing import Any
 
-# What no line shows need not be gathered (Python's logging HOWTO, "Optimization").
-logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+# What no line shows need not be gathered (Python's logging HOWTO, "Optimization"); gunicorn's own
+# lines show the process.
+logging.logThreads = logging.logMultiprocessing = False
 LOGGER = logging.getLogger("tapp.hooks")
 _ENCODER = json.JSONEncoder(default=str)
 

@@ -67,7 +67,7 @@ def document() -> Schema:
 
 
 def _hook(name: str, request: str, answer: str, summary: str, *more: str) -> Schema:
-    errors = ("400", "401", "413", "415", "500", *more)
+    errors = ("400", "401", "408", "411", "413", "415", "500", *more)
     return {
         "post": {
             "operationId": name,
@@ -106,6 +106,8 @@ def _errors() -> Schema:
     texts = {
         "400": "Not a request of Metacontroller's, or a spec that cannot be read",
         "401": "No valid bearer token",
+        "408": "It has not arrived within TAPP_BODY_SECONDS",
+        "411": "Without a Content-Length",
         "413": "Larger than TAPP_MAX_BODY_BYTES",
         "415": "Not JSON, or compressed",
         "500": "A bug; the log has more under the id",

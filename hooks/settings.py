@@ -40,6 +40,13 @@ class Settings(BaseSettings):
         ge=1024,
         description="A larger request is refused with 413; 10,000 pods need about 84 MB.",
     )
+    body_seconds: float = Field(
+        default=10,
+        gt=0,
+        le=600,
+        description="Seconds in which a request has to arrive, else it is answered with 408; its "
+        "client has as many to read the answer.",
+    )
     auth_token_file: Path | None = Field(
         default=None,
         description="File with the accepted bearer tokens, one per line; read again when it "

@@ -76,7 +76,7 @@ def name_of(child: msgspec.Raw) -> str:
 
 API_VERSIONS = {"Pod": "v1", "PersistentVolumeClaim": "v1", "ControllerRevision": "apps/v1"}
 HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
-GOOD, BAD = {200}, {400, 401, 404, 405, 413, 415}
+GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
 SECONDS = 20.0
 """Above this an answer counts as a hang (50,000 instances and 10 MB strings included)."""
 LONGEST_ERROR = 600

@@ -104,7 +104,11 @@ def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
 
 
 def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
-    """Clients that send a byte a second, and connections on which nothing ever comes."""
+    """Clients that send a byte a second, and connections on which nothing ever comes.
+
+    Beside them probes are answered, and syncs.
+    """
+    path, body = Sample(100, seed=1).request(NOTHING)
     head = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
     with Service() as service, _connected(service, slow + half_open) as sockets:
         quiet, slow_ones = sockets[:half_open], sockets[half_open:]
@@ -113,15 +117,25 @@ def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
             end = b"Content-Length: 100000\r\n\r\n{" if index % 2 else b"X-Slow: "
             connection.sendall(head + end)
         time.sleep(0.5)
-        probes = Probes(service)
+        probes, syncs, failed = Probes(service), list[float](), 0
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
             time.sleep(1)
             for connection in slow_ones:
                 _byte(connection)
+            began = time.monotonic()
+            failed += service.call("POST", path, body)[0] != OK
+            syncs.append(time.monotonic() - began)
         figures = probes.stop()
         assert len(quiet) == half_open
-    return {"slow": slow, "half-open": half_open, **figures}
+    return {
+        "slow": slow,
+        "half-open": half_open,
+        **figures,
+        "syncs": len(syncs),
+        "syncs failed": failed,
+        "sync max ms": round(max(syncs) * 1000),
+    }
 
 
 def _byte(connection: socket.socket) -> None:
