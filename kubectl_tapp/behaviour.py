@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubectl_tapp.observed import Document
+from kubectl_tapp.placing import Placing
 from kubectl_tapp.timing import Pace
 from simulator.levers import KILLED, NEVER, Levers
 from tapp.times import seconds
@@ -29,12 +30,12 @@ class Behaviour(Levers):
 
     Attributes:
         paces: image -> how long containers of it take.
-        unplaced: uids of pods that find no node.
+        placing: which pods find no node.
         staying: uids of pods that do not go although they are deleted.
     """
 
     paces: dict[str, Pace] = field(default_factory=dict)
-    unplaced: frozenset[str] = frozenset()
+    placing: Placing = field(default_factory=Placing)
     staying: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -42,7 +43,7 @@ class Behaviour(Levers):
         self.jitter, self.relist_seconds = 0.0, 0.2
         self.start_seconds, self.init_seconds = 0.05, 0.05
         self.stop_code = KILLED
-        self.unschedulable = lambda pod: pod["metadata"]["uid"] in self.unplaced
+        self.unschedulable = lambda pod: self.placing.finds_none(pod)  # noqa: PLW0108 - it is set later
         self.hangs_on_delete = lambda pod: pod["metadata"]["uid"] in self.staying
 
     def pull_of(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
@@ -59,6 +60,10 @@ class Behaviour(Levers):
     def pull_error(self, _image: str) -> str:
         """No registry was asked, so none is quoted."""
         return "it is taken as broken"
+
+    def no_room(self, pod: Document, _nodes: int) -> str:
+        """As it was said of the pod that has none."""
+        return self.placing.words(pod)
 
     def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
         """As long as is known; the grace period ends it anyway."""
@@ -90,7 +95,7 @@ def behaviour(
     known.reports_generation = not pods or any(
         (pod.get("status") or {}).get("observedGeneration") for pod in pods
     )
-    known.unplaced = frozenset(_uid(pod) for pod in pods if _finds_no_node(pod, now))
+    known.placing = Placing(pods)
     known.staying = frozenset(_uid(pod) for pod in pods if _does_not_go(pod, now))
     return known
 
@@ -102,16 +107,6 @@ def _period(container: Document) -> float:
 
 def _uid(pod: Document) -> str:
     return str(pod["metadata"]["uid"])
-
-
-def _finds_no_node(pod: Document, now: float) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or []
-    return not (pod.get("spec") or {}).get("nodeName") and any(
-        item.get("type") == "PodScheduled"
-        and item.get("status") == "False"
-        and now - seconds(item.get("lastTransitionTime")) > _LATE
-        for item in conditions
-    )
 
 
 def _does_not_go(pod: Document, now: float) -> bool:

@@ -26,6 +26,7 @@ FIELD_MANAGER = "kubectl-tapp"
 """Who owns the fields that are written."""
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
+_WARNINGS = "--field-selector=type=Warning"
 _TIMEOUT = "30s"
 _LONG = 100_000
 
@@ -103,6 +104,19 @@ class Cluster:
         chosen = [f"--selector={selector}"] if selector else []
         return _items(self._json("get", resource, *scope, *chosen))
 
+    def named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
+        """Those of these objects that are there, or the sentence that says why nobody knows."""
+        try:
+            done = self.kubectl(
+                "get", resource, *names, "--namespace", namespace, "--ignore-not-found",
+                "--output=json",
+            )  # fmt: skip
+        except KubectlError as error:
+            if error.reason in _GONE:
+                return str(error)
+            raise
+        return _items(self._read("get", done.out)) if done.out.strip() else []
+
     def names(self, resource: str) -> _Words:
         """The names of all objects of a kind: quicker than the objects."""
         text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
@@ -123,7 +137,7 @@ class Cluster:
             if (tapp.get("spec") or {}).get("volumeClaimTemplates"):
                 asked[CLASSES] = ()
             if events:
-                asked[EVENTS] = ("--namespace", namespace, "--field-selector=type=Warning")
+                asked[EVENTS] = ("--namespace", namespace, _WARNINGS)
             futures = {each: pool.submit(self._owned, each, tapp) for each in _CHILDREN} | {
                 each: pool.submit(self._readable, each, *arguments)
                 for each, arguments in asked.items()
@@ -228,6 +242,12 @@ class Cluster:
         """
         return self._send("apply", document, dry_run, *more)
 
+    def with_warnings(self, observed: Observed) -> Observed:
+        """The same with the warnings of its namespace, as far as they may be read."""
+        space = observed.tapp["metadata"]["namespace"]
+        found = self._readable(EVENTS, "--namespace", space, _WARNINGS)
+        return observed if isinstance(found, str) else replace(observed, events=found)
+
     def with_stops(self, observed: Observed) -> Observed:
         """The same with the events that tell when pods were stopped, as far as they may be read."""
         space = observed.tapp["metadata"]["namespace"]
@@ -285,13 +305,16 @@ class Cluster:
         return ["--namespace", where] if where else []
 
     def _json(self, *arguments: str, stdin: str = "") -> Document:
-        text = self.kubectl(*arguments, "--output=json", stdin=stdin).out
+        return self._read(arguments[0], self.kubectl(*arguments, "--output=json", stdin=stdin).out)
+
+    @staticmethod
+    def _read(verb: str, text: str) -> Document:
         try:
             found = msgspec.json.decode(text)
         except ValueError:
-            raise CommandError(f"kubectl {arguments[0]}: its answer is not JSON") from None
+            raise CommandError(f"kubectl {verb}: its answer is not JSON") from None
         if not isinstance(found, dict) or not isinstance(found.get("metadata", {}), dict):
-            raise CommandError(f"kubectl {arguments[0]}: its answer is no object")
+            raise CommandError(f"kubectl {verb}: its answer is no object")
         return found
 
     def kubectl(self, *arguments: str, stdin: str = "") -> Finished:

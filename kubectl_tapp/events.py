@@ -1,39 +1,82 @@
 """The events that matter for a TApp: warnings about it, its pods and its claims."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
-from kubectl_tapp.look import Look
+from kubectl_tapp.event_times import last_time, times
+from kubectl_tapp.look import Look, containers_of
 from kubectl_tapp.observed import Document
+from kubectl_tapp.refused import REASON
 from kubectl_tapp.words import age
-from tapp.times import seconds
+from tapp.times import UNKNOWN, seconds
 
 _SHOWN, _OF_TAPP = 5, 2
+_UNPLACED = "FailedScheduling"
+_CONTAINER = re.compile(r"\{([^}]*)\}$")
+"""A container's name at the end of what an event is about: `spec.containers{web}`."""
 
 
 def failing_syncs(look: Look) -> list[str]:
-    """What could not be done for the TApp of late, such as `SyncError`, the newest first."""
-    uid = look.observed.tapp["metadata"]["uid"]
-    found = [each for each in look.observed.events if _object(each).get("uid") == uid]
-    return [describe(event, look.plan.now) for event in newest(found)[:_OF_TAPP]]
+    """What Metacontroller could not do for the TApp as a whole and still cannot, newest first."""
+    now, found = look.plan.now, look.obstacles.of_tapp[:_OF_TAPP]
+    return [f"{REASON}{_when(each.at, each.count, now)}: {each.text}" for each in found]
 
 
 def of_instance(look: Look, id: int) -> list[Document]:
     """The warnings about the pod of an instance and its claims, the newest first.
 
-    Those of an earlier pod of that name do not count while there is one.
+    Those of an earlier pod of that name do not count while there is one, or none is wanted; nor
+    does what was over later: a pod found its node, a container started, a claim its volume.
     """
-    name = f"{look.name}-{id}"
+    name, (instance, _) = f"{look.name}-{id}", look.cases[id]
     pod = look.pod(id)
-    uid = pod["metadata"]["uid"] if pod is not None else None
     found = []
     for event in look.observed.events:
         about = _object(event)
         kind, other = about.get("kind"), about.get("name", "")
-        is_pod = kind == "Pod" and other == name and uid in (None, about.get("uid"))
-        if is_pod or (kind == "PersistentVolumeClaim" and other.endswith(f"-{name}")):
+        if kind == "Pod" and other == name:
+            is_true = instance.should_run if pod is None else _of_pod(event, pod)
+        else:
+            is_claim = kind == "PersistentVolumeClaim" and other.endswith(f"-{name}")
+            is_true = is_claim and not _has_all(look.observed.claims, other)
+        if is_true:
             found.append(event)
     return newest(found)[:_SHOWN]
+
+
+def _of_pod(event: Document, pod: Document) -> bool:
+    """Whether a warning is about this very pod, and nothing that it was about has worked since."""
+    about = _object(event)
+    if about.get("uid") != pod["metadata"]["uid"]:
+        return False
+    named = _CONTAINER.search(str(about.get("fieldPath") or ""))
+    worked = [_true_since(pod, "PodScheduled")] if event.get("reason") == _UNPLACED else []
+    for status in containers_of(pod):
+        running = (status.get("state") or {}).get("running")
+        if running and (named is None or status.get("name") == named[1]):
+            worked.append(seconds(running.get("startedAt")))
+    worked.append(_true_since(pod, "Ready"))
+    return last_time(event) >= max(worked)
+
+
+def _true_since(pod: Document, type_: str) -> float:
+    """When a condition became True; long ago where it is not."""
+    for each in (pod.get("status") or {}).get("conditions") or []:
+        if each.get("type") == type_ and each.get("status") == "True":
+            return seconds(each.get("lastTransitionTime"))
+    return UNKNOWN
+
+
+def _has_all(claims: Iterable[Document], name: str) -> bool:
+    """Whether a claim has its volume, as large as it asks for."""
+    for claim in claims:
+        if claim["metadata"]["name"] == name:
+            spec, status = claim.get("spec") or {}, claim.get("status") or {}
+            asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+            has = (status.get("capacity") or {}).get("storage")
+            return status.get("phase") == "Bound" and asked == has
+    return False
 
 
 def _object(event: Document) -> Document:
@@ -48,16 +91,12 @@ def newest(events: Iterable[Document]) -> list[Document]:
     return sorted(latest.values(), key=last_time, reverse=True)
 
 
-def last_time(event: Document) -> float:
-    """When an event was seen last, in seconds since the epoch; 0 where it does not say."""
-    series = event.get("series") or {}
-    texts = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return next((seconds(text) for text in texts if text), 0.0)
-
-
 def describe(event: Document, now: float) -> str:
     """An event in a sentence."""
-    count = (event.get("series") or {}).get("count") or event.get("count") or 1
-    often = f" {count} times, last" if count > 1 else ""
     message = " ".join(str(event.get("message") or "").split())
-    return f"{event.get('reason')}{often} {age(now - last_time(event))} ago: {message}"
+    return f"{event.get('reason')}{_when(last_time(event), times(event), now)}: {message}"
+
+
+def _when(at: float, count: int, now: float) -> str:
+    often = f" {count} times, last" if count > 1 else ""
+    return f"{often} {age(now - at)} ago"

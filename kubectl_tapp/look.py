@@ -8,6 +8,8 @@ from typing import Any
 from kubectl_tapp import decisions
 from kubectl_tapp.cluster import PODS, Cluster
 from kubectl_tapp.observed import Document, Observed
+from kubectl_tapp.obstacles import Obstacles
+from kubectl_tapp.unready import unready
 from tapp.conditions import Finding, Type
 from tapp.instances import Instance
 from tapp.judge import Action, Verdict
@@ -16,7 +18,7 @@ from tapp.refusals import refusals
 from tapp.rollout import is_update
 from tapp.templates import Template
 from tapp.times import UNKNOWN, seconds
-from tapp.vocabulary import TEMPLATE_HASH
+from tapp.vocabulary import TEMPLATE_HASH, InstanceStatus
 
 _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
 _STATUSES = ("initContainerStatuses", "containerStatuses")
@@ -59,10 +61,11 @@ class Row:
 class Look:
     """What is known of one TApp at one time."""
 
-    def __init__(self, observed: Observed, plan: Plan) -> None:
+    def __init__(self, observed: Observed, plan: Plan, obstacles: Obstacles) -> None:
         """`plan` is what would be decided on `observed` now."""
         self.observed = observed
         self.plan = plan
+        self.obstacles = obstacles
         self.pods: Mapping[str, Document] = {pod["metadata"]["name"]: pod for pod in observed.pods}
 
     @property
@@ -94,7 +97,10 @@ class Look:
     @property
     def refused_beyond(self) -> list[Finding]:
         """What of it no instance's own verdict says already."""
-        return [found for found in self.refused if found.type not in _SAID_OF_INSTANCES]
+        missing = {id for ids in self.plan.not_created.values() for id in ids}
+        told = {*_SAID_OF_INSTANCES}
+        told |= {Type.PODS_NOT_CREATED} if missing <= {*self.obstacles.of} else set()
+        return [found for found in self.refused if found.type not in told]
 
     @cached_property
     def taken(self) -> list[int]:
@@ -109,20 +115,26 @@ class Look:
         """In a sentence why an instance is not as it should be; "" where it is."""
         instance, verdict = self.cases[id]
         found = self.plan.troubles.get(id)
-        said = found.text if found is not None else ""
+        said = "; ".join(text for text in (found and found.text, self.obstacles.of.get(id)) if text)
+        if verdict.action is Action.CREATE and id in self.obstacles.of:
+            return f"not created: {said}"
         if verdict.reason != "UpToDate":
             word = verdict.reason if verdict.action in _STILL else f"{verdict.action}, "
             word += "" if verdict.action in _STILL else verdict.reason
             return f"{word}: {verdict.message}" + (f"; {said}" if said else "")
         if not instance.should_run or id in self.plan.available:
-            return ""
+            return self.obstacles.of.get(id, "")
         return f"not available: {said or self._not_yet(instance)}"
 
     def _not_yet(self, instance: Instance) -> str:
         """Why an instance that runs its template is not available, when nothing is wrong."""
         pod = instance.pod
         if pod is None or not pod.node:
-            return "its pod has no node yet"
+            known = pod.conditions.get("PodScheduled") if pod is not None else None
+            if known is None or known.status != "False":
+                return "its pod has no node yet"
+            said = ": ".join(text for text in (known.reason, known.message) if text)
+            return f"its pod waits for a node: {said}"
         if instance.id in self.plan.going_unseen:
             return "its pod was replaced a moment ago, and may be on its way out"
         if instance.update.open:
@@ -132,7 +144,8 @@ class Look:
         if pod.phase != "Running":
             return f"its pod is {pod.phase.lower()}"
         if pod.ready is not True:
-            return "its pod runs and is not Ready"
+            why = "; ".join(unready(self.pods[pod.name]))
+            return f"its pod runs and is not Ready{why and ': '}{why}"
         return "it is Ready, but has not been for long enough (minReadySeconds, or a probe's run)"
 
     def _row(self, instance: Instance, verdict: Verdict) -> Row:
@@ -165,22 +178,6 @@ class Look:
 _STILL = (Action.KEEP, Action.ABSENT)
 
 
-def look(cluster: Cluster, name: str, now: float, *, events: bool = False) -> Look:
-    """Observe a TApp, and decide.
-
-    Args:
-        cluster: where it is.
-        name: its name.
-        now: seconds since the epoch.
-        events: whether to read warnings, too.
-
-    Raises:
-        CommandError: it or its pods may not be read, or it makes no sense.
-    """
-    observed = cluster.observe(name, events=events)
-    return decided(cluster, observed, now)
-
-
 def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
     """What would be decided on what is observed.
 
@@ -189,7 +186,8 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
     """
     observed.require(PODS)
     controller = observed.controller or cluster.controller()
-    return Look(observed, decisions.decided(observed, controller, cluster.options(controller), now))
+    plan = decisions.decided(observed, controller, cluster.options(controller), now)
+    return Look(observed, plan, Obstacles(cluster, observed, plan))
 
 
 def containers_of(pod: Document) -> Iterable[Document]:
@@ -224,6 +222,8 @@ def _state(instance: Instance, document: Document) -> str:
     scheduled = pod.conditions.get("PodScheduled")
     if not pod.node and scheduled is not None and scheduled.status == "False":
         return scheduled.reason or "Unschedulable"
+    if instance.status is InstanceStatus.PENDING and pod.phase == "Running":
+        return "Running"  # kubectl's word; READY and `why` say what is not Ready
     return instance.status.value
 
 

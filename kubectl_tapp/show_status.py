@@ -15,6 +15,7 @@ from kubectl_tapp.observed import Observed
 from kubectl_tapp.told import told_counts, told_rows, told_sentences
 from kubectl_tapp.words import budget, grouped, places, span
 from tapp.ranges import ranges, some
+from tapp.vocabulary import InstanceStatus
 
 FEW = 24
 """Up to so many instances have a line each; of more, equal ones share one."""
@@ -62,7 +63,7 @@ def shown_told(observed: Observed, console: Console, *, unfold: bool = False) ->
 def headline(look: Look) -> str:
     """The TApp in a line: how many instances run, and how many of them are as they should be."""
     status = look.observed.tapp.get("status") or {}
-    ready = sum(row.state == "Running" for row in look.rows if _should_run(look, row.id))
+    ready = sum(row.state == "Running" and _runs(look, row.id) for row in look.rows)
     outdated = [row.id for row in look.rows if row.outdated]
     parts = [
         f"{look.namespace}/{look.name}: {look.plan.app_status}",
@@ -83,8 +84,9 @@ def headline(look: Look) -> str:
     return ", ".join(parts)
 
 
-def _should_run(look: Look, id: int) -> bool:
-    return look.cases[id][0].should_run
+def _runs(look: Look, id: int) -> bool:
+    instance, _ = look.cases[id]
+    return instance.should_run and instance.status is InstanceStatus.RUNNING
 
 
 def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:

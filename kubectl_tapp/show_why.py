@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from kubectl_tapp.events import describe, failing_syncs, of_instance
 from kubectl_tapp.look import Look, Row, containers_of
 from kubectl_tapp.observed import Document
+from kubectl_tapp.unready import unpassed
 from kubectl_tapp.words import age, budget, grouped, places, span
 from tapp.ranges import some
 from tapp.templates import Template
@@ -27,6 +28,7 @@ class Case:
         text: the verdict's sentence, and what is wrong with it.
         containers: what its containers say, a sentence each.
         events: the warnings about its pod and claims, a sentence each.
+        obstacle: what stands in its way that the service does not see.
     """
 
     row: Row
@@ -36,11 +38,12 @@ class Case:
     text: str
     containers: Sequence[str]
     events: Sequence[str]
+    obstacle: str = ""
 
     @property
     def is_fine(self) -> bool:
         """Whether there is nothing to explain."""
-        return self.reason == "UpToDate" and self.available and not self.events
+        return self.reason == "UpToDate" and self.available and not (self.events or self.obstacle)
 
 
 def cases(look: Look, ids: Iterable[int]) -> list[Case]:
@@ -57,11 +60,20 @@ def cases(look: Look, ids: Iterable[int]) -> list[Case]:
                 reason=verdict.reason,
                 available=id in look.plan.available,
                 text=look.waits_for(id) or f"{verdict.reason}: it {verdict.message}",
-                containers=container_lines(pod, look.plan.now) if pod is not None else [],
+                containers=_containers(look, id, pod),
                 events=[describe(event, look.plan.now) for event in of_instance(look, id)],
+                obstacle=look.obstacles.of.get(id, ""),
             )
         )
     return found
+
+
+def _containers(look: Look, id: int, pod: Document | None) -> list[str]:
+    if pod is None:
+        return []
+    trouble = look.plan.troubles.get(id)
+    well = id in look.plan.available and not (trouble and trouble.text)
+    return container_lines(pod, look.plan.now, well=well)
 
 
 def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
@@ -119,8 +131,14 @@ def _pod_line(look: Look, rows: Sequence[Row]) -> str:
     return text
 
 
-def container_lines(pod: Document, now: float) -> list[str]:
-    """What a pod's own status says that is not simply well: its node, its containers."""
+def container_lines(pod: Document, now: float, *, well: bool = False) -> list[str]:
+    """What a pod's own status says that is not simply well: its node, its containers.
+
+    Args:
+        pod: the pod.
+        now: seconds since the epoch.
+        well: nothing is wrong with it any more: how its containers ended before is over.
+    """
     status, metadata = pod.get("status") or {}, pod["metadata"]
     due = seconds(metadata.get("deletionTimestamp"))
     late = [f"pod: was to be gone {age(now - due)} ago"] if UNKNOWN < due < now else []
@@ -133,12 +151,14 @@ def container_lines(pod: Document, now: float) -> list[str]:
         for condition in status.get("conditions") or []
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
     ]
+    probes = unpassed(pod)
     for each in containers_of(pod):
-        result += [f"container {each.get('name')}: {text}" for text in _container(each, now)]
+        told = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
+        result += [f"container {each.get('name')}: {text}" for text in told]
     return result
 
 
-def _container(status: Document, now: float) -> list[str]:
+def _container(status: Document, now: float, probe: str, *, well: bool) -> list[str]:
     state, before = status.get("state") or {}, status.get("lastState") or {}
     result = []
     if waiting := state.get("waiting"):
@@ -148,9 +168,10 @@ def _container(status: Document, now: float) -> list[str]:
             result.append(f"ended {_ended(ended, now)}")
     elif state.get("running") and not status.get("ready"):
         started = age(now - seconds(state["running"].get("startedAt")))
-        result.append(f"runs for {started}, and is not ready")
+        why = f": its {probe} probe has not passed" if probe else ""
+        result.append(f"runs for {started}, and is not ready{why}")
     restarts = status.get("restartCount") or 0
-    if restarts and (last := before.get("terminated")):
+    if restarts and not well and (last := before.get("terminated")):
         times = f"restarted {restarts} time{'s'[: restarts != 1]}"
         result.append(f"{times}; before, it ended {_ended(last, now)}")
     return result

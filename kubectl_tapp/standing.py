@@ -18,6 +18,8 @@ from tapp.trouble import PATIENCE
 from tapp.vocabulary import InstanceStatus
 
 Ids = list[int]
+_UNKNOWN: Mapping[int, str] = {}
+_MISSING = "its pod is not created; the events of the TApp say why"
 _GONE = ("Killed", "ScaledDown", "Finished")
 _NO_WAY_ON = frozenset(
     ("TemplateNotFound", "Blocked", "UnreadablePod", "InvalidBudget", "NeverMigrate", "BackOff")
@@ -128,12 +130,13 @@ _SHOWN, _FEW, _LONGEST = 5, 2, 60
 _PREFIX = "spec.updateStrategy."
 
 
-def standing(plan: Plan, tapp: Document) -> Standing:
+def standing(plan: Plan, tapp: Document, obstacles: Mapping[int, str] = _UNKNOWN) -> Standing:
     """How far a TApp is.
 
     Args:
         plan: what a sync would decide now.
         tapp: the TApp, with the status that the service wrote last.
+        obstacles: instance -> what keeps its pod from being made, as far as anybody looked.
     """
     metadata, status = tapp["metadata"], tapp.get("status") or {}
     generation = int(metadata.get("generation") or 0)
@@ -149,7 +152,7 @@ def standing(plan: Plan, tapp: Document) -> Standing:
         mark=_mark(plan, tapp),
     )
     missing = {
-        id
+        id: f"not created: {obstacles[id]}" if id in obstacles else _MISSING
         for since, ids in plan.not_created.items()
         if plan.now - seconds(since) >= PATIENCE
         for id in ids
@@ -170,7 +173,7 @@ def _mark(plan: Plan, tapp: Document) -> int:
 
 
 def _note(
-    found: Standing, plan: Plan, instance: Instance, verdict: Verdict, missing: set[int]
+    found: Standing, plan: Plan, instance: Instance, verdict: Verdict, missing: Mapping[int, str]
 ) -> None:
     id = instance.id
     why = _broken(plan, instance, verdict, missing)
@@ -193,9 +196,9 @@ def _note(
         found.moving.setdefault(word, []).append(id)
 
 
-def _broken(plan: Plan, instance: Instance, verdict: Verdict, missing: set[int]) -> str:
+def _broken(plan: Plan, instance: Instance, verdict: Verdict, missing: Mapping[int, str]) -> str:
     if instance.id in missing:
-        return "its pod is not created; the events of the TApp say why"
+        return missing[instance.id]
     if verdict.reason in _NO_WAY_ON:
         return verdict.message
     if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:

@@ -10,6 +10,7 @@ from kubectl_tapp.decisions import decided
 from kubectl_tapp.errors import CommandError, Exit, plain
 from kubectl_tapp.kubectl import KubectlError
 from kubectl_tapp.observed import Observed
+from kubectl_tapp.obstacles import Obstacles
 from kubectl_tapp.session import Session
 from kubectl_tapp.standing import Standing, standing
 from kubectl_tapp.words import instances
@@ -81,7 +82,12 @@ class Eye:
         if seen.tapp["metadata"].get("deletionTimestamp"):
             raise CommandError(f"TApp {seen.name} is being deleted")
         plan = decided(seen, self._controller, self._options, self._session.now())
-        return standing(plan, seen.tapp)
+        found = standing(plan, seen.tapp)
+        if not (plan.not_created and found.broken):
+            return found
+        cluster: Cluster = self._session.cluster
+        obstacles = Obstacles(cluster, cluster.with_warnings(seen), plan)
+        return standing(plan, seen.tapp, obstacles.of)
 
 
 def wait(session: Session, watch: Watch) -> None:

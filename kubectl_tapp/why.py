@@ -9,12 +9,14 @@ from kubectl_tapp.session import Session
 def why(session: Session, name: Name, ids: Ids = None, output: Output = None) -> None:
     """Why each instance is as it is, with the arithmetic, its containers' errors and its events."""
     from kubectl_tapp.documents import printed, why_document  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.look import look  # noqa: PLC0415
+    from kubectl_tapp.look import decided  # noqa: PLC0415
     from kubectl_tapp.show_why import lines  # noqa: PLC0415
 
-    found = look(session.cluster, name, session.now(), events=True)
+    observed = session.cluster.observe(name, events=True)
     everyone = not ids or ids == ["all"]
+    found = decided(session.cluster, observed, session.now())
     chosen = list(found.cases) if everyone else _chosen(ids or [], list(found.cases))
+    found.obstacles.matter(chosen)
     if EVENTS in found.observed.unread:
         session.note(f"note: {found.observed.unread[EVENTS]}")
     if output is not None:

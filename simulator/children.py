@@ -68,7 +68,7 @@ class Children:
                 try:
                     self._apply(kind, parent, known.get(key), child)
                 except (ApiError, ApplyError) as error:
-                    errors.append(f"{child.kind} {key}: {error}")
+                    errors.append(str(error))
         return errors
 
     def _delete(self, kind: Kind, obj: Object, errors: list[str]) -> None:
@@ -77,7 +77,7 @@ class Children:
         except NotFoundError:
             return
         except ApiError as error:
-            errors.append(f"can't delete {kind.name} {key_of(obj)[1]}: {error}")
+            errors.append(f"can't delete {kind.name} {'/'.join(key_of(obj))}: {error}")
 
     def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
         if entry is not None and entry.settled == child.raw:

@@ -130,6 +130,10 @@ class Levers:
         """Tell whether the pod's deletion hangs."""
         return self.hangs_on_delete(pod)
 
+    def no_room(self, _pod: Object, nodes: int) -> str:
+        """Return the scheduler's words for a pod that no node takes."""
+        return f"0/{nodes} nodes are available: {nodes} Insufficient cpu."
+
     def image_id(self, image: str) -> str:
         """Return the imageID of a container that runs this image."""
         repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", normal(image))

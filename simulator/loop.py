@@ -29,12 +29,14 @@ class Loop(ABC, Generic[K]):
     """Syncs objects by their keys, one after the other.
 
     `outcomes` holds the error of each object's last sync, empty after a success. `hook_seconds`
-    is the simulated time between what a sync observes and what it writes.
+    is the simulated time between what a sync observes and what it writes. `on_failure` hears of
+    each sync that failed.
     """
 
     def __init__(self, clock: Clock, resync_seconds: float) -> None:
         self.outcomes: dict[K, str] = {}
         self.hook_seconds = 0.0
+        self.on_failure: Callable[[K, str], None] = lambda _key, _error: None
         self.queue: WorkQueue[K] = WorkQueue(clock, self._process, SYNC_DELAY)
         self._clock = clock
         self._resync_seconds = resync_seconds
@@ -109,4 +111,5 @@ class Loop(ABC, Generic[K]):
             self.queue.add_after(key, error.seconds)
             self.queue.done(key)
         else:
+            self.on_failure(key, str(error))
             self.queue.done(key, failed=True)

@@ -53,6 +53,12 @@ class _Sync:
     answer: protocol.SyncAnswer
 
 
+def _aggregate(errors: list[str]) -> str:
+    """Several errors in one, as k8s.io/apimachinery/pkg/util/errors writes them."""
+    known = list(dict.fromkeys(errors))
+    return known[0] if len(known) == 1 else f"[{', '.join(known)}]"
+
+
 class Metacontroller(Loop[Key]):
     """Keeps all parents of one CompositeController in sync."""
 
@@ -73,6 +79,11 @@ class Metacontroller(Loop[Key]):
         self._calls = HookCalls(composite, Caller(environment.clock, client, on_call))
         self._related = Related(composite, environment, self._calls.ask_customize)
         self._triggers = Triggers(composite, environment, self._related, self.queue.add)
+
+    def parent(self, key: Key) -> Object | None:
+        """Return the parent of this key as it was last seen."""
+        entry = self._triggers.parent(key)
+        return None if entry is None else entry.obj
 
     def _keys(self) -> Iterable[Key]:
         return [key_of(entry.obj) for entry in self._triggers.parents()]
@@ -118,7 +129,8 @@ class Metacontroller(Loop[Key]):
         except (NotFoundError, ConflictError):
             return
         if errors:
-            message = f"can't reconcile children: {'; '.join(errors)}"
+            about = f"{parent['kind']} {'/'.join(key)}"
+            message = f"can't reconcile children for {about}: {_aggregate(errors)}"
             raise ManageError(message)
 
     def _check_labels(self, parent: Object, answer: protocol.SyncAnswer) -> None:

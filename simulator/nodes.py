@@ -127,7 +127,8 @@ class Nodes:
         before = pod["status"].get("conditions") or []
         obstacle = self._obstacle(pod)
         if not free or obstacle or self._kubelet.behaviour.unschedulable(pod):
-            truths = {"PodScheduled": (False, "Unschedulable", obstacle)}
+            said = obstacle or self._kubelet.behaviour.no_room(pod, len(names))
+            truths = {"PodScheduled": (False, "Unschedulable", said)}
             status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
             self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
             return

@@ -26,6 +26,7 @@ from simulator.composite import read
 from simulator.controllers import ClaimController, GarbageCollector, NamespaceController
 from simulator.decorator import Decorator, read_decorator
 from simulator.environment import Environment
+from simulator.event_recorder import EVENT, EventRecorder
 from simulator.hook_calls import HookCall
 from simulator.hook_client import FaultyHook, HookClient
 from simulator.kinds import NAMESPACE, Kind, Kinds
@@ -184,6 +185,18 @@ class World:
     def watch(self, listener: Callable[[Event], None]) -> None:
         """Call the listener at every change of any object from now on."""
         self.cluster.subscribe(listener)
+
+    def tell_failures(self) -> None:
+        """Write an event for each sync that fails from now on, as Metacontroller does."""
+        self.kinds.add(EVENT)
+        recorder = EventRecorder(self.cluster, self.clock)
+
+        def tell(key: tuple[str, str], error: str) -> None:
+            parent = self.metacontroller.parent(key)
+            if parent is not None:
+                recorder.sync_failed(parent, error)
+
+        self.metacontroller.on_failure = tell
 
     def on_call(self, listener: Callable[[HookCall], None]) -> None:
         """Call the listener at every call of a hook from now on, before it is sent."""

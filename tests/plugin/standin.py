@@ -33,6 +33,7 @@ _SWITCHES = (
     "--server-side",
     "--force-conflicts",
     "--all-namespaces",
+    "--ignore-not-found",
     "--watch",
     "--output-watch-events",
     "--minify",
@@ -114,6 +115,8 @@ class StandIn:
 
     def _get(self, words: list[str], options: dict[str, str]) -> str:
         output = options.get("--output", "")
+        if "--ignore-not-found" in options:
+            return self._named(words, options)
         if len(words) > 2:
             kind, resource, name = *self._kind(words[1]), words[2]
             self._check("get", resource, kind, options)
@@ -126,6 +129,18 @@ class StandIn:
         if output.startswith("jsonpath"):
             return " ".join(name_of(each) for each in objects)
         return _printed({"apiVersion": "v1", "kind": "List", "items": objects})
+
+    def _named(self, words: list[str], options: dict[str, str]) -> str:
+        """Those of several objects that are there; nothing at all is said where none is."""
+        kind, resource = self._kind(words[1])
+        self._check("get", resource, kind, options)
+        assert kind is not None
+        names = set(words[2:])
+        objects = self.world.cluster.list(kind, self._where(options))
+        found = [dict(each) for each in objects if name_of(each) in names]
+        if len(names) == 1 or not found:
+            return _printed(found[0]) if found else ""
+        return _printed({"apiVersion": "v1", "kind": "List", "items": found})
 
     def _found(
         self, words: list[str], options: dict[str, str]

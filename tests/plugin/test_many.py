@@ -145,20 +145,51 @@ def test_the_events_that_matter_are_told() -> None:
     pod, tapp = world.get("Pod", "web-0"), life.tapp
     earlier = with_meta(pod, uid="of-an-earlier-pod")
     at = {"lastTimestamp": world.clock.timestamp(world.clock.now - 120), "count": 7}
+    now = {"lastTimestamp": world.clock.timestamp(), "count": 7}
     events = world.kinds.add(Kind("v1", "Event", "events", has_status=False))
     for found in (
         event(pod, "BackOff", "Back-off pulling image", **at),
         event(earlier, "FailedMount", "volume is gone", **at),
-        event(tapp, "SyncError", "pods web-1 is forbidden:\n exceeded quota", **at),
+        event(tapp, "SyncError", "Sync error: sync hook failed:\n connection refused", **now),
     ):
         world.cluster.create(events, found)
     standin = StandIn(world)
     said = kubectl_tapp(standin, "why", "web", "0")
     assert "    event: BackOff 7 times, last 2m ago: Back-off pulling image" in said.lines
     assert "FailedMount" not in said.out
-    sync = "SyncError 7 times, last 2m ago: pods web-1 is forbidden: exceeded quota"
+    sync = "SyncError 7 times, last 0s ago: sync hook failed: connection refused"
     assert said.lines[-1] == f"event: {sync}"
     assert kubectl_tapp(standin, "status", "web").lines[-1] == f"note: {sync}"
+
+
+@pytest.mark.parametrize(
+    ("reason", "path"),
+    [
+        ("FailedScheduling", ""),
+        ("FailedMount", ""),
+        ("BackOff", "spec.containers{web}"),
+        ("Unhealthy", "spec.containers{web}"),
+    ],
+)
+@pytest.mark.parametrize("is_old", [True, False])
+def test_of_a_repaired_instance_only_what_is_still_true_is_told(
+    reason: str, path: str, is_old: bool
+) -> None:
+    """An image that could not be pulled, and its container's end, are over; so are the events."""
+    life = Life().apply(web())
+    stuck_image(life)
+    life.patch(template=template("nginx:1.30"))
+    life.world.run(3600)
+    world = life.world
+    pod = world.get("Pod", "web-0")
+    events = world.kinds.add(Kind("v1", "Event", "events", has_status=False))
+    at = pod["metadata"]["creationTimestamp"] if is_old else world.clock.timestamp()
+    told = event(pod, reason, "what was wrong", lastTimestamp=at, count=3)
+    told["involvedObject"]["fieldPath"] = path
+    world.cluster.create(events, told)
+    said = kubectl_tapp(StandIn(world), "why", "web", "0")
+    assert ("what was wrong" in said.out) is not is_old
+    assert "before, it ended" not in said.out
 
 
 @pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])

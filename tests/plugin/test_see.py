@@ -1,11 +1,14 @@
 """What `status`, `why` and `list` show, for each state that the field knows."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from simulator.kinds import POD
 from simulator.objects import with_meta
+from simulator.store import ForbiddenError
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.scenarios.life import Life, example
 
@@ -118,9 +121,66 @@ def two_groups(life: Life) -> None:
     ).world.run(0.5)
 
 
+def unprobed(life: Life) -> None:
+    """A new image whose readiness probe does not pass, and one whose startup probe does not."""
+    life.world.kubelet.behaviour.unready_images |= {"nginx:slow", "nginx:deaf"}
+    probe = {"httpGet": {"path": "/", "port": 80}}
+    bodies = {
+        "slow": {"name": "web", "image": "nginx:slow", "readinessProbe": probe},
+        "deaf": {"name": "web", "image": "nginx:deaf", "startupProbe": probe},
+    }
+    life.begin_patch(
+        templatePool={name: template(containers=[body]) for name, body in bodies.items()},
+        templates={"1": "slow", "3": "deaf"},
+        updateStrategy={"forceUpdate": {"maxUnavailable": 2}},
+    ).world.run(60)
+
+
+def gated(life: Life) -> None:
+    """Pods whose readiness gates nobody opens, one with a reason."""
+    gates = [{"conditionType": "example.com/balanced"}]
+    life.begin_patch(
+        templatePool={"gated": template(readinessGates=gates)},
+        templates={"0": "gated", "2": "gated"},
+        updateStrategy={"forceUpdate": {"maxUnavailable": 2}},
+    ).world.run(60)
+    shut = {"type": gates[0]["conditionType"], "status": "False"}
+    words = {"reason": "NotRegistered", "message": "target is not in the load balancer"}
+    pod = life.world.get("Pod", "web-2")
+    conditions = [*pod["status"]["conditions"], {**shut, **words}]
+    life.world.cluster.update_status(
+        POD, {**pod, "status": {**pod["status"], "conditions": conditions}}
+    )
+    life.world.run(5)
+
+
+def over_quota(life: Life) -> None:
+    """New pods that the API server refuses."""
+    life.world.tell_failures()
+
+    def quota(operation: str, obj: Document) -> Document:
+        if operation == "CREATE" and obj["kind"] == "Pod":
+            words = "exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
+            raise ForbiddenError(f'pods "{obj["metadata"]["name"]}" is forbidden: {words}')
+        return obj
+
+    life.world.cluster.admission.policies.append(quota)
+    life.begin_patch(replicas=6).world.run(90)
+
+
+def taken(life: Life) -> None:
+    """New pods whose names others have."""
+    for id, labels in ((4, {}), (5, {"controller-uid": "of-an-earlier-web"})):
+        metadata = {"name": f"web-{id}", "namespace": "default", "labels": labels}
+        document = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+        life.world.cluster.create(POD, {**document, "spec": template()["spec"]})
+    life.begin_patch(replicas=6).world.run(90)
+
+
 STATES: list[Callable[[Life], None]] = [
     calm, stuck_image, crashing, killed, paused, typo, budget, scaled_down, recreated, silent,
     unscheduled, evicted, stuck_terminating, ready_too_short, two_groups,
+    unprobed, gated, over_quota, taken,
 ]  # fmt: skip
 
 
@@ -195,3 +255,31 @@ def compare(life: Life, state: Callable[[Life], None], update_golden: bool) -> N
         golden.parent.mkdir(exist_ok=True)
         golden.write_text(text, encoding="utf-8")
     assert golden.read_text(encoding="utf-8") == text
+
+
+WORDS = "no node for its pod: Unschedulable (0/3 nodes are available: 3 Insufficient cpu.)"
+
+
+@pytest.mark.parametrize("seconds", [5, 90])
+def test_who_never_had_a_node_is_not_foretold_to_start(seconds: float) -> None:
+    """Not by a new pod that asks for the same either, however short it has waited."""
+    life = Life().apply(web())
+    life.world.kubelet.behaviour.unschedulable = lambda _pod: True
+    life.begin_patch(replicas=6).world.run(seconds)
+    said = kubectl_tapp(StandIn(life.world), "plan", "web", "--restart")
+    assert said.lines[0].endswith("and it gets stuck")
+    assert f"  instances 4, 5: {WORDS}" in said.lines
+
+
+def test_a_new_pod_that_asks_for_less_may_find_a_node() -> None:
+    asked = {"resources": {"requests": {"cpu": "1000m"}}}
+    life = Life().apply(web(template=template(containers=[{"name": "web", "image": "a", **asked}])))
+    life.world.kubelet.behaviour.unschedulable = lambda _pod: True
+    life.begin_patch(replicas=6).world.run(90)
+    standin = StandIn(life.world)
+    assert WORDS in kubectl_tapp(standin, "plan", "web", "--restart").out
+    asked["resources"]["requests"]["cpu"] = "500m"
+    less = template(containers=[{"name": "web", "image": "a", **asked}])
+    edited = {**life.tapp, "spec": {**life.tapp["spec"], "template": less}}
+    said = kubectl_tapp(standin, "plan", "-f", "-", stdin=json.dumps(edited))
+    assert said.lines[0].startswith("TApp default/web: 6 recreated, in about ")

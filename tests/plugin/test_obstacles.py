@@ -1,0 +1,274 @@
+"""Why a pod is not made: in the API server's own words, or because somebody has its name."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from simulator.kinds import CLAIM, POD, Kind
+from simulator.objects import Object, controller_ref, name_of, with_meta
+from simulator.store import ForbiddenError
+from tests.builders import claim_template, manifest
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+QUOTA = "exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
+ACCOUNT = 'error looking up service account default/nobody: serviceaccount "nobody" not found'
+PRIORITY = "no PriorityClass with name urgent was found"
+SECURITY = (
+    'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "web" '
+    "must set securityContext.allowPrivilegeEscalation=false), runAsNonRoot != true"
+)
+WEBHOOK = 'admission webhook "policy.example.com" denied the request: no such registry, ask [ops]'
+
+
+def refusing(life: Life, say: Callable[[str], str], *names: str) -> Callable[[], None]:
+    """Refuses these pods, or all new ones; returns what ends that."""
+
+    def policy(operation: str, obj: Object) -> Object:
+        meant = obj["kind"] == "Pod" and (not names or name_of(obj) in names)
+        if operation == "CREATE" and meant:
+            raise ForbiddenError(say(name_of(obj)))
+        return obj
+
+    policies = life.world.cluster.admission.policies
+    policies.append(policy)
+    return lambda: policies.remove(policy)
+
+
+def forbidden(words: str) -> Callable[[str], str]:
+    return lambda name: f'pods "{name}" is forbidden: {words}'
+
+
+def web(**spec: Any) -> Life:
+    life = Life().apply(manifest(**{"replicas": 4, **spec}))
+    life.world.tell_failures()
+    return life
+
+
+@pytest.mark.parametrize(
+    ("say", "words"),
+    [
+        (forbidden(QUOTA), f"forbidden: {QUOTA}"),
+        (forbidden(ACCOUNT), f"forbidden: {ACCOUNT}"),
+        (forbidden(PRIORITY), f"forbidden: {PRIORITY}"),
+        (forbidden(SECURITY), f"forbidden: {SECURITY}"),
+        (lambda name: f'Pod "{name}" is invalid: spec.hostname: Invalid value', "invalid: spec."),
+        (lambda _: WEBHOOK, WEBHOOK),
+    ],
+    ids=["quota", "service account", "priority class", "pod security", "invalid", "webhook"],
+)
+def test_the_api_servers_own_words_are_said(say: Callable[[str], str], words: str) -> None:
+    life = web()
+    refusing(life, say)
+    life.begin_patch(replicas=6).world.run(45)
+    standin = StandIn(life.world)
+    text = f"4, 5: not created: the API server refuses its pod: {words}"
+    for verb in ("status", "why"):
+        said = kubectl_tapp(standin, verb, "web")
+        assert (said.code, said.err) == (0, "")
+        assert any(line.startswith(text) for line in said.lines)
+        assert "create it from template" not in said.out
+        assert "PodsNotCreated" not in said.out, "said of the instances already"
+    said = kubectl_tapp(standin, "wait", "web")
+    assert said.code == 4
+    stuck = f"instances 4, 5: not created: the API server refuses its pod: {words}"
+    assert said.err.startswith(f"error: web is stuck: {stuck}")
+
+
+def test_each_instance_is_told_what_it_was_refused() -> None:
+    life = web()
+    refusing(life, forbidden(QUOTA), "web-4")
+    refusing(life, forbidden(PRIORITY), "web-5", "web-6")
+    life.begin_patch(replicas=7).world.run(45)
+    lines = kubectl_tapp(StandIn(life.world), "status", "web").lines
+    assert f"4: not created: the API server refuses its pod: forbidden: {QUOTA}" in lines
+    assert f"5, 6: not created: the API server refuses its pod: forbidden: {PRIORITY}" in lines
+
+
+def test_what_has_worked_since_is_not_said_any_more() -> None:
+    """The pod was made after it had been refused; then somebody deleted it."""
+    life = web()
+    ends = refusing(life, forbidden(QUOTA), "web-4")
+    life.begin_patch(replicas=5).world.run(45)
+    ends()
+    life.world.run(1000)
+    standin = StandIn(life.world)
+    said = kubectl_tapp(standin, "why", "web", "4")
+    assert said.lines[0] == "4: UpToDate: it runs its template"
+    assert "quota" not in said.out
+    refusing(life, forbidden(PRIORITY), "web-4")
+    life.world.delete("Pod", "web-4")
+    life.world.run(60)
+    said = kubectl_tapp(standin, "why", "web", "4")
+    assert "quota" not in said.out
+    assert PRIORITY in said.lines[0]
+
+
+def test_a_change_that_is_refused_is_said_until_it_is_made() -> None:
+    life = web()
+
+    def frozen(operation: str, obj: Object) -> Object:
+        if operation == "UPDATE" and obj["kind"] == "Pod" and name_of(obj) == "web-3":
+            raise ForbiddenError('pods "web-3" is forbidden: images are frozen')
+        return obj
+
+    life.world.cluster.admission.policies.append(frozen)
+    container = {**life.tapp["spec"]["template"]["spec"]["containers"][0], "image": "nginx:9"}
+    body = {**life.tapp["spec"]["template"], "spec": {"containers": [container]}}
+    life.begin_patch(template=body).world.run(30)
+    standin = StandIn(life.world)
+    words = "the API server refuses that: forbidden: images are frozen"
+    assert words in kubectl_tapp(standin, "status", "web").out
+    assert words in kubectl_tapp(standin, "why", "web", "3").out
+    life.world.cluster.admission.policies.remove(frozen)
+    life.world.run(120)
+    assert "frozen" not in kubectl_tapp(standin, "why", "web").out
+
+
+def test_many_different_refusals_become_one_event_and_are_read_all_the_same() -> None:
+    """The used amount differs each time, as a quota's does."""
+    life, used = web(), iter(range(10_000))
+    refusing(life, lambda name: f'pods "{name}" is forbidden: exceeded quota: pods={next(used)}')
+    life.begin_patch(replicas=5).world.run(600)
+    events = life.world.list("Event")
+    assert any(each["message"].startswith("(combined from similar events): ") for each in events)
+    said = kubectl_tapp(StandIn(life.world), "status", "web")
+    (line,) = [line for line in said.lines if line.startswith("4: not created: ")]
+    newest = max(int(each["message"].rpartition("=")[2]) for each in events)
+    assert line.endswith(f"exceeded quota: pods={newest}")
+
+
+def test_what_an_api_server_says_is_bounded_and_commands_no_terminal() -> None:
+    life = web()
+    refusing(life, forbidden("\x1b]0;owned\x07" + "x" * 10_000))
+    life.begin_patch(replicas=5).world.run(45)
+    said = kubectl_tapp(StandIn(life.world), "why", "web", "4")
+    assert not {"\x1b", "\x07"} & set(said.out)
+    assert len(said.lines[0]) < 400
+
+
+def test_a_service_that_is_away_is_told_until_it_answers() -> None:
+    life = web()
+    life.world.hook.fail(10_000, path="/sync")
+    life.begin_patch(replicas=5).world.run(45)
+    standin = StandIn(life.world)
+    assert "note: SyncError " in kubectl_tapp(standin, "status", "web").lines[-1]
+    assert "event: SyncError " in kubectl_tapp(standin, "why", "web").lines[-1]
+    life.world.hook.heal()
+    life.world.run(120)
+    for verb in ("status", "why"):
+        assert "SyncError" not in kubectl_tapp(standin, verb, "web").out
+
+
+# --- the name is taken ---------------------------------------------------------------------------
+
+
+def taken(life: Life, kind: Kind, name: str, **metadata: Any) -> None:
+    """Somebody else's object of that name."""
+    spec: dict[str, Any] = {"containers": [{"name": "x", "image": "x"}]}
+    if kind is CLAIM:
+        spec = claim_template("data")["spec"]
+    document = {"apiVersion": "v1", "kind": kind.name, "spec": spec}
+    document["metadata"] = {"name": name, "namespace": "default", **metadata}
+    life.world.cluster.create(kind, document)
+
+
+ADOPT = "`kubectl tapp adopt web` takes it over"
+
+
+@pytest.mark.parametrize(
+    ("label", "owner", "whose"),
+    [
+        (None, None, f"belongs to nobody; {ADOPT}"),
+        (None, "StatefulSet", "belongs to StatefulSet shop: its name is taken"),
+        ("old", None, f"belonged to a TApp web that is gone (uid old); {ADOPT}"),
+    ],
+    ids=["nobody", "other", "orphan"],
+)
+def test_a_pod_that_has_the_name_is_found_and_it_is_said_whose_it_is(
+    label: str | None, owner: str | None, whose: str
+) -> None:
+    life, metadata = web(), dict[str, Any]()
+    if label:
+        metadata["labels"] = {"controller-uid": label}
+    if owner:
+        made = life.world.cluster.create(
+            life.world.kinds.find("statefulsets"),
+            {"apiVersion": "apps/v1", "kind": owner, "spec": {},
+             "metadata": {"name": "shop", "namespace": "default"}},
+        )  # fmt: skip
+        metadata["ownerReferences"] = [controller_ref(made)]
+    taken(life, POD, "web-4", **metadata)
+    life.begin_patch(replicas=5).world.run(45)
+    standin = StandIn(life.world)
+    text = f"4: not created: a pod of its name {whose}"
+    for verb in ("status", "why"):
+        assert text in kubectl_tapp(standin, verb, "web").lines
+    said = kubectl_tapp(standin, "wait", "web")
+    assert said.code == 4
+    assert f"instance 4: not created: a pod of its name {whose}" in said.err
+
+
+def test_a_pod_whose_label_was_removed_is_found() -> None:
+    life = web()
+    pod = life.world.get("Pod", "web-2")
+    life.world.cluster.edit(POD, pod, lambda old: with_meta(old, labels={"app": "web"}))
+    life.world.run(45)
+    said = kubectl_tapp(StandIn(life.world), "status", "web")
+    assert f"2: not created: a pod of its name belongs to nobody; {ADOPT}" in said.lines
+
+
+def test_claims_that_an_earlier_tapp_has_left_are_found_although_their_pods_run() -> None:
+    spec = {"replicas": 2, "volumeClaimTemplates": [claim_template("data")]}
+    life = Life()
+    for id in (0, 1):
+        taken(life, CLAIM, f"data-web-{id}", labels={"controller-uid": "old"})
+    life.apply(manifest(**spec))
+    standin = StandIn(life.world)
+    whose = f"belonged to a TApp web that is gone (uid old); {ADOPT}"
+    text = f"0, 1: a claim of the name of its claim data {whose}"
+    assert text in kubectl_tapp(standin, "status", "web").lines
+    assert text in kubectl_tapp(standin, "why", "web").lines
+
+
+def test_who_may_not_look_is_told_so() -> None:
+    life = web()
+    taken(life, POD, "web-4")
+    life.begin_patch(replicas=5).world.run(45)
+    standin = StandIn(life.world)
+    standin.forbid("get pods")
+    said = kubectl_tapp(standin, "status", "web")
+    assert (said.code, said.err) == (0, "")
+    text = "4: not created: nobody knows if a pod of its name is there: no permission: pods is "
+    assert any(line.startswith(text) for line in said.lines)
+
+
+def test_of_very_many_missing_pods_some_are_looked_up_in_one_call_and_the_named_ones() -> None:
+    life = web()
+    for id in range(4, 60):
+        taken(life, POD, f"web-{id}")
+    life.begin_patch(replicas=60).world.run(45)
+    standin = StandIn(life.world)
+    kubectl_tapp(standin, "status", "web")
+    (call,) = [call for call in standin.calls if "--ignore-not-found" in call]
+    assert len([word for word in call if word.startswith("web-")]) == 25
+    assert "belongs to nobody" in kubectl_tapp(standin, "why", "web", "59").lines[0]
+
+
+def test_what_is_well_costs_no_further_call() -> None:
+    standin = StandIn(web().world)
+    kubectl_tapp(standin, "status", "web")
+    assert not [call for call in standin.calls if "--ignore-not-found" in call]
+
+
+def test_the_documents_have_the_words() -> None:
+    life = web()
+    refusing(life, forbidden(QUOTA))
+    life.begin_patch(replicas=5).world.run(45)
+    standin = StandIn(life.world)
+    status = json.loads(kubectl_tapp(standin, "status", "web", "-o", "json").out)
+    assert QUOTA in status["waits"][0]["message"]
+    why = json.loads(kubectl_tapp(standin, "why", "web", "4", "-o", "json").out)
+    assert QUOTA in why["instances"][0]["message"]
