@@ -92,6 +92,13 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
     session.note(f"note: TApp {observed.name} is gone")
 
 
+def _is_hindered(observed: Observed) -> bool:
+    """Whether events may say why nothing comes of what is asked for."""
+    metadata, told = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    behind = told.get("observedGeneration") != metadata.get("generation")
+    return behind or bool(told.get("notCreated"))
+
+
 def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
     """The TApp at intervals, until it is gone."""
     took = 0.0
@@ -104,5 +111,7 @@ def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
             if error.reason != "NotFound":
                 raise
             return
+        if _is_hindered(observed):
+            observed = session.cluster.with_warnings(observed)
         yield observed
         took = session.now() - begun

@@ -11,6 +11,7 @@ from simulator.objects import Object, controller_ref, name_of, with_meta
 from simulator.store import ForbiddenError
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_many import watched
 from tests.scenarios.life import Life
 
 QUOTA = "exceeded quota: few, requested: pods=1, used: pods=4, limited: pods=4"
@@ -261,6 +262,15 @@ def test_what_is_well_costs_no_further_call() -> None:
     standin = StandIn(web().world)
     kubectl_tapp(standin, "status", "web")
     assert not [call for call in standin.calls if "--ignore-not-found" in call]
+
+
+def test_who_watches_learns_it_when_it_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    life = web()
+    refusing(life, forbidden(QUOTA))
+    steps = [lambda: life.begin_patch(replicas=6), *20 * [lambda: None]]
+    assert watched(life, steps) == 130
+    out = capsys.readouterr().out
+    assert f"4, 5: not created: the API server refuses its pod: forbidden: {QUOTA}" in out
 
 
 def test_the_documents_have_the_words() -> None:
