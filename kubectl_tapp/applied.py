@@ -7,6 +7,7 @@ way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and k
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from kubectl_tapp.cluster import TAPPS, Cluster
 from kubectl_tapp.errors import CommandError, Exit
@@ -14,8 +15,10 @@ from kubectl_tapp.kubectl import KubectlError
 from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.session import Session
 
-KUBECTL, CLIENT = "kubectl", "kubectl-client-side-apply"
-"""The field managers of `kubectl apply --server-side` and of `kubectl apply`."""
+KUBECTL = "kubectl"
+"""The field manager of `kubectl apply --server-side`."""
+_APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
+"""Whoever updates this annotation applies by the client."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,14 @@ class Way:
     Attributes:
         manager: field manager of a server-side apply; "" for a client-side one.
         force: take fields over from other managers.
+        first: it was applied by the client so far, and kubectl hands that over when it applies by
+            the server for the first time; its dry run does not.
         remark: a sentence for a person: which way, and why.
     """
 
     manager: str = ""
     force: bool = False
+    first: bool = False
     remark: str = ""
 
     @property
@@ -52,11 +58,12 @@ def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool
         CommandError: conflicts are to be overridden by a client-side apply, which has none.
     """
     exists = bool(observed.tapp["metadata"].get("uid"))
-    found = _last(cluster, observed) if exists and asked is None else ""
+    found, by_client = _last(cluster, observed) if exists and asked is not False else ("", False)
     manager = found if asked is None else KUBECTL if asked else ""
     if force and not manager:
         raise CommandError("--force-conflicts goes with --server-side", Exit.USAGE)
-    return Way(manager, force, _said(manager, asked) if exists else "")
+    first = bool(manager) and by_client
+    return Way(manager, force, first, _said(manager, asked) if exists else "")
 
 
 def _said(manager: str, asked: bool | None) -> str:
@@ -69,22 +76,29 @@ def _said(manager: str, asked: bool | None) -> str:
     return text
 
 
-def _last(cluster: Cluster, observed: Observed) -> str:
-    """The manager that applied it last by the server; "" for the client, or where nobody did."""
+def _last(cluster: Cluster, observed: Observed) -> tuple[str, bool]:
+    """Who applied it last by the server, "" for the client or nobody; if the client ever did."""
     metadata = cluster.get(
         TAPPS, observed.name, observed.tapp["metadata"]["namespace"], managed=True
     )["metadata"]
-    server, client = ("", ""), ""
+    server, client, by_client = ("", ""), "", False
     for each in metadata.get("managedFields") or []:
         at, who = str(each.get("time") or ""), str(each.get("manager") or "")
         if each.get("subresource"):
             continue
         if each.get("operation") == "Apply" and who:
             server = max(server, (at, who))
-        elif who == CLIENT:
-            client = max(client, at)
+        elif _updates_what_was_applied(each):
+            client, by_client = max(client, at), True
     at, who = server
-    return who if at >= client else ""
+    return who if at >= client else "", by_client
+
+
+def _updates_what_was_applied(managed: Document) -> bool:
+    place: Any = managed.get("fieldsV1")
+    for key in ("f:metadata", "f:annotations", _APPLIED):
+        place = place.get(key) if isinstance(place, dict) else None
+    return place is not None
 
 
 def tried(
@@ -96,18 +110,27 @@ def tried(
         CommandError: there is no answer, and nobody else can give it.
     """
     try:
-        return session.cluster.apply(edited, how.options, dry_run=True), ()
+        found = session.cluster.apply(edited, how.options, dry_run=True)
+        if how.first:
+            found = session.cluster.apply(edited, dry_run=True)
     except KubectlError as error:
-        if error.reason == "Forbidden" and not how.manager:
-            session.note(f"the API server did not check the edit: {error}")
-            return untried(observed, edited, how), ()
-        if error.reason == "Forbidden":
-            raise CommandError(f"{error}; {_ONLY_THERE}") from None
-        if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
-            raise
-        old = error.reason == "Conflict" and (edited["metadata"].get("resourceVersion"))
-        hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
-        return edited, (f"{error}{hint if old and not how.manager else ''}",)
+        return _refused(session, observed, edited, how, error)
+    return found, ()
+
+
+def _refused(
+    session: Session, observed: Observed, edited: Document, how: Way, error: KubectlError
+) -> tuple[Document, tuple[str, ...]]:
+    if error.reason == "Forbidden" and not how.manager:
+        session.note(f"the API server did not check the edit: {error}")
+        return untried(observed, edited, how), ()
+    if error.reason == "Forbidden":
+        raise CommandError(f"{error}; {_ONLY_THERE}") from None
+    if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
+        raise error
+    old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
+    hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
+    return edited, (f"{error}{hint if old and not how.manager else ''}",)
 
 
 _ONLY_THERE = (

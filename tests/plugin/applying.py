@@ -17,7 +17,10 @@ class RefusedError(Exception):
 
 
 def by_server(live: Document, last: Document, document: Document) -> Document:
-    """A server-side apply: what the manager applied last, and applies no more, goes."""
+    """A server-side apply: what the manager applied last, and applies no more, goes.
+
+    As in kubectl's dry run: what was applied by the client is not handed over.
+    """
     notes = annotations_of(live)
     known = with_meta(live, annotations={**notes, KUBECTL_APPLIED: json.dumps(last)})
     merged = kubectl_applied(known, document)
@@ -32,7 +35,15 @@ def managed(live: Document, managers: Iterable[str]) -> Document:
     ]
     if KUBECTL_APPLIED in annotations_of(live):
         at = "2026-01-05T11:00:00Z"
-        found.append({"manager": "kubectl-client-side-apply", "operation": "Update", "time": at})
+        fields = {"f:metadata": {"f:annotations": {f"f:{KUBECTL_APPLIED}": {}}}}
+        found.append(
+            {
+                "manager": "kubectl-client-side-apply",
+                "operation": "Update",
+                "time": at,
+                "fieldsV1": fields,
+            }
+        )
     return dict(with_meta(live, managedFields=found))
 
 

@@ -60,6 +60,12 @@ def test_who_applies_otherwise_says_so(place: Path, option: str, said: str, happ
     assert (found.code, happens in found.out, f"{said}\n" in found.out) == (0, True, True)
 
 
+def test_the_first_apply_by_the_server_takes_over_from_the_client(place: Path) -> None:
+    """Its dry run leaves out that it hands over what was applied by the client."""
+    found = plan(by_client(STOPPED), place, manifest(replicas=3), "--server-side")
+    assert (found.code, "1 created" in found.out, SERVER in found.out) == (0, True, True)
+
+
 def test_the_manager_that_applied_last_is_taken(place: Path) -> None:
     standin = by_server(STOPPED, "kustomize-controller")
     found = plan(standin, place, manifest(replicas=3))

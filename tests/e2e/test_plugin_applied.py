@@ -1,0 +1,142 @@
+"""What `kubectl tapp plan -f` takes for the result of an apply, and what comes of it."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_tapp import applied
+from kubectl_tapp.observed import Observed
+from kubectl_tapp.session import Session
+
+from .app import App, tapp, template
+from .cluster import Cluster
+from .plugin import Plugin
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+Json = dict[str, Any]
+POOL = {"a": template("app:2"), "b": template("app:3")}
+FULL = tapp(replicas=4, templatePool=POOL, templates={"1": "a", "2": "b"}, statuses={"3": "Killed"})
+"""A template each for two instances, and one that is stopped."""
+
+
+def without(*paths: str) -> Json:
+    """The same without some fields of its spec."""
+    document = copy.deepcopy(FULL)
+    for path in paths:
+        *above, last = path.split("/")
+        place = document["spec"]
+        for key in above:
+            place = place[key]
+        del place[last]
+    return document
+
+
+SERVER = ["--server-side"]
+HANDED_OVER, EMPTY = "by the client, then by the server", "the last entry of statuses"
+"""Where the API server takes no empty map, kubectl hands nothing over, and only warns of it."""
+DROPPED = {
+    "nothing": without(),
+    "an entry of templates": without("templates/1"),
+    "all of templates": without("templates"),
+    "a template and who uses it": without("templatePool/b", "templates/2"),
+    "all of statuses": without("statuses"),
+    EMPTY: without("statuses/3"),
+    "the pool": without("templatePool", "templates"),
+}
+WAYS: dict[str, tuple[list[str], list[str], bool | None]] = {
+    "by the client": ([], [], None),
+    "by the server": (SERVER, SERVER, None),
+    HANDED_OVER: ([], SERVER, True),
+    "by the server, then by the client": (SERVER, [], False),
+}
+"""How it was applied, how it is then, and what the plan is told."""
+
+
+@pytest.fixture
+def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
+    """`kubectl tapp` in the test's namespace."""
+    return Plugin.at(cluster, namespace, tmp_path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_apply_makes_what_was_planned(
+    app: App, cluster: Cluster, plugin: Plugin, way: str
+) -> None:
+    """Whatever the file drops, by the client and by the server."""
+    first, then, asked = WAYS[way]
+    targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
+    if cluster.context:
+        targets["context"] = cluster.context
+    file = plugin.directory / "web.yaml"
+    wrong = {}
+    for name, document in DROPPED.items():
+        if way == HANDED_OVER and name == EMPTY:
+            continue
+        _apply(plugin, file, FULL, first)
+        session = Session(targets=targets)
+        assert app.found is not None
+        how = applied.way(session.cluster, Observed(app.found), asked, force=False)
+        assert bool(how.manager) is (then == SERVER), (way, how)
+        planned, refused = applied.tried(session, Observed(app.found), document, how)
+        if refused:
+            with pytest.raises(AssertionError, match="must be of type object"):
+                _apply(plugin, file, document, then)
+            plugin.shell("kubectl delete tapp web --wait")
+            continue
+        _apply(plugin, file, document, then)
+        made = app.found
+        if planned["spec"] != made["spec"]:
+            wrong[name] = (_short(planned["spec"]), _short(made["spec"]))
+        plugin.shell("kubectl delete tapp web --wait")
+    assert not wrong
+
+
+def test_the_plan_says_which_apply_is_meant(app: App, plugin: Plugin) -> None:
+    """And what it starts: the instance whose entry the file drops."""
+    file = plugin.directory / "web.yaml"
+    for options, said in ((SERVER, "--server-side` would"), ([], "apply` (client-side)")):
+        _apply(plugin, file, FULL, options)
+        app.settle()
+        file.write_text(yaml.safe_dump(without("statuses")))
+        out = plugin.run("plan", "-f", str(file))
+        assert "1 created" in out
+        assert said in out
+        plugin.shell("kubectl delete tapp web --wait")
+
+
+def test_conflicts_and_old_versions_are_one_sentence(app: App, plugin: Plugin) -> None:
+    """Neither the advice nor the patch that kubectl prints with them."""
+    file = plugin.directory / "web.yaml"
+    _apply(plugin, file, FULL, SERVER)
+    app.settle()
+    plugin.run("scale", "web", "--replicas", "5", "-y")
+    out = plugin.run("plan", "-f", str(file), code=1)
+    assert 'Apply failed with 1 conflict: conflict with "kubectl-tapp"' in out
+    assert ".spec.replicas" in out
+    assert "Please review" not in out
+    plugin.run("plan", "-f", str(file), "--server-side", "--force-conflicts")
+
+    stale = copy.deepcopy(FULL)
+    stale["metadata"]["resourceVersion"] = "1"
+    file.write_text(yaml.safe_dump(stale))
+    out = plugin.run("plan", "-f", str(file), "--no-server-side", code=1)
+    assert "the object has been modified" in out
+    assert "leave it out" in out
+    assert "{" not in out
+
+
+def _apply(plugin: Plugin, file: Path, document: Json, options: list[str]) -> None:
+    file.write_text(yaml.safe_dump(document))
+    plugin.shell(f"kubectl apply {' '.join(options)} -f {file}")
+
+
+def _short(spec: Json) -> Json:
+    """What the cases change."""
+    pool = sorted(spec.get("templatePool") or {})
+    return {"pool": pool, **{key: spec.get(key) for key in ("templates", "statuses", "replicas")}}
