@@ -80,11 +80,11 @@ def explain(plan: Plan) -> Explanation:
             InstancePlan(
                 id=instance.id,
                 status=instance.status,
-                template=instance.template.name,
+                template=_short(instance.template.name),
                 available=instance.id in plan.available,
                 action=verdict.action,
                 reason=verdict.reason,
-                message=verdict.message,
+                message=_short(verdict.message),
             )
             for instance, verdict in zip(plan.instances, plan.verdicts, strict=True)
         ],
@@ -109,6 +109,14 @@ def explain(plan: Plan) -> Explanation:
         ),
         refused=[Refused(found.type, str(found.reason), found.message) for found in refusals(plan)],
     )
+
+
+def _short(text: str) -> str:
+    """A text that quotes its author, once for each instance."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+_LONGEST = 1_000
 
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:

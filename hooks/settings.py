@@ -40,6 +40,12 @@ class Settings(BaseSettings):
         ge=1024,
         description="A larger request is refused with 413; 10,000 pods need about 84 MB.",
     )
+    max_new_pods_bytes: int = Field(
+        default=32 * 1024 * 1024,
+        ge=1024,
+        description="New pods and claims of which one answer carries no more, and at least one "
+        "pod's; the others follow with the next answers.",
+    )
     body_seconds: float = Field(
         default=10,
         gt=0,
@@ -77,4 +83,5 @@ class Settings(BaseSettings):
             delete_pod_after_app_finish=self.delete_pod_after_app_finish,
             toleration_seconds=self.toleration_seconds,
             lost_node_seconds=self.lost_node_seconds,
+            max_new_pods_bytes=self.max_new_pods_bytes,
         )

@@ -49,6 +49,7 @@ def meaning(
     Raises:
         hooks.decode.WireError: the service could not read the edited TApp.
     """
+    options = replace(options, max_new_pods_bytes=1 << 60)  # who waits for a turn is created, too
     after = decide(observed.with_tapp(edited), controller, options, now)
     before: Plan | None = None
     with suppress(WireError):  # what the service cannot read is repaired: all of it is new

@@ -11,6 +11,7 @@ _SETTINGS = {
     "TAPP_DELETE_POD_AFTER_APP_FINISH": ("delete_pod_after_app_finish", _FLAG),
     "TAPP_TOLERATION_SECONDS": ("toleration_seconds", _NUMBER),
     "TAPP_LOST_NODE_SECONDS": ("lost_node_seconds", _NUMBER),
+    "TAPP_MAX_NEW_PODS_BYTES": ("max_new_pods_bytes", _NUMBER),
 }
 """The variables of `hooks.settings` that decisions depend on."""
 _TRUE = ("true", "1", "yes", "on", "t", "y")

@@ -6,7 +6,6 @@ the budget over an explicitly ordered list.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from tapp.availability import NEVER, available_in
 from tapp.claims import ClaimPlan, plan_claims
@@ -25,17 +24,14 @@ from tapp.instances import (
 from tapp.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.marks import Marks, mark
 from tapp.model import TApp, TAppSpec
-from tapp.ranges import MOST, numbers
 from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
 from tapp.templates import Template
-from tapp.times import seconds, written
-from tapp.trouble import PATIENCE, Trouble, trouble
-from tapp.vocabulary import AppStatus, InstanceStatus
+from tapp.trouble import Trouble, trouble
+from tapp.turns import take_turns
+from tapp.vocabulary import AppStatus
 from tapp.world import Options, World
 
 _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
-_SOON_SEEN = 5.0
-"""Seconds after which a pod that was created should have been seen."""
 
 
 @dataclass
@@ -56,6 +52,7 @@ class Plan:
         troubles: instance -> what is wrong with its pod.
         marks: pods that are drained or lost, and who should act on them and does not.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
+        waiting: instances for which nothing is created in this answer, because it is full.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
         now: the time of this sync, in seconds since the epoch.
@@ -75,6 +72,7 @@ class Plan:
     troubles: dict[int, Trouble]
     marks: Marks
     not_created: dict[str, list[int]]
+    waiting: set[int]
     app_status: AppStatus
     recheck: float | None
     now: float
@@ -150,19 +148,20 @@ def plan(world: World, options: Options, now: float) -> Plan:
         if unsettled and any(verdict.reason == "SpecJustChanged" for verdict in spent.values()):
             rechecks.append(RECHECK)
 
-    creating = [instance.id for instance, verdict in open_cases if verdict.action is Action.CREATE]
     marks = mark(world.tapp, instances, verdicts, options, now)
     if marks.verdicts:
         verdicts = _changed(instances, verdicts, marks.verdicts)
         open_cases = _open(instances, verdicts)
     rechecks += marks.waits
-    not_created = _not_created(world, creating, now)
-    if creating:
-        since = [seconds(time) for time in not_created] or [now + _SOON_SEEN - PATIENCE]
-        rechecks += [left for at in since if (left := at + PATIENCE - now) > 0]
-    name = world.tapp.metadata.name
     without_node = _without_node(instances, verdicts)
-    claims = plan_claims(name, spec, world.claims, set(world.pods), without_node)
+    turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
+    if turns.waiting:
+        verdicts = _changed(instances, verdicts, turns.verdicts)
+        open_cases = _open(instances, verdicts)
+    rechecks += turns.waits
+    name = world.tapp.metadata.name
+    served = [one.id for one in without_node if one.id not in turns.waiting]
+    claims = plan_claims(name, spec, world.claims, set(world.pods), served)
     history = plan_history(world, _running(instances, spec.replicas))
     if unsettled and history.changes:
         # Their events would bring the next sync at once, before the pods' watch has moved on.
@@ -182,7 +181,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         serving=serving,
         troubles=troubles,
         marks=marks,
-        not_created=not_created,
+        not_created=turns.not_created,
+        waiting=turns.waiting,
         app_status=app,
         recheck=min(rechecks, default=None),
         now=now,
@@ -227,31 +227,10 @@ def _troubles(instances: list[Instance], now: float) -> dict[int, Trouble]:
     }
 
 
-def _not_created(world: World, creating: list[int], now: float) -> dict[str, list[int]]:
-    """Since when -> the instances that have no pod although one was asked for before.
-
-    That a pod is missing says nothing: it is about to be created. That it is missing again, at a
-    sync whose parent says `NotCreated` already, begins the time.
-    """
-    status = world.tapp.status
-    told = (
-        (id, since)
-        for since, text in status.not_created.items()
-        if seconds(since) <= now
-        for id in numbers(text)
-    )
-    known = dict(islice(told, MOST))
-    found: dict[str, list[int]] = {}
-    for id in creating:
-        if status.statuses.get(str(id)) == InstanceStatus.NOT_CREATED:
-            found.setdefault(known.get(id) or written(now), []).append(id)
-    return dict(sorted(found.items()))
-
-
-def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[int]:
+def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[Instance]:
     """Instances whose pod is about to be created, or is there and not on a node yet."""
     return [
-        instance.id
+        instance
         for instance, verdict in zip(instances, verdicts, strict=True)
         if verdict.action is Action.CREATE
         or (

@@ -21,6 +21,8 @@ Document = dict[str, Any]
 
 _CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT, Action.MARK)
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
+_LONGEST = 8_000
+"""Characters of a condition's message, which may quote the author: all must fit into the object."""
 _SHOWN = 5
 """How many broken instances a message describes before it says how many more there are."""
 
@@ -54,7 +56,11 @@ def summarize(plan: Plan) -> Document:
         "availableReplicas": len(plan.available),
         "scaleLabelSelector": f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}",
         "appStatus": plan.app_status,
-        "statuses": {str(instance.id): instance.status for instance in wanted},
+        "statuses": {
+            str(instance.id): instance.status
+            for instance in wanted
+            if instance.pod is not None or instance.id not in plan.waiting
+        },
         "templates": {
             name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
         },
@@ -88,7 +94,7 @@ def _written(finding: Finding, changed_at: str) -> Document:
         "type": finding.type,
         "status": finding.status,
         "reason": finding.reason,
-        "message": finding.message,
+        "message": finding.message[:_LONGEST],
     }
     return {**document, "lastTransitionTime": changed_at} if changed_at else document
 
@@ -151,7 +157,7 @@ def _progress(plan: Plan) -> Finding:
     ]
     waiting = numbers.get("WaitingForBudget", []) + numbers.get("SpecJustChanged", [])
     doing = {
-        Reason.CREATING: numbers.get("NoPod", []),
+        Reason.CREATING: numbers.get("NoPod", []) + numbers.get("WaitingForTurn", []),
         Reason.UPDATING: updating,
         Reason.DELETING: deleting,
         Reason.WAITING_FOR_BUDGET: waiting,

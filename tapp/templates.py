@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from tapp import revision
 from tapp.canonical import canonical
 from tapp.env import RepeatedEnvError, without_repeats
@@ -26,6 +28,7 @@ class Template:
         images: name of a running container -> its image.
         watched: whether it has a readiness gate that this service opens and closes.
         obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
+        size: bytes of all this in a new pod's JSON, about, and never too few.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Template:
     images: dict[str, str]
     watched: bool
     obstacle: str
+    size: int
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,9 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
     spec = canonical(body["spec"])
     if claims and "volumes" in spec:
         spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
+    images = {item["name"]: item["image"] for item in running(spec) if "image" in item}
+    folded, obstacle = _folded(name, spec)
+    whole = msgspec.json.encode([metadata, folded])
     return Template(
         name=name,
         labels=_for_every_pod(revision.own_labels(metadata)),
@@ -94,9 +101,10 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         spec=spec,
         revision=full,
         uniq=uniq,
-        images={item["name"]: item["image"] for item in running(spec) if "image" in item},
+        images=images,
         watched=has_served_gate(spec),
-        obstacle=_obstacle(name, spec),
+        obstacle=obstacle,
+        size=len(whole) + 2 * len(msgspec.json.encode(images)),  # a text within a text
     )
 
 
@@ -108,13 +116,16 @@ def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
 
 
-def _obstacle(name: str, spec: dict[str, Any]) -> str:
+def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The spec with each variable once, or why there is none."""
+    folded = dict(spec)
     try:
         for section in ("containers", "initContainers"):
-            without_repeats(spec.get(section) or [])
+            folded[section] = without_repeats(spec.get(section) or [])
     except RepeatedEnvError as error:
-        return f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
-    return ""
+        why = f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
+        return spec, why
+    return folded, ""
 
 
 def has_served_gate(spec: dict[str, Any]) -> bool:

@@ -18,11 +18,13 @@ class Options:
         delete_pod_after_app_finish: keep finished pods until the whole app has finished.
         toleration_seconds: the cluster's default for the not-ready and unreachable tolerations.
         lost_node_seconds: after how many seconds of silence a node is lost (`forceDeletePod`).
+        max_new_pods_bytes: bytes of new pods and claims in one answer, about.
     """
 
     delete_pod_after_app_finish: bool = True
     toleration_seconds: int = 300
     lost_node_seconds: int = 300
+    max_new_pods_bytes: int = 32 << 20
 
 
 @dataclass(frozen=True)

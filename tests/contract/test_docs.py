@@ -17,7 +17,7 @@ from hooks import app, logs, metrics
 from hooks.app import create_app
 from hooks.settings import Settings
 from hooks.version import VERSION
-from tapp import judge, marks, plan, refusals, rollout, status
+from tapp import judge, marks, plan, refusals, rollout, status, turns
 from tapp.conditions import HARMLESS, Reason, Type
 from tests.builders import crashing, template
 from tests.unit.world import settled
@@ -231,7 +231,7 @@ def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() 
     assert explained - used == {"SyncError", "Killed"}
     written = {word for module in (status, refusals) for word in constants(module)}
     assert written - verdicts == {"True", "False"}  # types and reasons are constants
-    judged = {word for module in (judge, marks, rollout, plan) for word in constants(module)}
+    judged = {word for module in (judge, marks, rollout, plan, turns) for word in constants(module)}
     reasons = {word for word in verdicts if WORD.fullmatch(word)} - {"Keep"}
     assert reasons <= judged | {"Killed"}
     actions = {action.value for action in judge.Action}

@@ -1,0 +1,165 @@
+"""Small questions, large answers: what a tenant writes never becomes much more, nor takes long."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.builders import Document, as_sent, claim_template, request, tapp, template
+from tests.reading import desired
+from tests.unit.world import Hook, World, condition
+
+KB = 1024
+HOOK = Hook(max_new_pods_bytes=200 * KB)
+
+
+def large(size: int = 60_000) -> Document:
+    return template(annotations={"large": "x" * size})
+
+
+def new_pods(answer: Document, asked: Document) -> list[str]:
+    have = {pod["metadata"]["name"] for pod in asked["children"]["Pod.v1"].values()}
+    return [name for name in desired(answer, "Pod") if name not in have]
+
+
+def test_an_answer_carries_no_more_new_pods_than_fit() -> None:
+    """A template of 100 KB and 2,000 replicas made an answer of 201 MB."""
+    world = World(tapp(replicas=10, template=large()), hook=HOOK)
+    asked = world.request()
+    answer = HOOK.sync(asked)
+    assert new_pods(answer, asked) == ["web-0", "web-1", "web-2"]
+    assert len(json.dumps(answer)) < 200 * KB
+    assert answer["resyncAfterSeconds"] <= 1
+    assert world.decisions()[3] == "Absent/WaitingForTurn"
+    progress = condition(answer, "Progressing")
+    assert progress is not None
+    assert progress["message"].startswith("creating: 0-9;")
+
+
+def test_at_least_one_pod_is_made_however_large() -> None:
+    asked = World(tapp(replicas=3, template=large(300_000)), hook=HOOK).request()
+    assert new_pods(HOOK.sync(asked), asked) == ["web-0"]
+
+
+def test_the_others_follow_and_nothing_that_exists_is_left_out() -> None:
+    world = World(
+        tapp(replicas=10, template=large(), volumeClaimTemplates=[claim_template()]), hook=HOOK
+    )
+    sizes = []
+    for _ in range(6):
+        world.sync()
+        world.kubelet()
+        sizes.append(len(world.pods))
+        assert len(world.claims) == len(world.pods)
+    assert sizes == [3, 6, 9, 10, 10, 10]
+    assert condition(world.sync(), "Ready") is not None
+    assert "resyncAfterSeconds" not in world.sync()
+
+
+def test_claims_count_too() -> None:
+    claim = claim_template()
+    claim["metadata"]["annotations"] = {"large": "x" * 50_000}
+    asked = World(tapp(replicas=10, volumeClaimTemplates=[claim]), hook=HOOK).request()
+    answer = HOOK.sync(asked)
+    assert new_pods(answer, asked) == ["web-0", "web-1", "web-2"]
+    assert list(desired(answer, "PersistentVolumeClaim")) == [f"data-web-{n}" for n in range(3)]
+
+
+def test_who_waits_for_its_turn_was_not_asked_for() -> None:
+    """PodsNotCreated called it "asked for and not there"."""
+    world = World(tapp(replicas=10, template=large()), hook=Hook(max_new_pods_bytes=200 * KB))
+    status: Document = {}
+    for _ in range(4):  # nothing is created yet
+        asked = world.request()
+        asked["parent"]["status"] = status
+        answer = world.hook.sync(asked)
+        status = answer["status"]
+        world.hook.now += 1
+    assert list(status["notCreated"].values()) == ["0-2"]
+    assert list(status["statuses"]) == ["0", "1", "2"]
+
+
+def test_pods_that_are_refused_keep_nobody_waiting_for_ever() -> None:
+    world = World(tapp(replicas=10, template=large()), hook=Hook(max_new_pods_bytes=200 * KB))
+    status: Document = {}
+    seen: set[str] = set()
+    for _ in range(60):  # the API server refuses each of them
+        asked = world.request()
+        asked["parent"]["status"] = status
+        answer = world.hook.sync(asked)
+        seen.update(new_pods(answer, asked))
+        status = answer["status"]
+        world.hook.now += 2
+    assert len(seen) == 10
+    assert condition(answer, "PodsNotCreated") is not None
+
+
+# --- size and time as the oracle ------------------------------------------------------------------
+
+DEEP = 200
+MANY = 3_000
+
+
+def nested(depth: int) -> Any:
+    value: Any = {}
+    for _ in range(depth):
+        value = {"a": [value]}
+    return value
+
+
+LONG = "n" * 50_000
+SHAPES: dict[str, Document] = {
+    "a long template name": {"replicas": MANY, "defaultTemplateName": LONG},
+    "a long name of a doubled variable": {
+        "replicas": MANY,
+        "template": template(
+            container={
+                "env": [
+                    {"name": LONG, "valueFrom": {}},
+                    {"name": LONG, "value": f"$({LONG})"},
+                ]
+            }
+        ),
+    },
+    "many long template names": {
+        "replicas": 100,
+        "templates": {str(n): f"{n}{LONG[:1000]}" for n in range(100)},
+    },
+    "a deep template": {"replicas": MANY, "template": template(x=nested(DEEP))},
+    "a quantity with a huge exponent": {
+        "template": template(container={"resources": {"limits": {"cpu": "1e999999999"}}})
+    },
+    "quantities with long exponents": {
+        "template": template(
+            container={"resources": {"limits": {str(n): f"{n}e99" for n in range(2000)}}}
+        )
+    },
+    "a storage request with a huge exponent": {"volumeClaimTemplates": [claim_template("1e99999")]},
+    "many labels": {
+        "replicas": MANY,
+        "template": template(labels={f"l{n}": "x" for n in range(999)}),
+    },
+    "a long image": {"replicas": MANY, "template": template(LONG)},
+    "a long host name": {"replicas": MANY, "serviceName": LONG},
+    "long words in statuses": {"statuses": {str(n): LONG[:1000] for n in range(500)}},
+    "numbers without end": {"templates": {"9" * 5000 + str(n): "a" for n in range(100)}},
+    "an odd budget": {"updateStrategy": {"maxUnavailable": "9" * 50_000 + "%"}},
+}
+OWN = 4 * KB
+"""Bytes that an instance may take in an answer, beside what is shared."""
+
+
+@pytest.mark.parametrize("path", ["/sync", "/plan"])
+@pytest.mark.parametrize("spec", SHAPES.values(), ids=SHAPES)
+def test_an_answer_grows_no_faster_than_the_request_and_the_pods_asked_for(
+    spec: Document, path: str
+) -> None:
+    body = as_sent(request(tapp(**spec)))
+    began = time.process_time()
+    response = HOOK.post(path, body)
+    took = time.process_time() - began
+    assert response.status_code in (200, 400)
+    pods = spec.get("replicas", 1)
+    assert len(response.data) <= 200 * KB + 8 * len(body) + OWN * pods
+    assert took < 2 + pods / 1000 + len(body) / 100_000
