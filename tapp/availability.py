@@ -45,7 +45,7 @@ def since(pod: Pod) -> float:
 
 
 def probed_at(pod: Pod) -> float:
-    """By when each probe has run once without which Ready tells nothing of what runs.
+    """By when each probe has run once without which readiness tells nothing of what runs.
 
     A startup probe of each container that is not the first of its name in the pod, whatever Ready
     has done since; what was never started before is never called so too early. A readiness probe,
@@ -54,14 +54,23 @@ def probed_at(pod: Pod) -> float:
     Returns:
         Seconds since the epoch; `UNKNOWN` where there is no such probe.
     """
-    told, ready, times = pod.told, seconds(pod.ready_since), [UNKNOWN]
+    told, ready, times = pod.told, _ready_since(pod), [UNKNOWN]
+    if not told.startup_seconds and not told.readiness_seconds:
+        return UNKNOWN
     for name in told.running_containers:
         start = _begun_at(pod, name)
         if start > ready:
             times.append(start + told.readiness_seconds.get(name, UNKNOWN))
         if start > ready or pod.container(name).restart_count != 0:
-            times.append(start + told.startup_seconds.get(name, UNKNOWN))
+            shown = _shown_at(pod, start, ready)
+            times.append(shown + told.startup_seconds.get(name, UNKNOWN))
     return max(times)
+
+
+def _ready_since(pod: Pod) -> float:
+    """When the containers' readiness last turned: a gate turns Ready, and tells nothing of them."""
+    found = pod.conditions.get("ContainersReady") if pod.told.gates else None
+    return seconds(pod.ready_since if found is None else found.last_transition_time)
 
 
 def _begun_at(pod: Pod, name: str) -> float:
@@ -72,3 +81,14 @@ def _begun_at(pod: Pod, name: str) -> float:
     together = () if pod.record is None else pod.record.containers
     names = [name, *together] if name in together else [name]
     return max(started_at(pod, each) for each in names)
+
+
+def _shown_at(pod: Pod, start: float, ready: float) -> float:
+    """By when the kubelet has published a container; it probes none before.
+
+    After its start at once, unless a postStart hook keeps it busy. Then it has when Ready has
+    turned since, or, as long as the pod's update is not long over, when it last wrote the status.
+    """
+    if not pod.told.has_hook:
+        return start
+    return max(start, ready if ready > start else seconds(pod.kubelet_wrote))

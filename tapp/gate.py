@@ -5,9 +5,7 @@ place is under way. The composite asks for a closed gate by the annotation `drai
 itself keeps it closed; `pod_status.py` writes it.
 """
 
-import msgspec
-
-from tapp.availability import NEVER, probed_at
+from tapp.availability import NEVER
 from tapp.inplace import Progress, progress
 from tapp.objects import Condition
 from tapp.pod import Pod
@@ -107,13 +105,7 @@ def opens_in(pod: Pod, update: Progress, now: float) -> float:
     ready = pod.conditions.get("ContainersReady")
     if not pod.running or ready is None or ready.status != "True":
         return NEVER
-    return max(0.0, _probed_at(pod, ready) - now)
-
-
-def _probed_at(pod: Pod, ready: Condition) -> float:
-    """`availability.probed_at`, where the gate keeps Ready False: for the containers' readiness."""
-    since = ready.last_transition_time or ""
-    return probed_at(msgspec.structs.replace(pod, ready_since=since))
+    return max(0.0, pod.probed_at - now)
 
 
 def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> float | None:
@@ -126,5 +118,5 @@ def unserved_in(pod: Pod, update: Progress, patience: float, now: float) -> floa
         return None
     times = [seconds(item.last_transition_time) for item in shut if item is not None]
     ready = pod.conditions["ContainersReady"]
-    since = [seconds(ready.last_transition_time), _probed_at(pod, ready), seconds(pod.created)]
+    since = [seconds(ready.last_transition_time), pod.probed_at, seconds(pod.created)]
     return max(0.0, max(since + times) + patience - now)

@@ -39,6 +39,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         startup_seconds: container -> seconds after its start by which its startup probe has run
             once; only those with one.
         readiness_seconds: the same of readiness probes.
+        has_hook: whether a container has a postStart hook.
         gates: condition types of `spec.readinessGates`.
         marked: whether it has a gate that this service serves, or `drain` or `lost`.
         restarted_at: the annotation by which its template asked for new pods.
@@ -60,6 +61,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     grace_seconds: float = GRACE
     startup_seconds: Mapping[str, float] = {}
     readiness_seconds: Mapping[str, float] = {}
+    has_hook: bool = False
     gates: tuple[str, ...] = ()
     unmergeable: str = ""
     marked: bool = False
@@ -133,7 +135,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
             where nobody knows (`availability.since`).
         probed_at: by when each of its probes has run once that has to, in seconds since the epoch;
-            `UNKNOWN` where none has (`availability.probed_at`).
+            `UNKNOWN` where none has to (`availability.probed_at`).
     """
 
     name: str

@@ -121,6 +121,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         grace_seconds=_seconds(spec, "terminationGracePeriodSeconds", GRACE),
         startup_seconds=_first_runs(both, "startupProbe"),
         readiness_seconds=_first_runs(both, "readinessProbe"),
+        has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(spec.get("readinessGates")),
         marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         restarted_at=_word(annotations.get(RESTARTED_AT)),
@@ -153,6 +154,10 @@ def _first_runs(containers: list[dict[str, Any]], kind: str) -> dict[str, float]
         for item in containers
         if isinstance(item.get(kind), dict)
     }
+
+
+def _has_hook(lifecycle: Any) -> bool:
+    return isinstance(lifecycle, dict) and bool(lifecycle.get("postStart"))
 
 
 def _word(value: Any) -> str:

@@ -42,6 +42,16 @@ def test_ready_before_the_startup_probe_has_run_is_not_believed(real: Trial, sec
     assert real.tags() == "late late late late"
 
 
+def test_a_hook_that_delays_the_startup_probe_delays_trust(real: Trial) -> None:
+    """The kubelet shows the container, and probes it, when its postStart hook has ended."""
+    fields: Json = {"startupProbe": BOOT | {"periodSeconds": 4}, "readinessProbe": PROBE}
+    fields["lifecycle"] = {"postStart": {"exec": {"command": ["sleep", "7"]}}}
+    real.began(container("1", **fields))
+    real.roll(container("late", **fields), seconds=180)
+    assert real.always_served(2)
+    assert real.tags() == "late late late"
+
+
 def test_min_ready_seconds_count_from_the_start_of_the_container(real: Trial) -> None:
     """Ready never turns False without a probe: a crash would look like years of service."""
     real.began("1", minReadySeconds=5)

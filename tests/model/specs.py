@@ -16,6 +16,8 @@ BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
 POOL = ("default", "blue", "green")
 TYPO = "bleu"
 MOST = 6
+HOOK = {"postStart": {"exec": {"command": ["true"]}}}
+"""How long it takes, the cluster says for each image."""
 GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}
 
 images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
@@ -46,7 +48,7 @@ probes = st.one_of(
 @st.composite
 def templates(draw: st.DrawFn) -> Document:
     """A pod template: always a container `app`, sometimes more."""
-    container: Document = {"name": "app", "image": draw(good_images)}
+    container: Document = {"name": "app", "image": draw(good_images), "lifecycle": HOOK}
     spec: Document = {"containers": [container]}
     policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
     if policy:

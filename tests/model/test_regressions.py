@@ -1,5 +1,7 @@
 """What the model has found, each with the shortest sequence that shows it."""
 
+import pytest
+
 from tests.model import specs
 from tests.model.cluster import Cluster
 from tests.model.test_guarantee import at_rest, restart_all, taken, template
@@ -117,4 +119,27 @@ def test_a_gate_that_only_time_could_open_stays_open() -> None:
     cluster.edit(lambda spec: specs.set_image(spec, "default", "app:two"))
     cluster.run(300.0)
     assert cluster.judge.counts["gates closed"] == 2
+    cluster.comes_to_rest()
+
+
+def probed(image: str, period: int) -> specs.Document:
+    """A template with both probes; the readiness probe is the quicker one."""
+    body = template(image)
+    probe = {"exec": {"command": ["true"]}, "failureThreshold": 30}
+    startup, readiness = probe | {"periodSeconds": period}, probe | {"periodSeconds": 1}
+    probes = {"startupProbe": startup, "readinessProbe": readiness}
+    body["spec"]["containers"][0] |= probes | {"lifecycle": specs.HOOK}
+    return body
+
+
+@pytest.mark.parametrize("hook", [0.0, 3.0, 8.0])
+@pytest.mark.parametrize("period", [1, 4, 10])
+def test_ready_behind_a_quick_probe_is_no_licence_for_the_next(period: int, hook: float) -> None:
+    """The startup probe looks when the kubelet has published the container, after its hook."""
+    cluster = at_rest(template=probed("app:1", period))
+    cluster.world.kubelet.behaviour.passes[specs.SLOW] = 1.0
+    cluster.run(40.0)
+    cluster.set_hook(specs.SLOW, hook)
+    cluster.edit(lambda spec: spec.update(template=probed(specs.SLOW, period)))
+    cluster.run(150.0)
     cluster.comes_to_rest()

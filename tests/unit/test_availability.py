@@ -162,6 +162,33 @@ def test_a_restarted_container_counts_when_its_startup_probe_can_have_run(
     assert available(world) == (1, None)
 
 
+@pytest.mark.parametrize(
+    ("since", "reported", "missing"),
+    [
+        (ONE_SECOND_LATER, "", 3),
+        ("2026-01-05T10:59:58Z", "2026-01-05T10:59:59Z", 10),
+        (CREATED, "2026-01-05T10:59:56Z", 8),
+        (CREATED, "", 2),
+    ],
+    ids=["Ready turns", "Ready turns late", "Ready stays", "nothing tells"],
+)
+def test_behind_a_hook_the_startup_probe_waits_until_the_container_is_shown(
+    since: str, reported: str, missing: int
+) -> None:
+    """A postStart hook keeps the kubelet busy, which publishes the container after it."""
+    hooked = {"startupProbe": PROBED, "lifecycle": {"postStart": {"sleep": {"seconds": 5}}}}
+    world = settled(template=template(container=hooked))
+    world.change(template=template("nginx:2", container=hooked)).sync()
+    kubelet = {"manager": "kubelet", "subresource": "status", "time": reported}
+
+    def begun(pod: Document) -> Document:
+        pod = again(running(pod, since=since))
+        return {**pod, "metadata": {**pod["metadata"], "managedFields": [kubelet]}}
+
+    world.modify(0, begun)
+    assert available(world) == (0, missing)
+
+
 def test_min_ready_seconds_run_from_what_the_startup_probe_has_found() -> None:
     """It made the pod Ready as late as 1 s ago."""
     world = settled(template=template(container=BOTH), minReadySeconds=5)
