@@ -318,14 +318,12 @@ class Judge:
         name, before, after = old["metadata"]["name"], storage(old), storage(new)
         template = name.removesuffix(f"-{self.name}-{name.rpartition('-')[2]}")
         assert self.snapshot is not None
-        asked = [
-            str(storage(claim))
-            for claim in self.snapshot.spec.get("volumeClaimTemplates") or []
-            if claim["metadata"]["name"] == template
-        ]
-        resources = {**old["spec"]["resources"], "requests": {"storage": after}}
-        spec = {**old["spec"], "resources": resources}
-        if compare(after, before) <= 0 or after not in asked or new["spec"] != spec:
+        templates = self.snapshot.spec.get("volumeClaimTemplates") or []
+        asked = [str(storage(each)) for each in templates if each["metadata"]["name"] == template]
+        spec = {**old["spec"]}
+        spec["resources"] = {**spec["resources"], "requests": {"storage": after}}
+        wanted = compare(after, before) > 0 and any(not compare(after, each) for each in asked)
+        if not wanted or new["spec"] != spec:
             raise ViolationError(f"P6: claim {name} is changed from {before} to {after}")
         if owners_of(new) != owners_of(old) or labels_of(new) != labels_of(old):
             raise ViolationError(f"P6: more than the size of claim {name} is changed")
