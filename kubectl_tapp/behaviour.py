@@ -5,7 +5,8 @@ without a node, a pod that does not go.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from kubectl_tapp.observed import Document
@@ -14,6 +15,8 @@ from kubectl_tapp.timing import Pace
 from simulator.levers import KILLED, NEVER, Levers
 from tapp.times import seconds
 
+TICK = 1 / 16
+"""Seconds between the clock's times: equal turns take equal times to the last bit (`fold.py`)."""
 STARTING = ("ContainerCreating", "PodInitializing")
 _PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _OVERHEAD = 0.5
@@ -40,8 +43,9 @@ class Behaviour(Levers):
 
     def __post_init__(self) -> None:
         """Leaves nothing to chance: equal instances take equal times, so waves stay waves."""
-        self.jitter, self.relist_seconds = 0.0, 0.2
-        self.start_seconds, self.init_seconds = 0.05, 0.05
+        self.jitter, self.by_chance, self.relist_seconds = 0.0, False, 4 * TICK
+        self.start_seconds, self.init_seconds = TICK, TICK
+        self.schedule_seconds, self.react_seconds = 3 * TICK, 3 * TICK
         self.stop_code = KILLED
         self.unschedulable = lambda pod: self.placing.finds_none(pod)  # noqa: PLW0108 - it is set later
         self.hangs_on_delete = lambda pod: pod["metadata"]["uid"] in self.staying
@@ -70,6 +74,10 @@ class Behaviour(Levers):
         pace = self.paces.get(image)
         return (self.stop_seconds if pace is None else pace.stop), self.stop_code
 
+    def moment(self, time: float) -> float:
+        """The next tick."""
+        return in_ticks(time)
+
     def passing(self, image: str) -> float:
         """Until its probes succeed."""
         return NEVER if image in self.unready_images else self.passes.get(image, 0.0)
@@ -86,7 +94,8 @@ def behaviour(
         now: seconds since the epoch.
     """
     known, pods = Behaviour(), list(pods)
-    for pace, body in paces:
+    for known_pace, body in paces:
+        pace = _in_ticks(known_pace)
         spec = body.get("spec") or {}
         for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
             image = container.get("image", "") if isinstance(container, dict) else ""
@@ -98,6 +107,21 @@ def behaviour(
     known.placing = Placing(pods)
     known.staying = frozenset(_uid(pod) for pod in pods if _does_not_go(pod, now))
     return known
+
+
+def _in_ticks(pace: Pace) -> Pace:
+    return replace(
+        pace,
+        begin=in_ticks(pace.begin),
+        ready=in_ticks(pace.ready),
+        swap=in_ticks(pace.swap),
+        stop=in_ticks(pace.stop),
+    )
+
+
+def in_ticks(seconds: float) -> float:
+    """A time as a multiple of a tick: then all sums of times are exact."""
+    return ceil(seconds / TICK) * TICK
 
 
 def _period(container: Document) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from kubectl_tapp.bar import Tell
 from kubectl_tapp.observed import Document, Observed
 from tapp.differences import Difference
 from tapp.ranges import some
@@ -211,6 +212,7 @@ class Assumptions:
     broken: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     made_up: bool = False
+    tell: Tell = lambda _done, _of: None
     remarks: tuple[str, ...] = ()
 
 

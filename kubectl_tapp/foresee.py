@@ -5,15 +5,25 @@ from dataclasses import replace
 from typing import Any
 
 from hooks.decode import WireError
-from kubectl_tapp.behaviour import Behaviour, behaviour, broken_images, take_as_broken
+from kubectl_tapp.bar import Tell
+from kubectl_tapp.behaviour import (
+    Behaviour,
+    behaviour,
+    broken_images,
+    in_ticks,
+    take_as_broken,
+)
 from kubectl_tapp.claim_changes import unreached
 from kubectl_tapp.decisions import decide
+from kubectl_tapp.fold import long_row, shortened, without
 from kubectl_tapp.forecast import Assumptions, Forecast
 from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.outcomes import Outcomes
+from kubectl_tapp.record import Record
 from kubectl_tapp.run import Runner, behaviour_patience
 from kubectl_tapp.templates import other_fields, template_bodies, template_changes
 from kubectl_tapp.timing import Pace, Timing, timing
+from kubectl_tapp.unfold import unfold
 from simulator.kinds import NAMESPACE
 from simulator.store import ApiError
 from tapp.plan import Plan
@@ -34,7 +44,7 @@ def foresee(  # noqa: PLR0913, PLR0917 - see `forecast.forecast`
     assumptions: Assumptions,
 ) -> Forecast:
     """See `forecast.forecast`."""
-    edited = _placed(edited, observed.tapp)
+    edited, now = _placed(edited, observed.tapp), in_ticks(now)
     base = Forecast(
         observed.name,
         edited["metadata"]["namespace"],
@@ -53,12 +63,10 @@ def foresee(  # noqa: PLR0913, PLR0917 - see `forecast.forecast`
     patience = max(behaviour_patience(known), 60.0)
     broken = broken_images(observed.pods, now, patience)
     take_as_broken(known, broken, assumptions.broken)
-    runner = Runner(observed, controller, options, known, now)
     try:
-        runner.apply(edited)
+        record = _played(observed, edited, controller, options, known, now, assumptions.tell)
     except ApiError as error:
         return _refused(base, str(error))
-    record = runner.until_rest(_quiet(edited, known))
     if record.refused:
         return _refused(base, record.refused)
     notes = [
@@ -73,9 +81,52 @@ def foresee(  # noqa: PLR0913, PLR0917 - see `forecast.forecast`
     return outcomes.forecast(base, pace=_said(edited, times), notes=notes)
 
 
+def _played(  # noqa: PLR0913, PLR0917 - what a runner is given, and the edit
+    observed: Observed,
+    edited: Document,
+    controller: Document,
+    options: Options,
+    known: Behaviour,
+    now: float,
+    tell: Tell,
+) -> Record:
+    """The edit, played to its end.
+
+    Raises:
+        simulator.store.ApiError: the simulated API server refuses it.
+    """
+    first = _decided(observed, edited, controller, options, now)
+    row = None if first is None else long_row(first, observed.pods)
+    while first is not None and row is not None:
+        runner = Runner(without(observed, row), controller, options, known, now)
+        runner.watched, runner.tell = frozenset(row.ids), tell
+        runner.apply(shortened(edited, row, first))
+        found = unfold(runner.until_rest(_quiet(edited, known)), runner.marks, row, first)
+        if isinstance(found, Record):
+            return found
+        row = found
+    runner = Runner(observed, controller, options, known, now)
+    runner.tell = tell
+    runner.apply(edited)
+    return runner.until_rest(_quiet(edited, known))
+
+
+def _decided(
+    observed: Observed, edited: Document, controller: Document, options: Options, now: float
+) -> Plan | None:
+    """What is decided about the edited TApp, before anything is done; None: it is not there yet."""
+    if not observed.tapp["metadata"].get("uid"):
+        return None
+    try:
+        tapp = {**observed.tapp, "spec": edited.get("spec")}
+        return decide(observed.with_tapp(tapp), controller, options, now)
+    except WireError:
+        return None
+
+
 def settle(tapp: Document, controller: Document, options: Options, now: float) -> Observed:
     """See `forecast.settled`."""
-    tapp = _placed(tapp, tapp)
+    tapp, now = _placed(tapp, tapp), in_ticks(now)
     empty = Observed({**tapp, "metadata": {**tapp["metadata"], "uid": None}})
     paces = _paces(tapp, tapp, Timing())
     known = behaviour(paces, [], now)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kubectl_tapp.bar import bar
 from kubectl_tapp.complete import names
 from kubectl_tapp.errors import CommandError, Exit, as_json
 from kubectl_tapp.options import Format, Output, bare
@@ -222,8 +223,9 @@ def _without_cluster(session: Session, asked: _Asked) -> "Forecast":
         raise CommandError(f"{asked.before} cannot be taken as running: {error}") from None
     if edited is None:
         edited = _edited(observed.tapp, asked, now)
-    assumptions = Assumptions(tuple(asked.broken), made_up=True)
-    return forecast(observed, edited, controller, Options(), now, assumptions=assumptions)
+    with bar("playing the plan") as tell:
+        assumptions = Assumptions(tuple(asked.broken), made_up=True, tell=tell)
+        return forecast(observed, edited, controller, Options(), now, assumptions=assumptions)
 
 
 def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
@@ -253,14 +255,10 @@ def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
         else:
             edited = applied.untried(observed, edited, how)
     controller = observed.controller or cluster.controller()
-    return forecast(
-        observed,
-        edited,
-        controller,
-        cluster.options(controller),
-        session.now(),
-        assumptions=Assumptions(tuple(asked.broken), refused, remarks=remarks),
-    )
+    options, now = cluster.options(controller), session.now()
+    with bar("playing the plan") as tell:
+        assumptions = Assumptions(tuple(asked.broken), refused, remarks=remarks, tell=tell)
+        return forecast(observed, edited, controller, options, now, assumptions=assumptions)
 
 
 def _same_place(edited: "Document", space: str, who: str) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 
 from kubectl_tapp import shipped
-from kubectl_tapp.behaviour import Behaviour
+from kubectl_tapp.bar import Tell
+from kubectl_tapp.behaviour import TICK, Behaviour
+from kubectl_tapp.fold import Mark
 from kubectl_tapp.inprocess import InProcess
 from kubectl_tapp.observed import Document, Observed
 from kubectl_tapp.record import Act, Look, Record, unavailable
@@ -14,7 +16,7 @@ from simulator.recording import Write
 from simulator.seed import Snapshot, clock_at, seeded
 from simulator.world import World
 from tapp.instances import Instance
-from tapp.judge import Verdict
+from tapp.judge import Action, Verdict
 from tapp.lost import LEAST_SECONDS
 from tapp.plan import Plan
 from tapp.times import seconds
@@ -23,7 +25,11 @@ from tapp.world import Options
 
 LONGEST = 30 * 24 * 3600.0
 """Simulated seconds after which a forecast gives up."""
-SYNC_DELAY = 0.2
+_TAKEN = (Action.UPDATE, Action.RECREATE, Action.MARK)
+"""What begins an instance's turn."""
+_NO_RESYNC = 10**9
+"""Seconds between syncs without a reason: an informer's resync shows nothing that is not known."""
+SYNC_DELAY = 3 * TICK
 """Seconds in which Metacontroller gathers events before it syncs."""
 
 
@@ -53,7 +59,12 @@ class Runner:
         self._plan: Plan | None = None
         self._verdicts: dict[int, Verdict] = {}
         self._changed = now
-        clock = clock_at(now)
+        self.watched: frozenset[int] = frozenset()
+        """Instances whose turns are noted in `marks`."""
+        self.marks: list[Mark] = []
+        self.tell: Tell = lambda _done, _of: None
+        self._most = 0
+        clock = clock_at(now, TICK)
         self.hook = InProcess(options, lambda: EPOCH.timestamp() + clock.now, self._on_plan)
         patience = max(behaviour_patience(behaviour), 60.0)
         snapshot = Snapshot(
@@ -65,11 +76,13 @@ class Runner:
         )
         self.world: World = seeded(
             snapshot,
-            controller,
+            _without_resync(controller),
             self.hook,
             clock,
             policies=_policies(observed.pods),
-            decorators=[shipped.manifest(shipped.DECORATOR)] if _is_served(observed) else (),
+            decorators=[_without_resync(shipped.manifest(shipped.DECORATOR))]
+            if _is_served(observed)
+            else (),
             keep_calls=1,
         )
         self.world.metacontroller.queue.delay = SYNC_DELAY
@@ -123,9 +136,17 @@ class Runner:
         record, away = self.record, unavailable(plan)
         record.first = record.first or plan
         self._plan = plan
+        self._most = max(self._most, len(plan.open_cases))
+        self.tell(self._most - len(plan.open_cases), self._most)
         self._verdicts = {instance.id: verdict for instance, verdict in plan.open_cases}
         if not record.looks or away != record.looks[-1].unavailable:
             record.looks.append(Look(plan.now, away))
+        if self.watched and any(
+            instance.id in self.watched and verdict.action in _TAKEN
+            for instance, verdict in plan.open_cases
+        ):
+            gone = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
+            self.marks.append(Mark(plan.now, self.world.clock.pending(), tuple(gone)))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)
@@ -187,6 +208,10 @@ def _state(plan: Plan, instance: Instance) -> str:
     if found is not None and found.text:
         return "broken"
     return "updating" if instance.status is InstanceStatus.UPDATING else "starting"
+
+
+def _without_resync(controller: Document) -> Document:
+    return {**controller, "spec": {**controller["spec"], "resyncPeriodSeconds": _NO_RESYNC}}
 
 
 def _objects(observed: Observed) -> list[Document]:

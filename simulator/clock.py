@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from math import ceil
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -28,8 +29,13 @@ class Timer:
 class Clock:
     """Seconds since the start of the simulation, and what is due when."""
 
-    def __init__(self) -> None:
+    def __init__(self, tick: float = 0.0) -> None:
+        """Every timer is due at a multiple of `tick`, not before its time; 0: at its time.
+
+        With a power of two all times are exact: what happens again happens in the same way.
+        """
         self.now = 0.0
+        self._tick = tick
         self._timers: list[Timer] = []
         self._count = 0
         self._foreground = 0
@@ -39,7 +45,10 @@ class Clock:
     ) -> Timer:
         """Run the action once, that many seconds from now."""
         self._count += 1
-        timer = Timer(self.now + max(seconds, 0.0), self._count, action, background)
+        due = self.now + max(seconds, 0.0)
+        if self._tick:
+            due = ceil(due / self._tick) * self._tick
+        timer = Timer(due, self._count, action, background)
         heapq.heappush(self._timers, timer)
         self._foreground += not background
         return timer
@@ -67,6 +76,12 @@ class Clock:
     def busy(self) -> bool:
         """Tell whether anything but background timers is still due."""
         return self._foreground > 0
+
+    def pending(self) -> tuple[float, ...]:
+        """Return the seconds until each timer that is due, background ones left out; ascending."""
+        due = [each.due - self.now for each in self._timers if not each.cancelled
+               and not each.background]  # fmt: skip
+        return tuple(sorted(due))
 
     def unix(self) -> float:
         """Return the simulated time as seconds since 1970, for a hook that looks at the clock."""

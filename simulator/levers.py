@@ -30,6 +30,8 @@ class Levers:
     """Until the kubelet has heard of a change of a readiness gate, and reckons Ready anew."""
     jitter: float = 0.5
     """By up to this share the times above, and a start, are longer."""
+    by_chance: bool = True
+    """Whether a kubelet's own pauses are of any length up to their longest; else of half that."""
     relist_seconds: float = 1.0
     """The kubelet looks at its containers this often; what happens between shows only then."""
     pull_seconds: float = 0.0
@@ -94,6 +96,10 @@ class Levers:
     def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
         """Return how long a container would take to stop, and with which code."""
         return self.stops.get(image, self.stop_seconds), self.stop_code
+
+    def moment(self, time: float) -> float:
+        """Return when a kubelet does what is due at a time."""
+        return time
 
     def passing(self, image: str) -> float:
         """Return after how long a container of this image really serves, and its probes tell so."""

@@ -155,7 +155,7 @@ class PodWorker:
     def advance(self, now: float) -> None:
         """Do everything that is due by now, in its order."""
         while (time := self.wake) is not None and time <= now:
-            self.local.now = max(self.local.now, time)
+            self.local.now = max(self.local.now, self._node.levers.moment(time))
             self._step(self.local.now)
         self.local.now = max(self.local.now, now)
 
@@ -195,10 +195,13 @@ class PodWorker:
             self._retry = now + wait * self._stretch()
 
     def _stretch(self) -> float:
-        return 1 + self._node.rng.random() * 0.5
+        return 1 + self._chance() * 0.5
 
     def _relist(self) -> float:
-        return self._node.levers.relist_seconds * self._node.rng.random()
+        return self._node.levers.relist_seconds * self._chance()
+
+    def _chance(self) -> float:
+        return self._node.rng.random() if self._node.levers.by_chance else 0.5
 
     def ask(self, time: float) -> None:
         """Let it sync, at that time or as soon after it as it can."""

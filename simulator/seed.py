@@ -47,9 +47,9 @@ class Snapshot:
     levers: Levers = field(default_factory=Levers)
 
 
-def clock_at(now: float | None = None) -> Clock:
-    """A clock that shows this time, in seconds since 1970; None is the real one."""
-    clock = Clock()
+def clock_at(now: float | None = None, tick: float = 0.0) -> Clock:
+    """A clock that shows this time, in seconds since 1970; None is the real one. Ticks: `Clock`."""
+    clock = Clock(tick)
     clock.now = (time.time() if now is None else now) - EPOCH.timestamp()
     return clock
 

@@ -84,7 +84,8 @@ def _fill(local: LocalPod, one: Container, known: Object, sight: Sight, now: flo
             probe.run = run.id
             passed = known.get("started") if probe.startup else known["ready"]
             probe.passed = True if passed else None
-            probe.since = run.started
+            # When it ticks nobody can tell; of those that have passed all tick alike.
+            probe.since = now if passed else run.started
             probe.looked = now
     local.keep(one.name, known)
     if _is_broken(local, one, known, sight, now):

@@ -1,5 +1,6 @@
 """`kubectl tapp plan`: what it says of an edit, and its exit codes."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubectl_tapp.bar import bar
 from kubectl_tapp.forecast import Forecast, Outcome
 from tests.builders import Document
 from tests.plugin.foretold import foretell
@@ -155,6 +157,36 @@ def test_the_times_are_those_of_this_tapp() -> None:
     found = foretell(life, edited)
     assert 160 <= found.duration <= 220
     assert "the median of 4 starts" in found.pace[0]
+
+
+class Terminal(io.StringIO):
+    """Standard error, where a person looks at it."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "seconds", "shown"),
+    [(Terminal, 2.0, True), (Terminal, 0.5, False), (io.StringIO, 2.0, False)],
+    ids=["long, on a terminal", "short", "into a file"],
+)
+def test_what_takes_long_shows_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stream: type[io.StringIO],
+    seconds: float,
+    shown: bool,
+) -> None:
+    standard_error = stream()
+    monkeypatch.setattr("sys.stderr", standard_error)
+    times = iter([0.0, *[seconds] * 9])
+    with bar("playing the plan", lambda: next(times)) as tell:
+        for done in range(8):
+            tell(done, 8)
+    assert ("playing the plan" in standard_error.getvalue()) is shown
+    assert capsys.readouterr().out == ""
 
 
 # --- the command ---------------------------------------------------------------------------------
