@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from .binaries import build
 from .cluster import Cluster
 from .kube import Json, Kube
 from .kubelet_levers import Levers
+from .metacontroller import Controller
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parents[2]
@@ -208,3 +210,57 @@ def test_where_there_is_no_cluster_or_no_tapps_it_says_so(kubectl: Kubectl, kube
     assert "error: no cluster: The connection to the server localhost:8080" in nowhere.err
     assert nowhere.err.count("\n") == 1
     assert kube.minor  # it was there all the time
+
+
+def test_what_keeps_a_pod_from_being_made_is_said_in_the_api_servers_words(
+    app: App, kubectl: Kubectl, kube: Kube, tapps: Controller
+) -> None:
+    """A name that another's pod has, a quota, an account and a priority that do not exist."""
+    app.apply(tapp(replicas=2))
+    app.settle()
+    body: Json = {"containers": [{"name": "x", "image": "app:1"}]}
+    pod: Json = {"apiVersion": "v1", "kind": "Pod", "spec": body}
+    kube.create({**pod, "metadata": {"name": "web-2", "namespace": app.namespace}})
+    app.patch(replicas=3)
+    app.until(lambda: "PodsNotCreated" in str(app.status), "the service misses it")
+    taken = "2: not created: a pod of its name belongs to nobody; `kubectl tapp adopt web`"
+    for verb in ("status", "why"):
+        said = kubectl.tapp(verb, "web")
+        assert (said.code, said.err) == (0, "")
+        assert taken in said.out
+    kube.delete("v1", "pods", app.namespace, "web-2", gracePeriodSeconds=0)
+    app.nudge()
+    app.until(lambda: app.status.get("readyReplicas") == 3, "its own pod comes")
+    assert "not created" not in kubectl.tapp("why", "web").out
+    if not tapps.real:
+        return
+    quota: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "3"}}}
+    kube.create({**quota, "metadata": {"name": "few", "namespace": app.namespace}})
+    account: Json = {"containers": body["containers"], "serviceAccountName": "nobody"}
+    urgent: Json = {"containers": body["containers"], "priorityClassName": "urgent"}
+    app.patch(
+        replicas=6,
+        templatePool={"account": {"spec": account}, "urgent": {"spec": urgent}},
+        templates={"4": "account", "5": "urgent"},
+    )
+    words = {
+        3: "forbidden: exceeded quota: few, requested: pods=1, used: pods=3, limited: pods=3",
+        4: 'forbidden: error looking up service account .*: serviceaccount "nobody" not found',
+        5: "forbidden: no PriorityClass with name urgent was found",
+    }
+
+    def told() -> bool:
+        out = kubectl.tapp("status", "web").out
+        refuses = "not created: the API server refuses its pod:"
+        return all(re.search(f"{id}: {refuses} {text}", out) for id, text in words.items())
+
+    app.until(told, "each is told its own")
+    said = kubectl.tapp("wait", "web", "3", "--timeout=2m")
+    assert said.code == 4
+    assert "exceeded quota: few" in said.err
+    kube.delete("v1", "resourcequotas", app.namespace, "few")
+    app.nudge()
+    app.until(lambda: app.status.get("readyReplicas") == 4, "3 comes")
+    out = kubectl.tapp("why", "web").out
+    assert "exceeded quota" not in out
+    assert "serviceaccount" in out
