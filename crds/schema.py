@@ -125,12 +125,14 @@ def _spec() -> Schema:
                 structural(CORE + "PodTemplateSpec", described=False)
                 | {rules.KEY: rules.CONTAINERS},
                 maxProperties=MAX_REPLICAS,
+                nullable=True,
             ),
             "templates": _map(
                 "Instance number -> name of the template it runs: a key of templatePool, or "
                 "'default'. Instances not listed run the default template.",
                 {"type": "string", "maxLength": MAX_NAME},
                 maxProperties=MAX_REPLICAS,
+                nullable=True,
                 **{rules.KEY: rules.INSTANCE_IDS},
             ),
             "defaultTemplateName": _text(
@@ -149,6 +151,7 @@ def _spec() -> Schema:
                 "one that a TApp had before the CRD checked this has no effect.",
                 {"type": "string", "maxLength": MAX_NAME, rules.KEY: rules.WANTED_STATUS},
                 maxProperties=MAX_REPLICAS,
+                nullable=True,
                 **{rules.KEY: rules.INSTANCE_IDS},
             ),
             "updateStrategy": _update_strategy(),
@@ -294,6 +297,11 @@ def _status() -> Schema:
             "notCreated": _map(
                 "Since when -> the instances, as ranges, whose pod was requested and does not "
                 "exist.",
+                {"type": "string"},
+            ),
+            "notOwned": _map(
+                "Since when -> the instances, as ranges, whose pod uses a claim that is not among "
+                "the TApp's own.",
                 {"type": "string"},
             ),
             "conditions": _conditions(),

@@ -264,6 +264,7 @@ def _status() -> Schema:
             "settling": _STRINGS,
             "unserved": _STRINGS,
             "notCreated": _STRINGS,
+            "notOwned": _STRINGS,
         },
     )
 

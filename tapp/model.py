@@ -5,9 +5,9 @@ controller dropped them). What each field means: README.md, "The API".
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from tapp.times import is_written
@@ -33,9 +33,18 @@ class Value(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_absent(cls, value: Any) -> Any:
-        if isinstance(value, dict) and None in value.values():
-            return {key: item for key, item in value.items() if item is not None}
-        return value
+        return _without_nulls(value)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict) and None in value.values():
+        return {key: item for key, item in value.items() if item is not None}
+    return value
+
+
+T = TypeVar("T")
+Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
+"""A map in which an entry that is null is none, as a map that is null has none."""
 
 
 class ForceUpdate(Value):
@@ -78,11 +87,11 @@ class TAppSpec(Value):
     replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS)
     selector: Mapping | None = None
     template: Mapping | None = None
-    template_pool: dict[str, Mapping] = Field(default_factory=dict)
-    templates: dict[str, str] = Field(default_factory=dict)
+    template_pool: Entries[Mapping] = Field(default_factory=dict)
+    templates: Entries[str] = Field(default_factory=dict)
     default_template_name: str = ""
     default_template_name_old: str = Field(default="", alias="DefaultTemplateName")
-    statuses: dict[str, str] = Field(default_factory=dict)
+    statuses: Entries[str] = Field(default_factory=dict)
     update_strategy: UpdateStrategy = UpdateStrategy()
     force_delete_pod: bool = False
     auto_delete_unused_template: bool = False
@@ -155,6 +164,7 @@ class ObservedStatus(Value):
     settling: dict[str, str] = Field(default_factory=dict)
     unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
+    not_owned: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
     @model_validator(mode="before")
@@ -211,6 +221,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "settling": _noted,
     "unserved": _noted,
     "notCreated": _since,
+    "notOwned": _since,
     "conditions": _conditions,
 }
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -177,6 +178,39 @@ def test_a_template_in_use_cannot_be_removed(kube: Kube, namespace: str) -> None
     kube.create(tapp(namespace, "t", {**LISTED, "template": None}))
     with pytest.raises(KubeError, match=r'no template "a"'):
         kube.patch(kube.path(API, "tapps", namespace, "t"), {"spec": {"templatePool": {"a": None}}})
+
+
+@pytest.mark.parametrize("field", ["templates", "statuses", "templatePool"])
+def test_the_last_entry_may_leave_a_map_by_server_side_apply(
+    kube: Kube, kubectl: Callable[..., str], namespace: str, field: str
+) -> None:
+    """`templates: {}` after entries reaches the schema as null; it means what no map means."""
+    entries = {
+        "templates": {"0": "a"},
+        "statuses": {"1": "Killed"},
+        "templatePool": {"b": TEMPLATE},
+    }
+    whole = {"template": TEMPLATE, "templatePool": {"a": TEMPLATE}} | {field: entries[field]}
+    document = tapp(namespace, "t", whole)
+
+    def apply() -> Json:
+        text = json.dumps(document)
+        kubectl("apply", "--server-side", "-f", "-", stdin=text)
+        return kube.get(API, "tapps", namespace, "t")
+
+    apply()
+    document["spec"] = {**document["spec"], field: {}}
+    for replicas in (3, 4):  # once more, on what is stored now
+        document["spec"]["replicas"] = replicas
+        found = apply()
+        assert not found["spec"].get(field)
+    kube.patch(kube.path(API, "tapps", namespace, "t"), {"spec": {"replicas": 2}})
+    with pytest.raises(KubeError, match=HINT):
+        kube.patch(
+            kube.path(API, "tapps", namespace, "t"), {"spec": {"defaultTemplateName": "nobody"}}
+        )
+    document["spec"] = {**document["spec"], "replicas": 2, field: entries[field]}
+    assert apply()["spec"][field] == entries[field]
 
 
 def test_defaults_and_pruning(kube: Kube, namespace: str) -> None:

@@ -209,6 +209,16 @@ def test_nulls_in_a_spec_are_absent_fields() -> None:
     assert World(parent).decisions() == {0: "Create/NoPod"}
 
 
+def test_an_entry_that_is_null_is_no_entry() -> None:
+    parent = tapp(replicas=2)
+    parent["spec"] |= {
+        "templatePool": {"a": None, "b": template("nginx:b")},
+        "templates": {"0": None, "1": "b"},
+        "statuses": {"0": None},
+    }
+    assert World(parent).decisions() == {0: "Create/NoPod", 1: "Create/NoPod"}
+
+
 def test_a_field_that_kubernetes_may_add_one_day_reaches_the_pod() -> None:
     pod = first_pods(template=template(container={"futureField": {"a": 1}}, futureSpec="x"))
     assert pod["web-0"]["spec"]["containers"][0]["futureField"] == {"a": 1}
