@@ -4,6 +4,7 @@ from typing import Any
 
 from hooks.wire import Request
 from tapp.children import Child
+from tapp.ending import status_of
 from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.pod import Pod
 from tapp.render import kept_revision, marked_pod
@@ -22,7 +23,7 @@ def finalize(
         now: seconds since the epoch.
 
     Returns:
-        The answer (`status` as it was, `children` that stay, `finalized`) and the decision.
+        The answer (`status`, `children` that stay, `finalized`) and the decision.
     """
     decided = tear_down(
         request.parent,
@@ -35,7 +36,7 @@ def finalize(
         now=now,
     )
     answer: dict[str, Any] = {
-        "status": request.status,
+        "status": status_of(decided, request.status),
         "children": [
             *(kept_revision(revision) for revision in decided.revisions),
             *(request.kept_claim(claim) for claim in decided.claims),

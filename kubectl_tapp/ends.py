@@ -6,7 +6,7 @@ from kubectl_tapp.forecast import named
 from kubectl_tapp.record import Record
 
 PAUSED = "Paused"
-AT_REST = ("UpToDate", "Finished", "Killed", "ScaledDown")
+AT_REST = ("UpToDate", "ImagesEdited", "Finished", "Killed", "ScaledDown")
 """Reasons of verdicts that leave nothing to be done."""
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
 _SHOWN = 5

@@ -307,10 +307,9 @@ def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_Tol
 
 def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_Told]:
     """Everything is as the spec asks, and was not before: once per generation."""
-    progressing = conditions[Type.PROGRESSING]
-    old = before.get(Type.PROGRESSING)
-    if progressing["reason"] != Reason.COMPLETE or old is None or old.reason == Reason.COMPLETE:
+    ready, old = conditions[Type.READY], before.get(Type.READY)
+    if ready["status"] != "True" or old is None or old.status == "True":
         return
     generation = _generation(plan)
-    note = f"{progressing['message']} (generation {generation})"
+    note = f"{ready['message']} (generation {generation})"
     yield _Told(EventReason.COMPLETED, Action.KEEP, note, (generation,))

@@ -10,6 +10,7 @@ from tapp.pace import Pace, pace
 from tapp.pod import COMPLETED, Pod
 from tapp.templates import Template, Unresolved
 from tapp.times import seconds
+from tapp.trouble import PATIENCE
 from tapp.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
 
@@ -75,8 +76,13 @@ def gives_way(pod: Pod, update: Progress) -> bool:
 _RUNNING = InstanceStatus.RUNNING
 
 
-def instance_status(
-    pod: Pod | None, killed: bool, remembered: str, never_migrate: bool, update: Progress
+def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
+    pod: Pod | None,
+    killed: bool,
+    remembered: str,
+    never_migrate: bool,
+    update: Progress,
+    now: float,
 ) -> InstanceStatus:
     """The status of one instance, from its pod and its memory."""
     if pod is None:
@@ -91,7 +97,11 @@ def instance_status(
     if phase == "Running":
         if update.open or pod.told.drains:
             return InstanceStatus.UPDATING
-        return InstanceStatus.PENDING if pod.ready is False else _RUNNING
+        if pod.ready is not False:
+            return _RUNNING
+        since = pod.silent_since
+        silent = since is not None and since + PATIENCE <= now
+        return InstanceStatus.UNKNOWN if silent else InstanceStatus.PENDING
     if phase == "Unknown":
         return InstanceStatus.UNKNOWN
     if not pod.completed:
@@ -127,7 +137,9 @@ def instances_of(world: World, now: float) -> list[Instance]:
             and (is_killed or (before == KILLING and leaving_uids.get(key) == pod.uid))
         )
         status = (
-            KILLING if leaving else instance_status(pod, is_killed, before, never_migrate, update)
+            KILLING
+            if leaving
+            else instance_status(pod, is_killed, before, never_migrate, update, now)
         )
         template = templates.of(id) if key in named else default
         should_run = wanted and not is_killed and status not in FINISHED

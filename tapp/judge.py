@@ -120,7 +120,7 @@ def judge(instance: Instance) -> Verdict:
         return _unresolved(template)
     # 7. The pod carries the revision of its template.
     if instance.updated:
-        return UP_TO_DATE
+        return _edited(pod) if pod.edited else UP_TO_DATE
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(pod, template)
 
@@ -181,6 +181,11 @@ def _times(count: int) -> str:
 
 def _unresolved(template: Unresolved) -> Verdict:
     return Verdict(Action.KEEP, "TemplateNotFound", template.message)
+
+
+def _edited(pod: Pod) -> Verdict:
+    message = f"{pod.edited}; it is left so: write it into the template, or replace the pod"
+    return Verdict(Action.KEEP, "ImagesEdited", message)
 
 
 def _different(pod: Pod, template: Template) -> Verdict:

@@ -236,6 +236,7 @@ class ManagedField(msgspec.Struct, frozen=True, gc=False):
     manager: str | None = None
     subresource: str | None = None
     time: str | None = None
+    fields: Raw = msgspec.field(default=NOTHING, name="fieldsV1")
 
 
 decode_list = msgspec.json.Decoder(list[Raw]).decode

@@ -23,10 +23,11 @@ from tapp.instances import (
 )
 from tapp.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.marks import Marks, mark
+from tapp.missing import Since, missing_claims
 from tapp.model import TApp, TAppSpec
 from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
 from tapp.templates import Template
-from tapp.trouble import Trouble, trouble
+from tapp.trouble import Trouble, silence, trouble
 from tapp.turns import take_turns
 from tapp.vocabulary import AppStatus
 from tapp.world import Options, World
@@ -52,6 +53,7 @@ class Plan:
         troubles: instance -> what is wrong with its pod.
         marks: pods that are drained or lost, and who should act on them and does not.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
+        not_owned: since when -> instances whose pod uses a claim that the TApp does not have.
         waiting: instances for which nothing is created in this answer, because it is full.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
@@ -71,7 +73,8 @@ class Plan:
     serving: Serving
     troubles: dict[int, Trouble]
     marks: Marks
-    not_created: dict[str, list[int]]
+    not_created: Since
+    not_owned: Since
     waiting: set[int]
     app_status: AppStatus
     recheck: float | None
@@ -133,7 +136,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     }
     rechecks += waits
     rechecks += [i.update.wait for i in instances if i.update.wait is not None]
-    troubles = _troubles(instances, now)
+    troubles = _troubles(spec, instances, now)
     rechecks += [found.wait for found in troubles.values() if found.wait is not None]
 
     verdicts = [judge(instance) for instance in instances]
@@ -153,6 +156,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         verdicts = _changed(instances, verdicts, marks.verdicts)
         open_cases = _open(instances, verdicts)
     rechecks += marks.waits
+    unowned = missing_claims(world, instances, now)
+    rechecks += unowned.waits
     without_node = _without_node(instances, verdicts)
     turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
     if turns.waiting:
@@ -182,6 +187,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         troubles=troubles,
         marks=marks,
         not_created=turns.not_created,
+        not_owned=unowned.since,
         waiting=turns.waiting,
         app_status=app,
         recheck=min(rechecks, default=None),
@@ -216,9 +222,12 @@ def _budgets(spec: TAppSpec, instances: list[Instance], should_run: int) -> Budg
     return Budgets(spec.update_strategy, should_run, found, used)
 
 
-def _troubles(instances: list[Instance], now: float) -> dict[int, Trouble]:
+def _troubles(spec: TAppSpec, instances: list[Instance], now: float) -> dict[int, Trouble]:
+    moved = spec.force_delete_pod and not spec.never_migrate
     return {
-        instance.id: trouble(pod, instance.update, now)
+        instance.id: silence(pod, since, now, moved=moved)
+        if (since := pod.silent_since) is not None
+        else trouble(pod, instance.update, now)
         for instance in instances
         if instance.should_run
         and (pod := instance.pod) is not None

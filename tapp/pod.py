@@ -47,6 +47,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         lost: the annotation that says since when its node is lost.
         is_watched: whether it has the label of pods whose status this service writes.
         evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
+        claims: names of the claims that it mounts.
         unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
     """
 
@@ -63,6 +64,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     readiness_seconds: Mapping[str, float] = {}
     has_hook: bool = False
     gates: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
     unmergeable: str = ""
     marked: bool = False
     restarted_at: str = ""
@@ -130,6 +132,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         kubelet_wrote: when the kubelet last wrote the status, by the API server's clock; "" if
             nobody knows.
         spec_written: when anything but the status was last written, by the same clock.
+        edited: which images somebody else has set in it, in a sentence; "" if nobody has, as far
+            as is known (`edited.edited`).
         update_over: whether its last in-place update is over, whatever the time
             (`inplace.is_over`).
         since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
@@ -161,6 +165,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     runs_wanted: tuple[str, ...] = ()
     kubelet_wrote: str = ""
     spec_written: str = ""
+    edited: str = ""
     update_over: bool = False
     since: float = UNKNOWN
     probed_at: float = UNKNOWN

@@ -8,6 +8,7 @@ import msgspec
 
 from tapp import objects
 from tapp.availability import probed_at, since
+from tapp.edited import edited
 from tapp.gate import has_closed_gate
 from tapp.images import runs_image
 from tapp.inplace import is_over
@@ -73,6 +74,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         failures_text=str(annotations.get(FAILURES, "")),
         kubelet_wrote=kubelet_wrote,
         spec_written=spec_written,
+        edited=edited(told.images, told.template_images, meta.managed_fields),
         **facts,
     )
     derived: dict[str, Any] = {"since": since(found), "probed_at": probed_at(found)}
@@ -123,6 +125,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         readiness_seconds=_first_runs(both, "readinessProbe"),
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(spec.get("readinessGates")),
+        claims=_claims(spec.get("volumes")),
         marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
@@ -136,6 +139,11 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
 
 def _gates(gates: Any) -> tuple[str, ...]:
     return tuple(str(item.get("conditionType")) for item in _dicts(gates))
+
+
+def _claims(volumes: Any) -> tuple[str, ...]:
+    sources = [item.get("persistentVolumeClaim") for item in _dicts(volumes)]
+    return tuple(_word(item.get("claimName")) for item in _dicts(sources))
 
 
 def _dicts(items: Any) -> list[dict[str, Any]]:

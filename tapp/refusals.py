@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from tapp.conditions import Finding, Reason, Type
+from tapp.missing import Since, lasting, unseen_claims
 from tapp.plan import Plan
 from tapp.ranges import SHOWN, some
 from tapp.templates import Unresolved
-from tapp.times import seconds
-from tapp.trouble import PATIENCE
 from tapp.vocabulary import InstanceStatus
 
 
@@ -21,19 +20,49 @@ def _refused(type: Type, reason: Reason, message: str) -> Finding:
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
-    parts = [
-        f"{some(ids)} since {since}"
-        for since, ids in plan.not_created.items()
-        if plan.now - seconds(since) >= PATIENCE
-    ]
-    if not parts:
+    found = lasting(plan.not_created, plan.now)
+    if not found:
         return None
     message = (
-        f"instances {'; '.join(parts)}: their pods were asked for and are not there. The events of "
-        "the TApp have the API server's words (kubectl describe); if they have none, a pod of that "
-        "name may belong to somebody else"
+        f"instances {_since(found)}: their pods were asked for and are not there. The events of "
+        "the TApp have the API server's words (kubectl describe); if they have none, there is a "
+        "pod of that name that is not this TApp's. What belongs to nobody it takes over by "
+        f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
     )
     return _refused(Type.PODS_NOT_CREATED, Reason.MISSING, message)
+
+
+def _claims_not_owned(plan: Plan) -> Finding | None:
+    found = lasting(plan.not_owned, plan.now)
+    if not found:
+        return None
+    ids = {id for ids in found.values() for id in ids}
+    names = [
+        name
+        for item in plan.instances
+        if item.id in ids
+        for name in unseen_claims(plan.world, item)
+    ]
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    message = (
+        f"instances {_since(found)}: their pods use the claims {', '.join(names[:SHOWN])}{more}, "
+        "which are not this TApp's: they neither grow nor go with it. It takes them over by "
+        f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
+    )
+    return _refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
+
+
+def _since(found: Since) -> str:
+    return "; ".join(f"{some(ids)} since {since}" for since, ids in found.items())
+
+
+def _images_edited(plan: Plan) -> Finding | None:
+    edited = [(i.id, v.message) for i, v in plan.open_cases if v.reason == "ImagesEdited"]
+    if not edited:
+        return None
+    parts = [f"instance {id}: {message}" for id, message in edited[:SHOWN]]
+    more = f"; and {len(edited) - SHOWN} more instances" if len(edited) > SHOWN else ""
+    return _refused(Type.IMAGES_EDITED, Reason.EDITED, "; ".join(parts) + more)
 
 
 def _template_not_found(plan: Plan) -> Finding | None:
@@ -251,7 +280,9 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _invalid_budget,
     _creation_blocked,
     _duplicate_merge_keys,
+    _claims_not_owned,
     _claims_not_grown,
+    _images_edited,
     _unreadable_pods,
     _foreign_pods,
     _unknown_instances,

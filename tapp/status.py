@@ -2,7 +2,7 @@
 
 A report on what was observed. The time of a condition's change is the newest time that the request
 itself shows; the sync's own time stands only where something is noted since when (`notCreated`,
-`settling`).
+`notOwned`, `settling`).
 """
 
 from typing import Any
@@ -44,6 +44,7 @@ def summarize(plan: Plan) -> Document:
     replacing, failures = plan.replacing, _failures(plan, wanted)
     settling = _settling(plan)
     not_created = {since: ranges(ids) for since, ids in plan.not_created.items()}
+    not_owned = {since: ranges(ids) for since, ids in plan.not_owned.items()}
     outdated = ranges(
         instance.id
         for instance, _ in plan.open_cases
@@ -70,6 +71,7 @@ def summarize(plan: Plan) -> Document:
         **({"settling": settling} if settling else {}),
         **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
         **({"notCreated": not_created} if not_created else {}),
+        **({"notOwned": not_owned} if not_owned else {}),
         "conditions": _conditions(plan, wanted),
     }
 
@@ -77,7 +79,7 @@ def summarize(plan: Plan) -> Document:
 def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     refused = refusals(plan)
     degraded = _degraded(refused, _broken(plan, wanted))
-    progressing = _progress(plan)
+    progressing = _unless_degraded(_progress(plan), degraded)
     findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     same = [f.type in before and before[f.type].status == f.status for f in findings]
@@ -169,6 +171,7 @@ def _progress(plan: Plan) -> Finding:
         sentences = [
             f"{_WORDS.get(reason, reason.lower())}: {some(ids)}"
             + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
+            + (_silent(unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
             for reason, ids in active.items()
         ]
         return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
@@ -180,6 +183,12 @@ def _progress(plan: Plan) -> Finding:
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+
+
+def _silent(unavailable: list[Instance]) -> str:
+    """Those that are not available because nothing is heard of their nodes."""
+    silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
+    return f" (nothing is heard of the nodes of {some(silent)})" if silent else ""
 
 
 _WORDS = {
@@ -212,9 +221,17 @@ def _limit(budget: Budget) -> str:
     return f"{name} {budget.value}"
 
 
+def _unless_degraded(progressing: Finding, degraded: Finding) -> Finding:
+    """Where nothing is left to be done, what Degraded says is not as the spec asks."""
+    if progressing.reason == Reason.COMPLETE and degraded.status == "True":
+        message = "nothing is left to be done, or waited for; see Degraded"
+        return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+    return progressing
+
+
 def _ready(progressing: Finding, degraded: Finding) -> Finding:
     """The summary that kubectl, kstatus and Argo CD read; its reason names the trouble, if any."""
-    if progressing.reason == Reason.COMPLETE:
+    if progressing.reason == Reason.COMPLETE and degraded.status == "False":
         return Finding(Type.READY, "True", Reason.AS_SPECIFIED, progressing.message)
     trouble = degraded if degraded.status == "True" else progressing
     return Finding(Type.READY, "False", trouble.reason, trouble.message)

@@ -12,7 +12,8 @@ from tapp.lost import limit_of, lost_in
 from tapp.model import ClaimPolicy, LostPolicy, Parent
 from tapp.objects import ClaimObject, RevisionObject
 from tapp.pod import Pod
-from tapp.times import written
+from tapp.times import UNKNOWN, written
+from tapp.trouble import PATIENCE
 from tapp.world import Options
 
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
@@ -30,6 +31,8 @@ class Teardown:
         revisions: ControllerRevisions that stay.
         finalized: whether the TApp may go.
         marks: name of a pod that stays for now -> what it is to carry.
+        silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
+            their nodes.
     """
 
     pods: Sequence[Pod]
@@ -37,6 +40,7 @@ class Teardown:
     revisions: Sequence[RevisionObject]
     finalized: bool
     marks: dict[str, Mark] = field(default_factory=dict)
+    silent: dict[str, list[str]] = field(default_factory=dict)
 
 
 def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
@@ -72,7 +76,18 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
     done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
-    return Teardown(waiting, staying, [], finalized=done, marks=marks)
+    silent = _silent(pods, now)
+    return Teardown(waiting, staying, [], finalized=done, marks=marks, silent=silent)
+
+
+def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
+    """Pods of which nobody can say that they have ended: kept until then, or half deleted."""
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        since = pod.silent_since
+        if since is not None and since + PATIENCE <= now:
+            found.setdefault("" if since == UNKNOWN else written(since), []).append(pod.name)
+    return dict(sorted(found.items()))
 
 
 def _staying_on(revisions: Sequence[RevisionObject]) -> bool:

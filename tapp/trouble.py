@@ -66,6 +66,24 @@ def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
     return Trouble("; ".join(texts), min(waits, default=None))
 
 
+def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
+    """A node that is not heard of; no trouble where its instance is to start elsewhere by itself.
+
+    Args:
+        pod: a pod that is silent.
+        since: since when, `pod.silent_since`.
+        now: seconds since the epoch.
+        moved: whether instances of lost nodes are started elsewhere (`forceDeletePod`).
+    """
+    when = f" since {written(since)}" if since != UNKNOWN else ""
+    text = (
+        f"nothing is heard of node {pod.node or '?'}{when}: its pod may run or not, and it stays "
+        "until the node is back, or its Node object is deleted"
+    )
+    found = _after(text, since, now)
+    return Trouble(wait=found.wait) if moved else found
+
+
 def _recent(pod: Pod, now: float) -> bool:
     """Whether a pod has become Ready within the longest pause between two crashes."""
     since = seconds(pod.ready_since)

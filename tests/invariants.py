@@ -12,6 +12,7 @@ from typing import Any
 
 from simulator.apply import LAST_APPLIED
 from simulator.quantity import compare
+from tests.conditions import contradictions
 from tests.reading import (
     KEYS,
     applied,
@@ -63,6 +64,7 @@ def check(
         now: seconds since the epoch when it was asked, for `minReadySeconds`.
     """
     well_formed(request, answer)
+    conditions_agree(request, answer)
     p2_budget_is_respected(request, answer, now)
     p5_every_update_is_legal(request, answer)
     p5_claims_only_grow(request, answer)
@@ -116,6 +118,15 @@ def well_formed(request: Document, answer: Document) -> None:
         _hold(LAST_APPLIED not in (meta.get("annotations") or {}), "last-applied is echoed")
     for path, value in leaves(answer["status"], "status"):
         _hold(value is not None and not isinstance(value, float), f"{path} is {value!r}")
+
+
+def conditions_agree(request: Document, answer: Document) -> None:
+    """No condition contradicts another, nor what else the status says (tests/conditions.py)."""
+    problems = contradictions(answer["status"])
+    unchanged = request["finalizing"] and answer["status"] == (
+        request["parent"].get("status") or {}
+    )
+    _hold(not problems or unchanged, "; ".join(problems))
 
 
 def p1_permuted_children_give_the_same_bytes(

@@ -20,6 +20,7 @@ from hooks.version import VERSION
 from tapp import judge, marks, plan, refusals, rollout, status, turns
 from tapp.conditions import HARMLESS, Reason, Type
 from tests.builders import crashing, template
+from tests.conditions import TABLE
 from tests.unit.world import settled
 
 ROOT = Path(__file__).parents[2]
@@ -208,6 +209,13 @@ def findings() -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_refused":
             type, reason = (eval(ast.unparse(arg), vars(refusals)) for arg in node.args[:2])
             yield str(type), str(reason)
+
+
+def test_the_conditions_that_go_together_are_documented_as_they_are_checked() -> None:
+    documented = [
+        tuple(cells) for cells in rows(section(OPERATIONS, "Which conditions go together"))
+    ]
+    assert documented == list(TABLE)
 
 
 def test_refused_situations_are_documented_as_they_are() -> None:

@@ -199,6 +199,14 @@ def test_a_new_tapp_of_the_same_name_finds_the_data() -> None:
     assert life.claims() == claims
     mounted = [pod["spec"]["volumes"][0]["persistentVolumeClaim"] for pod in life.pods.values()]
     assert {item["claimName"] for item in mounted} == set(claims)
+    assert life.condition("Ready").startswith(
+        "False ClaimsNotOwned: "
+    )  # another uid, another label
+    for name in claims:
+        mine = {"metadata": {"labels": {"controller-uid": life.tapp["metadata"]["uid"]}}}
+        life.world.patch("PersistentVolumeClaim", name, mine)
+    life.settle()
+    assert life.claims() == claims
     assert life.complete
 
 

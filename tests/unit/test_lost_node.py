@@ -176,7 +176,8 @@ def test_a_limit_that_makes_no_sense_is_named(text: str) -> None:
 def test_a_clock_that_is_ahead_hides_no_lost_node() -> None:
     """The node controller's: a dead node sends no more events, so we have to come back."""
     world = Nodes().fall_silent(2, ago=-2)
-    assert world.sync()["resyncAfterSeconds"] > 300
+    assert world.sync()["resyncAfterSeconds"] == 32  # the silence is told of then
+    assert world.later(33).sync()["resyncAfterSeconds"] > 260
     world.change(statuses={"2": "Killed"})
     assert world.decisions()[2] == "Keep/NodeSilent"
 
@@ -326,6 +327,52 @@ def test_the_end_of_a_tapp_waits_likewise() -> None:
     assert world.pod_status() == ["web-2"]
     answer = world.hook.finalize(world.request(finalizing=True))
     assert answer["children"] == []
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["stays", "moves"])
+def test_the_cause_is_named_where_a_node_is_not_heard_of(moved: bool) -> None:
+    """In the state and in Progressing; in Degraded, too, where nothing is done about it."""
+    world = Nodes(3, forceDeletePod=moved).fall_silent(2)
+    status = world.sync()["status"]
+    assert status["statuses"]["2"] == "Pending"  # a gate that just opened looks the same
+    assert condition(status, "Degraded")["status"] == "False"  # type: ignore[index]
+    answer = world.later(29).sync()
+    assert 0 < answer["resyncAfterSeconds"] <= 2
+    status = world.later(2).sync()["status"]
+    assert status["statuses"]["2"] == "Unknown"
+    progressing, degraded = condition(status, "Progressing"), condition(status, "Degraded")
+    assert "(nothing is heard of the nodes of 2)" in progressing["message"]  # type: ignore[index]
+    assert degraded is not None
+    assert degraded["status"] == ("False" if moved else "True")
+    if not moved:
+        assert degraded["reason"] == "InstancesBroken"
+        assert "nothing is heard of node node-2 since" in degraded["message"]
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["hangs", "is kept"])
+def test_the_end_of_a_tapp_says_what_it_waits_for(moved: bool) -> None:
+    """A pod on a silent node is kept, or hangs in its deletion; either way somebody is told."""
+    world = Nodes(3, forceDeletePod=moved).fall_silent(2, ago=20)
+    world.sync()
+    before = {key: v for key, v in world.parent["status"].items() if key != "observedGeneration"}
+    quiet = world.hook.finalize(world.request(finalizing=True))
+    assert quiet["status"] == before
+    if not moved:
+        world.modify(2, terminating)
+    world.later(20)
+    told = world.hook.finalize(world.request(finalizing=True))["status"]
+    assert told != before
+    found = {item["type"]: item for item in told["conditions"]}
+    assert (found["Degraded"]["status"], found["Degraded"]["reason"]) == ("True", "NodesSilent")
+    assert "waits for pods web-2: nothing is heard of their nodes" in found["Degraded"]["message"]
+    assert found["Progressing"]["reason"] == "Deleting"
+    world.parent = {**world.parent, "status": told}
+    again = world.later(5).hook.finalize(world.request(finalizing=True))
+    assert again["status"] == told  # nothing that changes with every call
+    del world.pods["web-2"]
+    after = world.hook.finalize(world.request(finalizing=True))["status"]
+    found = {item["type"]: item for item in after["conditions"]}
+    assert found["Degraded"]["status"] == "False"
 
 
 def test_the_end_of_a_tapp_knows_no_guard() -> None:

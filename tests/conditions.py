@@ -1,0 +1,96 @@
+"""Which conditions of a TApp go together: a table, and what else the rest of a status then says.
+
+The table stands in docs/operations.md, too ("Which conditions go together"); `tests.invariants`
+holds every status that is answered to it.
+"""
+
+from typing import Any
+
+Document = dict[str, Any]
+
+HARMLESS = {"UnusedInstances", "RollingTemplateUnused", "UnusedTemplates"}
+"""Conditions that leave every instance as the spec asks."""
+BROKEN = ("InstancesBroken", "NodesSilent")
+"""Other reasons of Degraded."""
+ALWAYS = ("Available", "Progressing", "Ready", "Degraded")
+
+TABLE: tuple[tuple[str, str, str, str], ...] = (
+    # Progressing, Degraded, Ready, Available; the second word is the reason
+    ("False Complete", "False", "True AsSpecified", "True"),
+    ("False Complete", "True", "False, as Degraded", "True"),
+    ("False Paused", "False", "False, as Progressing", "any"),
+    ("False Paused", "True", "False, as Degraded", "any"),
+    ("False Stuck", "True", "False, as Degraded", "any"),
+    ("True", "False", "False, as Progressing", "any"),
+    ("True", "True", "False, as Degraded", "any"),
+)
+"""All that may be seen: what is not in it is a contradiction."""
+
+_SERVED = {"Running", "Succ", "Killed"}
+"""What the instances of a TApp are that is as its spec asks."""
+
+
+def contradictions(status: Document) -> list[str]:
+    """What in a status contradicts something else in it, in sentences; none is what should be."""
+    known = {item["type"]: item for item in status.get("conditions") or []}
+    if not known:
+        return []
+    missing = [type for type in ALWAYS if type not in known]
+    if missing:
+        return [f"no condition {missing}"]
+    ready, degraded = known["Ready"], known["Degraded"]
+    problems = []
+    if not any(_fits(row, known) for row in TABLE):
+        shown = [f"{type} {known[type]['status']} {known[type]['reason']}" for type in ALWAYS]
+        problems.append(f"these contradict each other: {shown}")
+    refused = [type for type in known if type not in ALWAYS]
+    harmful = [type for type in refused if type not in HARMLESS]
+    if any(known[type]["status"] != "True" for type in refused):
+        problems.append(f"what is refused is True or absent: {refused}")
+    if harmful and degraded["status"] != "True":
+        problems.append(f"{harmful} are True, and Degraded is not")
+    if degraded["status"] == "True" and degraded["reason"] not in {*harmful, *BROKEN}:
+        problems.append(f"Degraded is True because of {degraded['reason']}, which is not there")
+    if degraded["status"] == "False" and degraded["reason"] != "AsExpected":
+        problems.append(f"Degraded is False with reason {degraded['reason']}")
+    problems += [
+        f"{type} says that all is well, and Ready is False"
+        for type in ("Progressing", "Ready")
+        if ready["status"] == "False" and "as the spec asks" in known[type]["message"]
+    ]
+    return problems + (_of_ready(status) if ready["status"] == "True" else [])
+
+
+def _fits(row: tuple[str, str, str, str], known: dict[str, Document]) -> bool:
+    progressing, degraded, ready, available = row
+    seen = known["Ready"]
+    if ready.startswith("False, as "):
+        other = known[ready.removeprefix("False, as ")]
+        same = (seen["reason"], seen["message"]) == (other["reason"], other["message"])
+        if not (seen["status"] == "False" and same):
+            return False
+    elif f"{seen['status']} {seen['reason']}" != ready:
+        return False
+    now = known["Progressing"]
+    return (
+        progressing in (now["status"], f"{now['status']} {now['reason']}")
+        and known["Degraded"]["status"] == degraded
+        and available in ("any", known["Available"]["status"])
+    )
+
+
+def _of_ready(status: Document) -> list[str]:
+    """Where Ready is True, the rest of the status has nothing else to say."""
+    problems = []
+    odd = sorted(set(status["statuses"].values()) - _SERVED)
+    if odd:
+        problems.append(f"Ready is True, and instances are {odd}")
+    problems += [
+        f"Ready is True, and status.{field} is {status[field]}"
+        for field in ("outdated", "notCreated", "failures")
+        if status.get(field)
+    ]
+    running, wanted = status["ready"].split("/")
+    if running != wanted or str(status["availableReplicas"]) != wanted:
+        problems.append(f"Ready is True, and {status['ready']} are ready")
+    return problems
