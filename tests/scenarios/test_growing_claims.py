@@ -55,7 +55,7 @@ def test_where_the_class_forbids_it_a_condition_says_so_until_it_does_not() -> N
     assert life.idle().writes() == []
     assert asked(life) == ["1Gi"] * 3
     assert "StorageClass 'disk' does not allow it" in life.condition("ClaimsNotGrown")
-    assert life.condition("Ready").startswith("True ")
+    assert life.condition("Ready").startswith("False ClaimsNotGrown")
     assert life.condition("Degraded").startswith("True ClaimsNotGrown")
     life.apply(storage_class())  # a related object: its change alone is enough
     assert asked(life) == ["2Gi"] * 3
