@@ -152,6 +152,9 @@ def _models() -> Schema:
     for schema in found.values():
         properties = schema["properties"]
         for key in properties.keys() - schema.get("required", []):
+            entries = properties[key].get("additionalProperties")
+            if isinstance(entries, dict):
+                properties[key]["additionalProperties"] = _nullable(entries)
             properties[key] = _nullable(properties[key])
     said = "As it was last written; what of it makes no sense is taken as absent."
     found["TApp"]["properties"]["status"] = {"description": said}

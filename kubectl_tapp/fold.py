@@ -117,6 +117,7 @@ def _shape(instance: Instance, shown: Mapping[str, Document]) -> bytes:
     if pod is None:
         return b"%d" % instance.id
     document, verdict = shown.get(pod.name) or {}, judge(instance)
+    told = msgspec.structs.replace(pod.told, claims=())  # whose names contain its number
     spec, status = document.get("spec") or {}, document.get("status") or {}
     containers = [
         {key: value for key, value in item.items() if key not in _OWN}
@@ -125,7 +126,7 @@ def _shape(instance: Instance, shown: Mapping[str, Document]) -> bytes:
     return _ENCODE(
         [
             *(instance.template.name, verdict.action, verdict.reason, verdict.message),
-            *(pod.told, pod.phase, pod.update_over, bool(pod.restarts), containers),
+            *(told, pod.phase, pod.update_over, bool(pod.restarts), containers),
             [(each.get("type"), each.get("status")) for each in status.get("conditions") or []],
             [_ran(each) for each in status.get("initContainerStatuses") or []],
             [_ran(each) for each in status.get("containerStatuses") or []],

@@ -193,7 +193,7 @@ SPEC = ("parent", "spec")
         ((*SPEC, "replicas"), 10**30, "parent.spec.replicas"),
         ((*SPEC, "template"), "nginx", "parent.spec.template"),
         ((*SPEC, "templatePool"), [], "parent.spec.templatePool"),
-        ((*SPEC, "templatePool"), {"a": None}, "parent.spec.templatePool.a"),
+        ((*SPEC, "templatePool"), {"a": "nginx"}, "parent.spec.templatePool.a"),
         ((*SPEC, "templates"), {"0": 1}, "parent.spec.templates.0"),
         ((*SPEC, "statuses"), {"0": True}, "parent.spec.statuses.0"),
         ((*SPEC, "updateStrategy"), {"maxUnavailable": []}, "parent.spec.updateStrategy.maxUn"),
