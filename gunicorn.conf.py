@@ -3,7 +3,7 @@
 Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep small requests
 answered while a worker decides a large one (`hooks.app` decides four requests at once, and one
 large one, whatever the number of threads); parallelism comes from workers. No client holds a thread
-while it sends: `hooks.worker` collects requests, and answers probes beside them.
+while it sends: `hooks.service.worker` collects requests, and answers probes beside them.
 """
 
 import gc
@@ -15,7 +15,7 @@ from typing import Any
 
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8080')}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 2)
-worker_class = "hooks.worker.PatientWorker"  # gthread, which collects requests before it decides
+worker_class = "hooks.service.worker.PatientWorker"  # gthread, which collects requests first
 threads = 64  # a client slow to read its answer holds one
 worker_connections = 768  # then the one that has waited longest is closed; files end at 1,024 often
 keepalive = 95  # longer than the 90 s for which Go's client keeps an idle connection

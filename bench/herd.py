@@ -19,7 +19,7 @@ from bench.parent import NAME, NAMESPACE, OLD, Document, tapp
 from bench.pods import go, running
 from bench.requests import body_of, claim_of
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 """An hour and a day after the pods were made."""

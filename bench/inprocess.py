@@ -24,8 +24,8 @@ import orjson
 
 from bench.requests import SITUATIONS, Sample
 from hooks.app import create_app
-from hooks.logs import LOGGER
-from hooks.settings import Settings
+from hooks.service.logs import LOGGER
+from hooks.service.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SEEDS = (1, 2, 3)

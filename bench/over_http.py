@@ -18,7 +18,7 @@ from bench.requests import NOTHING, ROLL, Sample
 from bench.server import Server, serving
 from bench.streams import one_changed
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 
 CONNECTIONS = (1, 4, 16)
 REQUESTS = {10: 1_500, 100: 600, 1_000: 120, 10_000: 24}

@@ -25,7 +25,7 @@ from bench.pods import go, running
 from bench.requests import desired
 from bench.server import ROOT, serving
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 
 PATH = "/pod-status"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"

@@ -16,7 +16,7 @@ from bench.fields import managed_fields
 from bench.parent import NAME, NAMESPACE, NEW, OLD, UID, Document, tapp
 from bench.pods import go, restarting, rolled, running
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 
 NOTHING, AFTER_ROLL, ROLL, CREATE, FINALIZE = SITUATIONS = (
     "nothing to do",

@@ -11,11 +11,11 @@ from bench.herd import Call
 from bench.inprocess import ROOT
 from bench.parent import NEW, OLD, Document, tapp
 from hooks.app import create_app
-from hooks.settings import Settings
-from simulator.admission import Operation
-from simulator.clock import EPOCH, Clock
-from simulator.hook_calls import HookCall
-from simulator.hook_client import WsgiHook
+from hooks.service.settings import Settings
+from simulator.api.admission import Operation
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.metacontroller.hook_client import WsgiHook
+from simulator.objects.clock import EPOCH, Clock
 from simulator.world import World
 
 

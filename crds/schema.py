@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from crds import rules
 from crds.kubernetes_schema import CORE, META, Schema, structural
-from tapp.conditions import ALWAYS, REFUSED
+from tapp.words.conditions import ALWAYS, REFUSED
 
 MAX_REPLICAS: Final = 50_000
-"""The same as in tapp/model.py; also the limit of every map that lists instances or templates.
+"""The same as in tapp/spec/model.py; also the limit of every map that lists instances or templates.
 
 The API server takes a CEL rule only if its worst case is bounded.
 """

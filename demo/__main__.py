@@ -20,7 +20,7 @@ from demo.service import TOLD_THE_TIME, ServiceError, serve
 from demo.stage import Stage
 from demo.story import ACTS
 from demo.tale import Act, Goal, Play
-from simulator.hook_client import HookError
+from simulator.metacontroller.hook_client import HookError
 from simulator.world import UnsettledError
 
 WIDTH = 80

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from demo.stage import Stage, condition_of, is_ready
 from demo.tale import Goal, Play, Spec, complete, images, ready
-from simulator.clock import EPOCH
-from simulator.store import Event
+from simulator.api.store import Event
+from simulator.objects.clock import EPOCH
 
 OLD, NEXT = "nginx:1.29", "nginx:1.30"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"

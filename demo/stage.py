@@ -8,11 +8,11 @@ import msgspec
 import yaml
 
 from demo.service import ROOT, TIME_HEADER
-from simulator.clock import EPOCH, Clock
-from simulator.hook_calls import HookCall
-from simulator.hook_client import Answer, HttpHook
+from simulator.api.store import Event
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.metacontroller.hook_client import Answer, HttpHook
+from simulator.objects.clock import EPOCH, Clock
 from simulator.recording import Write
-from simulator.store import Event
 from simulator.world import World
 
 Document = dict[str, Any]

@@ -16,24 +16,24 @@ from typing import Any
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from hooks import metrics
-from hooks.auth import Tokens
 from hooks.customize import customize
-from hooks.decode import WireError
-from hooks.events import Recorder
 from hooks.explain import counts, explain
 from hooks.finalize import finalize
-from hooks.logs import LOGGER, configure
-from hooks.memo import Memo
-from hooks.openapi import document
 from hooks.pod_status import answer_pod_status
-from hooks.settings import Settings
+from hooks.service import metrics
+from hooks.service.auth import Tokens
+from hooks.service.events import Recorder
+from hooks.service.logs import LOGGER, configure
+from hooks.service.openapi import document
+from hooks.service.settings import Settings
 from hooks.sync import sync
 from hooks.version import VERSION
-from hooks.wire import Request, customize_parent, encode, world_of
-from tapp.children import NamespaceMissingError
-from tapp.model import Parent, TApp
+from hooks.wire.decode import WireError
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request, customize_parent, encode, world_of
+from tapp.answer.children import NamespaceMissingError
 from tapp.plan import Plan, plan
+from tapp.spec.model import Parent, TApp
 
 JSON = "application/json"
 LONGEST = 500
@@ -157,7 +157,7 @@ def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
     """What tells of each sync; where nothing is to be told, no client is even imported."""
     if not settings.events:
         return lambda _plan, _status: None
-    from hooks.cluster import Cluster  # noqa: PLC0415 - as it says
+    from hooks.service.cluster import Cluster  # noqa: PLC0415 - as it says
 
     return Recorder(Cluster(settings.events_account), socket.gethostname()).tell
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapp.model import Parent
+from tapp.spec.model import Parent
 from tapp.world import Declared
 
 

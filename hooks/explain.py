@@ -4,10 +4,10 @@ from collections import Counter
 
 import msgspec
 
-from tapp.judge import UP_TO_DATE, Action
+from tapp.answer.refusals import refusals
+from tapp.decide.judge import UP_TO_DATE, Action
 from tapp.plan import Plan
-from tapp.refusals import refusals
-from tapp.vocabulary import InstanceStatus
+from tapp.words.vocabulary import InstanceStatus
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from hooks.wire import Request
-from tapp.children import Child
-from tapp.ending import status_of
-from tapp.model import ClaimPolicy, LostPolicy, Parent
-from tapp.pod import Pod
-from tapp.render import kept_revision, marked_pod
-from tapp.teardown import RECHECK, Teardown, tear_down
+from hooks.wire.request import Request
+from tapp.answer.children import Child
+from tapp.answer.ending import status_of
+from tapp.answer.render import kept_revision, marked_pod
+from tapp.decide.teardown import RECHECK, Teardown, tear_down
+from tapp.pod.pod import Pod
+from tapp.spec.model import ClaimPolicy, LostPolicy, Parent
 from tapp.world import Options
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from hooks.decode import decoded
-from hooks.observe import observe_alone
-from tapp import objects
-from tapp.pod import Pod
-from tapp.pod_status import NOTHING, Wish, pod_status
-from tapp.times import written
-from tapp.vocabulary import GROUP, INSTANCE, KIND, NODE_LOST
+from hooks.wire.decode import decoded
+from hooks.wire.observe import observe_alone
+from tapp.decide.pod_status import NOTHING, Wish, pod_status
+from tapp.kube import objects
+from tapp.pod.pod import Pod
+from tapp.words.times import written
+from tapp.words.vocabulary import GROUP, INSTANCE, KIND, NODE_LOST
 
 Document = dict[str, Any]
 

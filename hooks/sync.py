@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from hooks.wire import Request, world_of
-from tapp.children import desired_children
-from tapp.model import TApp
+from hooks.wire.request import Request, world_of
+from tapp.answer.children import desired_children
+from tapp.answer.status import summarize
 from tapp.plan import Plan, plan
-from tapp.status import summarize
+from tapp.spec.model import TApp
 from tapp.world import Options
 
 

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from kubectl_tapp.kubectl import Runner
+from kubectl_tapp.cluster.kubectl import Runner
 from kubectl_tapp.main import PROGRAM, run
 
 _WORDS_ONLY, _FILES_TOO = 4, 0

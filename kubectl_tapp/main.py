@@ -8,16 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from kubectl_tapp import verbs
-from kubectl_tapp.errors import CommandError, Exit
-from kubectl_tapp.kubectl import Runner
-from kubectl_tapp.listing import list_tapps
-from kubectl_tapp.migrate import migrate
-from kubectl_tapp.options import register, with_targets
-from kubectl_tapp.plan import plan
-from kubectl_tapp.session import Session
-from kubectl_tapp.status import status
-from kubectl_tapp.why import why
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.cluster.kubectl import Runner
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands import verbs
+from kubectl_tapp.commands.listing import list_tapps
+from kubectl_tapp.commands.migrate import migrate
+from kubectl_tapp.commands.options import register, with_targets
+from kubectl_tapp.commands.plan import plan
+from kubectl_tapp.commands.status import status
+from kubectl_tapp.commands.why import why
 
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")

@@ -14,7 +14,7 @@ from typing import Any
 Json = dict[str, Any]
 
 CONTROLLER_UID = "controller-uid"
-"""As in tapp/vocabulary.py, which needs a newer Python than administrators may have."""
+"""As in tapp/words/vocabulary.py, which needs a newer Python than administrators may have."""
 PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
 _WORDS = {PODS: "pod", CLAIMS: "claim"}

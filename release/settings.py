@@ -1,10 +1,10 @@
-"""The chart's value `settings`: environment variables, as hooks/settings.py has them."""
+"""The chart's value `settings`: environment variables, as hooks/service/settings.py has them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 
 from .kustomize import Document
 from .variants import Chosen, Variants, camel

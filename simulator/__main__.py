@@ -18,10 +18,10 @@ from typing import Any, cast
 
 import yaml
 
-from simulator.clock import Clock
-from simulator.hook_client import HookClient, HttpHook, Wsgi, WsgiHook
-from simulator.objects import Object, name_of, namespace_of
-from simulator.store import ApiError
+from simulator.api.store import ApiError
+from simulator.metacontroller.hook_client import HookClient, HttpHook, Wsgi, WsgiHook
+from simulator.objects.clock import Clock
+from simulator.objects.objects import Object, name_of, namespace_of
 from simulator.timeline import Timeline
 from simulator.world import UnsettledError, World
 

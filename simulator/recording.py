@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.clock import Clock
-from simulator.kinds import Kind
-from simulator.objects import Object, changed_paths, name_of, namespace_of, version_of
-from simulator.store import (
+from simulator.api.store import (
     DEFAULT,
     ApiError,
     ConflictError,
@@ -20,6 +17,9 @@ from simulator.store import (
     NotFoundError,
     Store,
 )
+from simulator.objects.clock import Clock
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import Object, changed_paths, name_of, namespace_of, version_of
 
 NOT_CHANGES = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 

@@ -3,8 +3,9 @@
     world = seeded(snapshot, manifest, hook, now=time.time())
 
 Uids, versions, statuses, owners and finalizers stay. The simulated kubelets take over what runs
-(`simulator.takeover`). What the snapshot does not show is made up as little as possible: owners
-that are named and not there are taken to exist, and there is one node beside those that are named.
+(`simulator.node.takeover`). What the snapshot does not show is made up as little as possible:
+owners that are named and not there are taken to exist, and there is one node beside those that are
+named.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from simulator.clock import EPOCH, Clock
-from simulator.hook_client import HookClient
-from simulator.kinds import NAMESPACE, NODE, Kind, UnknownKindError
-from simulator.levers import Levers
-from simulator.nodes import UNREACHABLE
-from simulator.objects import Object, namespace_of, owners_of, uid_of
-from simulator.taints import NO_EXECUTE
-from simulator.takeover import Sight
+from simulator.metacontroller.hook_client import HookClient
+from simulator.node.levers import Levers
+from simulator.node.nodes import UNREACHABLE
+from simulator.node.taints import NO_EXECUTE
+from simulator.node.takeover import Sight
+from simulator.objects.clock import EPOCH, Clock
+from simulator.objects.kinds import NAMESPACE, NODE, Kind, UnknownKindError
+from simulator.objects.objects import Object, namespace_of, owners_of, uid_of
 from simulator.world import World
 
 SPARE = "another-node"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.hook_calls import HookCall
-from simulator.objects import Object, is_terminating, name_of
-from simulator.store import Event
+from simulator.api.store import Event
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.objects.objects import Object, is_terminating, name_of
 from simulator.world import World
 
 

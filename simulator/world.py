@@ -17,23 +17,24 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from simulator.admission import Policy
-from simulator.apply import canonical_json
-from simulator.cache import Cache
-from simulator.clock import Clock
-from simulator.cluster import Cluster
-from simulator.composite import read
-from simulator.controllers import ClaimController, GarbageCollector, NamespaceController
-from simulator.decorator import Decorator, read_decorator
-from simulator.environment import Environment
-from simulator.event_recorder import EVENT, EventRecorder
-from simulator.hook_calls import HookCall
-from simulator.hook_client import FaultyHook, HookClient
-from simulator.kinds import NAMESPACE, Kind, Kinds
-from simulator.kubelet import Kubelet
-from simulator.metacontroller import Metacontroller
-from simulator.nodes import Nodes
-from simulator.objects import (
+from simulator.api.admission import Policy
+from simulator.api.apply import canonical_json
+from simulator.api.cluster import Cluster
+from simulator.api.controllers import ClaimController, GarbageCollector, NamespaceController
+from simulator.api.store import DeleteOptions, Event, NotFoundError, Propagation
+from simulator.metacontroller.cache import Cache
+from simulator.metacontroller.composite import read
+from simulator.metacontroller.decorator import Decorator, read_decorator
+from simulator.metacontroller.environment import Environment
+from simulator.metacontroller.event_recorder import EVENT, EventRecorder
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.metacontroller.hook_client import FaultyHook, HookClient
+from simulator.metacontroller.metacontroller import Metacontroller
+from simulator.node.kubelet import Kubelet
+from simulator.node.nodes import Nodes
+from simulator.objects.clock import Clock
+from simulator.objects.kinds import NAMESPACE, Kind, Kinds
+from simulator.objects.objects import (
     Json,
     Object,
     annotations_of,
@@ -46,7 +47,6 @@ from simulator.objects import (
     with_meta,
 )
 from simulator.recording import FaultyStore, RecordingStore, Write
-from simulator.store import DeleteOptions, Event, NotFoundError, Propagation
 
 KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

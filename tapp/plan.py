@@ -7,13 +7,7 @@ the budget over an explicitly ordered list.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tapp.availability import NEVER, available_in
-from tapp.claims import ClaimPlan, plan_claims
-from tapp.conditions import Reason, Type
-from tapp.gate import has_closed_gate
-from tapp.growth import Growth, grow
-from tapp.history import HistoryPlan, as_it_is, plan_history
-from tapp.instances import (
+from tapp.decide.instances import (
     RECHECK,
     Instance,
     app_status,
@@ -21,15 +15,21 @@ from tapp.instances import (
     mark_removals,
     set_pace,
 )
-from tapp.judge import UP_TO_DATE, Action, Verdict, judge
-from tapp.marks import Marks, mark
-from tapp.missing import Since, missing_claims
-from tapp.model import TApp, TAppSpec
-from tapp.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
-from tapp.templates import Template
-from tapp.trouble import Trouble, silence, trouble
-from tapp.turns import take_turns
-from tapp.vocabulary import AppStatus
+from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
+from tapp.decide.marks import Marks, mark
+from tapp.decide.missing import Since, missing_claims
+from tapp.decide.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
+from tapp.decide.turns import take_turns
+from tapp.pod.availability import NEVER, available_in
+from tapp.pod.gate import has_closed_gate
+from tapp.pod.trouble import Trouble, silence, trouble
+from tapp.spec.model import TApp, TAppSpec
+from tapp.spec.templates import Template
+from tapp.storage.claims import ClaimPlan, plan_claims
+from tapp.storage.growth import Growth, grow
+from tapp.storage.history import HistoryPlan, as_it_is, plan_history
+from tapp.words.conditions import Reason, Type
+from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
 
 _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)

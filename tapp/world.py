@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tapp.model import TApp
-from tapp.objects import ClaimObject, RevisionObject
-from tapp.pod import Pod
-from tapp.templates import Templates
+from tapp.kube.objects import ClaimObject, RevisionObject
+from tapp.pod.pod import Pod
+from tapp.spec.model import TApp
+from tapp.spec.templates import Templates
 
 
 @dataclass(frozen=True)
 class Options:
-    """What an operator may choose for all TApps; `hooks.settings` reads it from the environment.
+    """What an operator may choose for all TApps; `hooks.service.settings` reads the environment.
 
     Attributes:
         delete_pod_after_app_finish: keep finished pods until the whole app has finished.

@@ -1,7 +1,7 @@
 """Documents as a real cluster would hold them: TApps, pods, claims, Metacontroller's requests.
 
 A pod is made the whole way: the hook's child, Metacontroller's labels and annotation, the API
-server's defaults and admission (`simulator.admission`). Nothing here mutates its arguments.
+server's defaults and admission (`simulator.api.admission`). Nothing here mutates its arguments.
 """
 
 import itertools
@@ -12,9 +12,9 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
-from simulator.admission import Admission, Policy
-from simulator.apply import LAST_APPLIED, apply_update, with_last_applied
-from simulator.objects import controller_ref, same, with_meta
+from simulator.api.admission import Admission, Policy
+from simulator.api.apply import LAST_APPLIED, apply_update, with_last_applied
+from simulator.objects.objects import controller_ref, same, with_meta
 
 Document = dict[str, Any]
 

@@ -1,8 +1,8 @@
 """What must hold for every answer: the safety properties (docs/promises.md) as code.
 
 Functions of JSON documents (a request of Metacontroller, the hook's answer, sometimes the answer of
-`/plan`). They share nothing with the implementation; only the merge is `simulator.apply`. Used by
-unit, property, scenario and real-cluster tests alike.
+`/plan`). They share nothing with the implementation; only the merge is `simulator.api.apply`. Used
+by unit, property, scenario and real-cluster tests alike.
 """
 
 import random
@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from simulator.apply import LAST_APPLIED
-from simulator.quantity import compare
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.quantity import compare
 from tests.conditions import contradictions
 from tests.reading import (
     KEYS,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from simulator.apply import LAST_APPLIED, MERGE_KEYS, apply_update
+from simulator.api.apply import LAST_APPLIED, MERGE_KEYS, apply_update
 
 Document = dict[str, Any]
 

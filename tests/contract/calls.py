@@ -7,7 +7,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.builders import NOW, Document, request, running, stored, tapp
 
 ABOUT_TAPPS = ("/sync", "/finalize", "/customize", "/plan")

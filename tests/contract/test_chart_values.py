@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from release import values
 from release.kustomize import components
 from release.places import MONITOR_LABELS, POD_LABELS

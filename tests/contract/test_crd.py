@@ -20,9 +20,11 @@ from pydantic import BaseModel
 from crds import generate, reference, rules, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
-from hooks.settings import Settings
-from tapp import conditions, model, refusals, status
-from tapp.vocabulary import InstanceStatus
+from hooks.service.settings import Settings
+from tapp.answer import refusals, status
+from tapp.spec import model
+from tapp.words import conditions
+from tapp.words.vocabulary import InstanceStatus
 
 Node = dict[str, Any]
 

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from hooks import app, logs, metrics
+from hooks import app
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service import logs, metrics
+from hooks.service.settings import Settings
 from hooks.version import VERSION
-from tapp import judge, marks, plan, refusals, rollout, status, turns
-from tapp.conditions import HARMLESS, Reason, Type
+from tapp import plan
+from tapp.answer import refusals, status
+from tapp.decide import judge, marks, rollout, turns
+from tapp.words.conditions import HARMLESS, Reason, Type
 from tests.builders import crashing, template
 from tests.conditions import TABLE
 from tests.unit.world import settled
@@ -153,7 +156,7 @@ def test_settings_are_documented_as_they_are() -> None:
     for name, field in typed.items():
         default = "unset" if field.default is None else f"`{field.default}`"
         assert documented[name] == [default, field.description]
-    served = text(ROOT / "gunicorn.conf.py") + text(ROOT / "hooks" / "metrics.py")
+    served = text(ROOT / "gunicorn.conf.py") + text(ROOT / "hooks" / "service" / "metrics.py")
     read = set(
         re.findall(r"""environ(?:\.get\(|\[)["']([A-Z_]+)|"([A-Z_]+)" (?:not )?in os""", served)
     )
@@ -204,7 +207,7 @@ def constants(module: Any) -> Iterator[str]:
 
 
 def findings() -> Iterator[tuple[str, str]]:
-    """(type, reason) of every condition that `tapp/refusals.py` can make."""
+    """(type, reason) of every condition that `tapp/answer/refusals.py` can make."""
     for node in ast.walk(ast.parse(Path(refusals.__file__).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_refused":
             type, reason = (eval(ast.unparse(arg), vars(refusals)) for arg in node.args[:2])

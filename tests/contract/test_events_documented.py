@@ -1,7 +1,7 @@
 """The documentation of events says what is true."""
 
-from hooks.events import Outcome
-from tapp.events import EventReason
+from hooks.service.events import Outcome
+from tapp.answer.events import EventReason
 from tests.contract.test_docs import OPERATIONS, WORD, rows, section
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.api_server import ApiServer, api_server
 from tests.builders import as_sent, request, tapp
 

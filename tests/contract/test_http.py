@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hooks.app import LARGE, create_app
-from hooks.auth import TokenFileError
-from hooks.logs import JsonFormatter
-from hooks.settings import Settings
+from hooks.service.auth import TokenFileError
+from hooks.service.logs import JsonFormatter
+from hooks.service.settings import Settings
 from hooks.sync import sync
 from tests.builders import claim_template, request, tapp
 from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, client, good, post

@@ -19,9 +19,9 @@ import yaml
 
 from crds.kubernetes_schema import KUBERNETES
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from hooks.version import VERSION
-from tapp import vocabulary
+from tapp.words import vocabulary
 
 Document = dict[str, Any]
 

@@ -10,8 +10,8 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from werkzeug.test import TestResponse
 
 from hooks.app import create_app
-from hooks.openapi import document
-from hooks.settings import Settings
+from hooks.service.openapi import document
+from hooks.service.settings import Settings
 from tests.builders import Document
 from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, client, good, post
 from tests.fuzz.corpus import documents

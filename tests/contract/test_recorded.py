@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.invariants import check, writes
 
 Document = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from hooks.version import VERSION
 from tests.contract.recorded.stories import STORIES
 from tests.invariants import check, writes

@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from hooks.version import VERSION
-from kubectl_tapp import shipped
+from kubectl_tapp.base import shipped
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -65,10 +65,12 @@ def test_the_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> Non
     ]
     tops = {name.partition("/")[0] for name in names if "dist-info" not in name}
     assert tops == {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
+    assert [name for name in names if name.startswith(("hooks/app", "hooks/service"))] == []
 
 
 def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
-    modules = [f"kubectl_tapp.{file.stem}" for file in (ROOT / "kubectl_tapp").glob("*.py")]
+    files = (ROOT / "kubectl_tapp").rglob("*.py")
+    modules = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
     others = ("flask", "gunicorn", "prometheus_client", "pydantic_settings", "click", "hypothesis")
     script = (
         f"import importlib, sys\nsys.modules.update(dict.fromkeys({others!r}))\n"

@@ -13,17 +13,17 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from simulator.cache import Cache, Entry
-from simulator.clock import Clock
-from simulator.composite import read
-from simulator.decorator import Decorator, read_decorator
-from simulator.environment import Environment
-from simulator.hook_calls import HookCall
-from simulator.hook_client import HttpHook
-from simulator.kinds import NAMESPACE, Kind
-from simulator.metacontroller import Metacontroller
-from simulator.objects import key_of
-from simulator.store import Event
+from simulator.api.store import Event
+from simulator.metacontroller.cache import Cache, Entry
+from simulator.metacontroller.composite import read
+from simulator.metacontroller.decorator import Decorator, read_decorator
+from simulator.metacontroller.environment import Environment
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.metacontroller.hook_client import HttpHook
+from simulator.metacontroller.metacontroller import Metacontroller
+from simulator.objects.clock import Clock
+from simulator.objects.kinds import NAMESPACE, Kind
+from simulator.objects.objects import key_of
 
 from .informer import Informer
 from .kube import Json, Kube

@@ -19,7 +19,7 @@ import yaml
 from kubernetes import client
 from kubernetes.config import kube_config
 
-from simulator.apply import canonical_json
+from simulator.api.apply import canonical_json
 
 Json = dict[str, Any]
 FIELD_MANAGER = "tapp-e2e"

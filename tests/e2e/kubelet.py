@@ -1,9 +1,9 @@
 """A fake kubelet: nodes that run pods on paper, with everything in-place updates can meet.
 
-What a pod does is `simulator.pod_worker`, the same as in the simulator; here is its I/O. One thread
-owns every pod's state and a heap of timers; a small pool sends the status patches, each guarded by
-resourceVersion and never two of one pod at a time. What it sent is not remembered: the status that
-ought to be is compared with the one observed, so it also mends what others overwrote.
+What a pod does is `simulator.node.pod_worker`, the same as in the simulator; here is its I/O. One
+thread owns every pod's state and a heap of timers; a small pool sends the status patches, each
+guarded by resourceVersion and never two of one pod at a time. What it sent is not remembered: the
+status that ought to be is compared with the one observed, so it also mends what others overwrote.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from simulator.local_pod import Node
-from simulator.pod_worker import PodWorker
+from simulator.node.local_pod import Node
+from simulator.node.pod_worker import PodWorker
 
 from .informer import Informer
 from .kube import Json, Kube, KubeError

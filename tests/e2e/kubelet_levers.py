@@ -1,11 +1,11 @@
-"""What a test can make the fake kubelet do: `simulator.levers` in a hurry, and pods by name."""
+"""What a test can make the fake kubelet do: `simulator.node.levers`, and pods by name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.levers import Levers as Behaviour
-from simulator.objects import Object
+from simulator.node.levers import Levers as Behaviour
+from simulator.objects.objects import Object
 
 
 @dataclass

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulator.objects import Object
+from simulator.objects.objects import Object
 
 from .kube import Json
 from .kubelet_levers import Levers

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from simulator.apply import LAST_APPLIED, canonical_json
+from simulator.api.apply import LAST_APPLIED, canonical_json
 from tests.simulator.copies import noted
 
 from .app import GROUP, tapp, template

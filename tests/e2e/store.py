@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from urllib3.exceptions import HTTPError
 
-from simulator.kinds import BUILT_IN, Kind, Kinds
-from simulator.objects import Object, key_of
-from simulator.store import (
+from simulator.api.store import (
     DEFAULT,
     AlreadyExistsError,
     ApiError,
@@ -18,6 +16,8 @@ from simulator.store import (
     InvalidError,
     NotFoundError,
 )
+from simulator.objects.kinds import BUILT_IN, Kind, Kinds
+from simulator.objects.objects import Object, key_of
 
 from .kube import Json, Kube, KubeError
 
@@ -45,7 +45,7 @@ def refused(error: KubeError) -> ApiError:
 
 
 class ApiStore:
-    """Implements `simulator.store.Store` by requests to an API server."""
+    """Implements `simulator.api.store.Store` by requests to an API server."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from simulator.objects import changed_paths
+from simulator.objects.objects import changed_paths
 
 from .cluster import Cluster
 from .edits import Story, example_stories, random_story

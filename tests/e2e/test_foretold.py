@@ -18,8 +18,9 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.forecast import Assumptions, Forecast, forecast
-from kubectl_tapp.observed import Observed
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.forecast.forecast import Assumptions, Forecast
+from kubectl_tapp.forecast.foresee import forecast
 from tapp.world import Options
 from tests.scenarios.life import manifest
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import lean_pods
-from simulator.apply import LAST_APPLIED
-from simulator.objects import annotations_of
+from simulator.api.admission import lean_pods
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.objects import annotations_of
 from tests.simulator.copies import CUT, LEFT_ALONE
 
 from .app import App, each, tapp, template

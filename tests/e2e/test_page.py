@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_tapp.page import page
+from kubectl_tapp.show.page import page
 from tests.plugin.pages import eventful
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_tapp import applied
-from kubectl_tapp.observed import Observed
-from kubectl_tapp.session import Session
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.edit import applied
 
 from .app import App, tapp, template
 from .cluster import Cluster

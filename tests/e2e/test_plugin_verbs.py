@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_tapp import edits
-from kubectl_tapp.cluster import TAPPS
-from kubectl_tapp.cluster import Cluster as Access
-from kubectl_tapp.kubectl import KubectlError
+from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.cluster import Cluster as Access
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.edit import edits
 
 from .app import App, tapp, template
 from .cluster import Cluster

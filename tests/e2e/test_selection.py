@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.levers import normal
+from simulator.node.levers import normal
 
 from .binaries import build
 from .cluster import REPOSITORY, Choice, Workspace, choose

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.contract.test_recorded import FILES
 
 from . import shipped

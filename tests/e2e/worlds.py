@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from urllib3.exceptions import HTTPError
 
-from simulator.admission import lean_pods
-from simulator.levers import KILLED
-from simulator.objects import changed_paths
+from simulator.api.admission import lean_pods
+from simulator.node.levers import KILLED
+from simulator.objects.objects import changed_paths
 from simulator.recording import NOT_CHANGES
 from tests.scenarios.life import Life
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from simulator.apply import LAST_APPLIED
+from simulator.api.apply import LAST_APPLIED
 from tests.builders import (
     READY_SINCE,
     Document,

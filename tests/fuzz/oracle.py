@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.builders import NOW, Document
 
 

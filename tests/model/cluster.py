@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from simulator.store import NotFoundError
+from simulator.api.store import NotFoundError
 from simulator.world import UnsettledError, World
 from tests.invariants import ViolationError
 from tests.model import specs

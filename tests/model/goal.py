@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.controllers import claims_of
-from simulator.quantity import compare
+from simulator.api.controllers import claims_of
+from simulator.objects.quantity import compare
 from simulator.world import World
 from tests.invariants import ViolationError
 from tests.model import specs

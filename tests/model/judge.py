@@ -33,14 +33,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulator.cache import Entry
-from simulator.clock import EPOCH
-from simulator.hook_calls import HookCall
-from simulator.kinds import Kind
-from simulator.objects import labels_of, owners_of
-from simulator.quantity import compare
+from simulator.api.store import Event
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.objects.clock import EPOCH
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import labels_of, owners_of
+from simulator.objects.quantity import compare
 from simulator.recording import Write
-from simulator.store import Event
 from simulator.world import World
 from tests.invariants import ViolationError
 from tests.model.sight import Outage, Snapshot, body_of, brief, identity, spoken, two_tags

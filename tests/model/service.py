@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from hooks.app import create_app
-from hooks.settings import Settings
-from simulator.admission import Policy, inject_sidecar, lean_pods, rewrite_images
-from simulator.hook_client import Answer, HookClient, WsgiHook
+from hooks.service.settings import Settings
+from simulator.api.admission import Policy, inject_sidecar, lean_pods, rewrite_images
+from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
 from tests import invariants
 from tests.invariants import ViolationError
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from simulator.apply import LAST_APPLIED
+from simulator.api.apply import LAST_APPLIED
 from tests.reading import (
     DRAIN,
     LOST,

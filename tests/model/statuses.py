@@ -25,10 +25,10 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
-from simulator.clock import EPOCH
-from simulator.hook_calls import HookCall
+from simulator.api.store import Event
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.objects.clock import EPOCH
 from simulator.recording import Write
-from simulator.store import Event
 from simulator.world import World
 from tests.invariants import ViolationError
 from tests.model.truth import Truth

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import floor
 from typing import Any
 
-from simulator.container import Container
-from simulator.pod_worker import PodWorker
+from simulator.node.container import Container
+from simulator.node.pod_worker import PodWorker
 from simulator.world import World
 from tests.reading import drains, gates, images, is_open, phase, ready
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.contract.test_manifests import METACONTROLLER, composed, key_of_secret, only, pod_spec
 
 ORDERS = [

@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from simulator.objects import annotations_of, with_meta
-from simulator.store import ApiError
+from simulator.api.store import ApiError
+from simulator.objects.objects import annotations_of, with_meta
 from simulator.world import KUBECTL_APPLIED, kubectl_applied
 
 Document = dict[str, Any]

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from kubectl_tapp.forecast import Assumptions, Forecast, forecast
-from kubectl_tapp.observed import Observed
-from simulator.clock import EPOCH
-from simulator.kinds import NAMESPACE, UnknownKindError
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.forecast.forecast import Assumptions, Forecast
+from kubectl_tapp.forecast.foresee import forecast
+from simulator.objects.clock import EPOCH
+from simulator.objects.kinds import NAMESPACE, UnknownKindError
 from simulator.world import kubectl_applied, merge_patch
 from tapp.world import Options
 from tests.e2e.edits import Step

@@ -1,7 +1,8 @@
 """Forecasts for the tests of the page: one of everything, and one with a hostile name."""
 
-from kubectl_tapp.forecast import Assumptions, Forecast, forecast, settled
-from kubectl_tapp.shipped import COMPOSITE, manifest
+from kubectl_tapp.base.shipped import COMPOSITE, manifest
+from kubectl_tapp.forecast.forecast import Assumptions, Forecast
+from kubectl_tapp.forecast.foresee import forecast, settled
 from tapp.world import Options
 from tests.builders import Document
 from tests.scenarios.apps import stored, storing

@@ -19,9 +19,9 @@ from rich.status import Status
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.main import run
-from kubectl_tapp.session import Session
-from simulator.clock import EPOCH
+from simulator.objects.clock import EPOCH
 from tests.builders import manifest, template
 from tests.plugin.standin import StandIn
 from tests.scenarios.life import Life

@@ -16,12 +16,12 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from kubectl_tapp.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.main import run
-from simulator.clock import EPOCH
-from simulator.kinds import POD, Kind, UnknownKindError
-from simulator.objects import key_of, labels_of, name_of, namespace_of, version_of
-from simulator.store import ApiError, DeleteOptions, NotFoundError
+from simulator.api.store import ApiError, DeleteOptions, NotFoundError
+from simulator.objects.clock import EPOCH
+from simulator.objects.kinds import POD, Kind, UnknownKindError
+from simulator.objects.objects import key_of, labels_of, name_of, namespace_of, version_of
 from simulator.world import World, kubectl_applied, merge_patch
 from tests.plugin.applying import RefusedError, by_server, in_its_words, managed
 

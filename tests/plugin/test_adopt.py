@@ -193,7 +193,7 @@ def test_an_edit_meanwhile_ends_it(orphans: StandIn) -> None:
         orphans.world.patch("tapps", "web", {"spec": {"replicas": 1}})
         return "y"
 
-    from kubectl_tapp.session import Session  # noqa: PLC0415
+    from kubectl_tapp.cluster.session import Session  # noqa: PLC0415
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Session, "interactive", True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_tapp.kubectl import Finished, failure
+from kubectl_tapp.cluster.kubectl import Finished, failure
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import Document, Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life

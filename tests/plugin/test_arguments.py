@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_tapp import arguments
-from kubectl_tapp.edits import spec_of
-from kubectl_tapp.errors import CommandError, Exit
-from tapp.ranges import ranges
+from kubectl_tapp.base import arguments
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.edit.edits import spec_of
+from tapp.words.ranges import ranges
 from tests.builders import tapp, template
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.belonging import Whose, belonging, said
+from kubectl_tapp.cluster.belonging import Whose, belonging, said
 
 TAPP = {"metadata": {"name": "web", "namespace": "default", "uid": "now"}}
 GROUP = "apps.tkestack.io/v1"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp import canaries
-from kubectl_tapp.errors import CommandError
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.edit import canaries
 from tests.builders import tapp, template
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.plugin.test_restart_and_wait import changed, uids

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubectl_tapp import edits
-from kubectl_tapp.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.edit import edits
 from tests.builders import tapp, template
 
 Document = dict[str, Any]

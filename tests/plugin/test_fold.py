@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubectl_tapp import foresee
-from kubectl_tapp.forecast import Forecast
-from kubectl_tapp.record import Record
-from kubectl_tapp.unfold import unfold
+from kubectl_tapp.forecast import foresee
+from kubectl_tapp.forecast.forecast import Forecast
+from kubectl_tapp.forecast.record import Record
+from kubectl_tapp.forecast.unfold import unfold
 from tests.builders import claim_template, manifest
 from tests.plugin.foretold import foretell
 from tests.scenarios.apps import storing, template

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from simulator.store import NotFoundError
+from simulator.api.store import NotFoundError
 from tests.e2e.edits import BAD, Story, example_stories, random_story
 from tests.e2e.worlds import Simulated
 from tests.plugin.foretold import edited_by, foretell, told_apart

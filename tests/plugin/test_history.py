@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.cluster import TAPPS, Cluster
-from kubectl_tapp.errors import CommandError
-from kubectl_tapp.kubectl import Finished
-from kubectl_tapp.observed import Observed
-from kubectl_tapp.owners import warnings
-from kubectl_tapp.revisions import chosen, entries
-from tapp.model import TAppSpec
-from tapp.templates import Template, Templates
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.owners import warnings
+from kubectl_tapp.edit.revisions import chosen, entries
+from tapp.spec.model import TAppSpec
+from tapp.spec.templates import Template, Templates
 from tests.builders import tapp, template
 
 Document = dict[str, Any]

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from kubectl_tapp.complete_command import complete
-from kubectl_tapp.look import Row
+from kubectl_tapp.decide.look import Row
+from kubectl_tapp.decide.words import age
 from kubectl_tapp.main import run
-from kubectl_tapp.show_status import table
-from kubectl_tapp.words import age
-from simulator.clock import EPOCH
-from simulator.kinds import Kind
-from simulator.objects import with_meta
-from tapp.ranges import numbers
+from kubectl_tapp.show.status import table
+from simulator.objects.clock import EPOCH
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import with_meta
+from tapp.words.ranges import numbers
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.plugin.test_see import stuck_image, template, web
 from tests.scenarios.life import Life

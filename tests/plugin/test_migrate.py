@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kubectl_tapp.kubectl import Finished
+from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.main import run
 from tests.unit.fake_kubectl import FakeKubectl, old_app
 

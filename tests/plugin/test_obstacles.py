@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from simulator.kinds import CLAIM, POD, Kind
-from simulator.objects import Object, controller_ref, name_of, with_meta
-from simulator.store import ForbiddenError
+from simulator.api.store import ForbiddenError
+from simulator.objects.kinds import CLAIM, POD, Kind
+from simulator.objects.objects import Object, controller_ref, name_of, with_meta
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_many import watched

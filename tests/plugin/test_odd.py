@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.canary import pick
-from kubectl_tapp.errors import as_json, plain
+from kubectl_tapp.base.errors import as_json, plain
+from kubectl_tapp.edit.canary import pick
 from tests.builders import manifest, template
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life
@@ -115,7 +115,7 @@ def test_a_verb_decides_once_and_plays_nothing(
     def played(*_: object, **__: object) -> None:
         raise AssertionError("it was played")
 
-    monkeypatch.setattr("kubectl_tapp.run.Runner.__init__", played)
+    monkeypatch.setattr("kubectl_tapp.forecast.run.Runner.__init__", played)
     said = kubectl_tapp(web, *words, "-y")
     assert (said.code, said.err) == (0, "")
     assert said.lines[0].startswith("TApp default/web: ")
@@ -344,7 +344,7 @@ def test_a_large_canary_is_picked_as_one_after_the_other_would_be() -> None:
 
 
 def test_verbs_on_very_many_instances_take_no_time() -> None:
-    from kubectl_tapp import edits  # noqa: PLC0415 - what is measured
+    from kubectl_tapp.edit import edits  # noqa: PLC0415 - what is measured
 
     number = 20_000
     tapp: Document = {"metadata": {}, "spec": {"replicas": number, "template": template(),

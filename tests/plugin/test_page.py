@@ -6,9 +6,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from kubectl_tapp.forecast import Forecast
-from kubectl_tapp.page import page
-from kubectl_tapp.page_timeline import MOST_ROWS, rows
+from kubectl_tapp.forecast.forecast import Forecast
+from kubectl_tapp.show.page import page
+from kubectl_tapp.show.page_timeline import MOST_ROWS, rows
 from tests.plugin.pages import HOSTILE, eventful, foreseen
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.scenarios.apps import tapp

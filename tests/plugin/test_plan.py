@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_tapp.bar import bar
-from kubectl_tapp.forecast import Forecast, Outcome
+from kubectl_tapp.forecast.bar import bar
+from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from tests.builders import Document
 from tests.plugin.foretold import foretell
 from tests.plugin.standin import Said, StandIn, kubectl_tapp

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kubectl_tapp import kubectl
-from kubectl_tapp.errors import CommandError
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.cluster import kubectl
 from tests.plugin.standin import Document
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life

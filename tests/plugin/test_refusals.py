@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubectl_tapp.kubectl import Finished, failure
+from kubectl_tapp.cluster.kubectl import Finished, failure
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_see import web
 from tests.scenarios.life import Life

@@ -4,14 +4,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from kubectl_tapp.decisions import decide
-from kubectl_tapp.errors import CommandError
-from kubectl_tapp.standing import standing
-from kubectl_tapp.waiting import read_duration, spell
-from simulator.clock import EPOCH
-from simulator.kinds import POD
-from simulator.objects import key_of, with_meta
-from tapp.judge import Action, Verdict
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.wait.standing import standing
+from kubectl_tapp.wait.waiting import read_duration, spell
+from simulator.objects.clock import EPOCH
+from simulator.objects.kinds import POD
+from simulator.objects.objects import key_of, with_meta
+from tapp.decide.judge import Action, Verdict
 from tapp.world import Options
 from tests.plugin.foretold import observe
 from tests.plugin.standin import StandIn, kubectl_tapp

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tapp.vocabulary import TEMPLATE_HASH
+from tapp.words.vocabulary import TEMPLATE_HASH
 from tests.builders import template
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_verbs import running, spec_of

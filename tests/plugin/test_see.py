@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.kinds import POD
-from simulator.objects import with_meta
-from simulator.store import ForbiddenError
+from simulator.api.store import ForbiddenError
+from simulator.objects.kinds import POD
+from simulator.objects.objects import with_meta
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.scenarios.life import Life, example
 

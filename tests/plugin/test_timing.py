@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.observed import Document, Observed
-from kubectl_tapp.timing import STOP, SWAP, Pace, timing
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.forecast.timing import STOP, SWAP, Pace, timing
 
 PROBED = {"name": "app", "readinessProbe": {"periodSeconds": 1}}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.session import Session
+from kubectl_tapp.cluster.session import Session
 from tests.builders import manifest, template
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life

@@ -6,7 +6,7 @@ import pytest
 from rich.text import Text
 
 from kubectl_tapp.main import run
-from simulator.clock import EPOCH
+from simulator.objects.clock import EPOCH
 from tests.builders import manifest, template
 from tests.plugin.session import Terminal
 from tests.plugin.standin import StandIn

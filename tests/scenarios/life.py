@@ -14,12 +14,12 @@ from typing import Any
 import yaml
 
 from hooks.app import create_app
-from hooks.settings import Settings
-from simulator.admission import Policy
-from simulator.clock import EPOCH
-from simulator.hook_client import Answer, HookClient, WsgiHook
+from hooks.service.settings import Settings
+from simulator.api.admission import Policy
+from simulator.api.store import Event, NotFoundError, Propagation
+from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
+from simulator.objects.clock import EPOCH
 from simulator.recording import Write
-from simulator.store import Event, NotFoundError, Propagation
 from simulator.world import World
 from tests.invariants import check
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kubectl_tapp import edits
-from tapp.vocabulary import GROUP, KIND, RESTARTED_AT
+from kubectl_tapp.edit import edits
+from tapp.words.vocabulary import GROUP, KIND, RESTARTED_AT
 from tests.gopher import ScriptError, acted, merge_patch, run
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.gitops import STATES, document

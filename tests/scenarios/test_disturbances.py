@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
-from simulator.apply import LAST_APPLIED
-from simulator.objects import with_meta
+from simulator.api.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.objects import with_meta
 from tests.scenarios.apps import stored, storing, tapp, template
 from tests.scenarios.life import Life, brief, each
 

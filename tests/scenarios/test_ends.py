@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulator.store import Propagation
+from simulator.api.store import Propagation
 from tests.scenarios.apps import stored, tapp, template
 from tests.scenarios.life import Life, each
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped] # no stubs among our requirements
 import pytest
 
-from simulator.clock import EPOCH
-from simulator.store import Event
+from simulator.api.store import Event
+from simulator.objects.clock import EPOCH
 from tests.scenarios.life import EXAMPLES, Document, Life, each, example, manifest
 
 STEPS = sorted(EXAMPLES.rglob("*.yaml"))

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tapp.vocabulary import API_VERSION, KIND
+from tapp.words.vocabulary import API_VERSION, KIND
 from tests.kstatus import compute, evaluate
 from tests.scenarios.gitops import STATES, document
 from tests.scenarios.life import ROOT

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.reading import template_name
 from tests.scenarios.life import EXAMPLES, ROOT, Life, example
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.store import Propagation
+from simulator.api.store import Propagation
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.admission import lean_pods
+from simulator.api.admission import lean_pods
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life, each
 

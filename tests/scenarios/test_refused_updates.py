@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import Operation
-from simulator.objects import Object
-from simulator.store import ForbiddenError
+from simulator.api.admission import Operation
+from simulator.api.store import ForbiddenError
+from simulator.objects.objects import Object
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life
 

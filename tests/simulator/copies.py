@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.apply import canonical_json
-from simulator.objects import Object
+from simulator.api.apply import canonical_json
+from simulator.objects.objects import Object
 
 LOOKS_LIKE_IT = '},"spec":{"a":{}}}'
 _SPEC: Object = {"containers": [{"name": "main", "image": "web:1"}]}

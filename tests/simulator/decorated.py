@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.hook_calls import HookCall
-from simulator.objects import Object, with_meta
-from simulator.pod_status import conditions
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.node.pod_status import conditions
+from simulator.objects.objects import Object, with_meta
 from simulator.world import World
 from tests.simulator.fake_hook import FakeHook, decorator, make_world, pod
 

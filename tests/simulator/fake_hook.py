@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from simulator.hook_client import WsgiHook
-from simulator.objects import Object, finalizers_of, is_terminating
+from simulator.metacontroller.hook_client import WsgiHook
+from simulator.objects.objects import Object, finalizers_of, is_terminating
 from simulator.world import World
 
 Handler = Callable[[Object], Object]

@@ -6,11 +6,11 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from simulator.clock import EPOCH
-from simulator.levers import Levers
-from simulator.local_pod import Node
-from simulator.objects import Object
-from simulator.pod_worker import PodWorker
+from simulator.node.levers import Levers
+from simulator.node.local_pod import Node
+from simulator.node.pod_worker import PodWorker
+from simulator.objects.clock import EPOCH
+from simulator.objects.objects import Object
 
 STEP = 0.05
 

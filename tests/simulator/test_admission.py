@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
-from simulator.apply import LAST_APPLIED
-from simulator.objects import Object, annotations_of
-from simulator.quantity import QuantityError, canonical
+from simulator.api.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.objects import Object, annotations_of
+from simulator.objects.quantity import QuantityError, canonical
 from tests.simulator.copies import CUT, LEFT_ALONE
 from tests.simulator.fake_hook import group, make_world, pod
 

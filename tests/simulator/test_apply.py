@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simulator.apply import (
+from simulator.api.apply import (
     LAST_APPLIED,
     ApplyError,
     apply_update,
@@ -16,7 +16,7 @@ from simulator.apply import (
     merge,
     with_last_applied,
 )
-from simulator.objects import changed_paths, same
+from simulator.objects.objects import changed_paths, same
 
 CASES: list[tuple[str, Any, Any, Any, Any]] = [
     # what it shows, observed, last applied, desired, result

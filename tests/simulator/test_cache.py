@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.kinds import POD
-from simulator.objects import name_of
+from simulator.objects.kinds import POD
+from simulator.objects.objects import name_of
 from simulator.world import World
 from tests.simulator.fake_hook import group, make_world, pod, writes
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.kinds import NAMESPACE
-from simulator.objects import Object, finalizers_of, is_terminating, owners_of, uid_of, with_meta
-from simulator.store import AlreadyExistsError, ConflictError, DeleteOptions, NotFoundError
+from simulator.api.store import AlreadyExistsError, ConflictError, DeleteOptions, NotFoundError
+from simulator.objects.kinds import NAMESPACE
+from simulator.objects.objects import (
+    Object,
+    finalizers_of,
+    is_terminating,
+    owners_of,
+    uid_of,
+    with_meta,
+)
 from simulator.world import World
 from tests.simulator.fake_hook import claim, group, make_world, pod
 

@@ -13,9 +13,9 @@ import pytest
 import yaml
 
 from simulator.__main__ import main
-from simulator.consistency import problems
-from simulator.hook_client import HookError, HttpHook
-from simulator.objects import Object
+from simulator.metacontroller.consistency import problems
+from simulator.metacontroller.hook_client import HookError, HttpHook
+from simulator.objects.objects import Object
 from simulator.world import World
 from tests.simulator.fake_hook import FakeHook, controller, group, make_world
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from simulator.hook_client import WsgiHook
-from simulator.objects import annotations_of, labels_of, uid_of, with_meta
+from simulator.metacontroller.hook_client import WsgiHook
+from simulator.objects.objects import annotations_of, labels_of, uid_of, with_meta
 from simulator.world import UnsettledError, World
 from tests.simulator.decorated import (
     GATE,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from simulator.consistency import problems
-from simulator.decorator import read_decorator
-from simulator.objects import Object, with_meta
+from simulator.metacontroller.consistency import problems
+from simulator.metacontroller.decorator import read_decorator
+from simulator.objects.objects import Object, with_meta
 from tests.simulator.decorated import (
     GATE,
     asked,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.objects import Object, is_terminating
+from simulator.objects.objects import Object, is_terminating
 from simulator.world import World
 from tests.simulator.fake_hook import is_ready, make_world, pod
 

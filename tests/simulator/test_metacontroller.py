@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from simulator.apply import LAST_APPLIED
-from simulator.claiming import parent_selector
-from simulator.consistency import problems
-from simulator.objects import (
+from simulator.api.apply import LAST_APPLIED
+from simulator.metacontroller.claiming import parent_selector
+from simulator.metacontroller.consistency import problems
+from simulator.objects.objects import (
     Object,
     annotations_of,
     controller_of,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from simulator.kinds import POD
-from simulator.objects import Object, is_terminating, key_of
+from simulator.objects.kinds import POD
+from simulator.objects.objects import Object, is_terminating, key_of
 from simulator.world import World
 from tests.simulator.fake_hook import is_ready, make_world, pod
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.levers import NEVER
+from simulator.node.levers import NEVER
 from tests.simulator.node import OnePod
 
 PROBE = {"exec": {"command": ["true"]}, "periodSeconds": 10}

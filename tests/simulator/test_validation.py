@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from simulator.kinds import POD
-from simulator.objects import Object
-from simulator.store import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from simulator.api.store import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from simulator.objects.kinds import POD
+from simulator.objects.objects import Object
 from simulator.world import World
 from tests.simulator.fake_hook import claim, make_world, pod
 

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from simulator.clock import Clock
-from simulator.objects import Key
-from simulator.workqueue import FIRST_RETRY, LONGEST_RETRY, WorkQueue
+from simulator.metacontroller.workqueue import FIRST_RETRY, LONGEST_RETRY, WorkQueue
+from simulator.objects.clock import Clock
+from simulator.objects.objects import Key
 
 KEY: Key = ("n", "t")
 

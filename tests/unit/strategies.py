@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simulator.admission import Policy, inject_sidecar
+from simulator.api.admission import Policy, inject_sidecar
 from tests import builders
 from tests.builders import Document, tapp, template
 from tests.unit.world import World, with_spec

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import Policy, inject_sidecar
-from simulator.objects import with_meta
+from simulator.api.admission import Policy, inject_sidecar
+from simulator.objects.objects import with_meta
 from tests import builders
 from tests.builders import Document, claim_template, running, tapp, template, without_last_applied
 from tests.reading import bare

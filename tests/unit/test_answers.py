@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.apply import LAST_APPLIED, apply_update
+from simulator.api.apply import LAST_APPLIED, apply_update
 from tests import builders
 from tests.builders import Document, labelled, tapp, template, without_last_applied
 from tests.invariants import writes

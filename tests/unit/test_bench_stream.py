@@ -13,7 +13,7 @@ from bench.herd import Call
 from bench.inprocess import call
 from bench.parent import NEW, OLD
 from hooks.app import create_app
-from hooks.settings import Settings
+from hooks.service.settings import Settings
 from tests.builders import Document
 
 

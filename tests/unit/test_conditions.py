@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from tapp.conditions import ALWAYS, HARMLESS, Reason
-from tapp.edited import edited as edited_by
+from tapp.pod.edited import edited as edited_by
+from tapp.words.conditions import ALWAYS, HARMLESS, Reason
 from tests import conditions
 from tests.builders import Document, completed, tapp
 from tests.conditions import TABLE, contradictions

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hooks.declared import declared
+from hooks.wire.declared import declared
 from tapp.world import NOTHING_MORE, Declared
 
 JSON: Any = st.recursive(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tapp.differences import Effect, differences
-from tapp.revision import revisions
-from tapp.vocabulary import RESTARTED_AT
+from tapp.spec.differences import Effect, differences
+from tapp.spec.revision import revisions
+from tapp.words.vocabulary import RESTARTED_AT
 
 Document = dict[str, Any]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tapp.times import written
+from tapp.words.times import written
 from tests.builders import READY_SINCE, Document, crashing, tapp, template, terminating
 from tests.reading import images
 from tests.unit.world import Hook, World, condition

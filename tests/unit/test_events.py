@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from hooks.memo import Memo
-from hooks.wire import Request, world_of
-from tapp.events import NOTE_BYTES, STEPS, Event, events
-from tapp.model import TApp
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request, world_of
+from tapp.answer.events import NOTE_BYTES, STEPS, Event, events
+from tapp.answer.status import summarize
 from tapp.plan import plan
-from tapp.status import summarize
+from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.builders import (
     Document,

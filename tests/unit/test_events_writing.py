@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from hooks import cluster, events, metrics
-from hooks.cluster import AccountError, Cluster
-from hooks.events import CONTROLLER, Recorder
-from hooks.memo import Memo
-from hooks.wire import Request, world_of
-from tapp.model import TApp
+from hooks.service import cluster, events, metrics
+from hooks.service.cluster import AccountError, Cluster
+from hooks.service.events import CONTROLLER, Recorder
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request, world_of
+from tapp.answer.status import summarize
 from tapp.plan import Plan, plan
-from tapp.status import summarize
+from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.api_server import ApiServer, api_server
 from tests.builders import NOW, UID, Document, as_sent, request, tapp, template

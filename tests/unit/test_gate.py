@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tapp.gate import noted_since
-from tapp.objects import Condition, InPlaceRecord
-from tapp.pod import Pod, Told
-from tapp.times import UNKNOWN, seconds
+from tapp.kube.objects import Condition, InPlaceRecord
+from tapp.pod.gate import noted_since
+from tapp.pod.pod import Pod, Told
+from tapp.words.times import UNKNOWN, seconds
 
 BEFORE, AT, AFTER = (f"2026-01-05T10:0{minute}:00Z" for minute in range(3))
 

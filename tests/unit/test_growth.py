@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.apply import LAST_APPLIED
-from simulator.quantity import canonical, compare
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.quantity import canonical, compare
 from tests import builders
 from tests.builders import Document, bound, claim_template, storage_class, tapp, terminating
 from tests.invariants import writes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.admission import inject_sidecar, rewrite_images
+from simulator.api.admission import inject_sidecar, rewrite_images
 from tests.builders import (
     NOW,
     Document,

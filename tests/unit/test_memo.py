@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.requests import AFTER_ROLL, NOTHING, ROLL, Sample
-from hooks.memo import Known, Memo, Recalled
-from hooks.split import split
-from hooks.wire import Request, world_of
-from simulator.objects import with_meta
-from tapp.model import TApp
+from hooks.wire.memo import Known, Memo, Recalled
+from hooks.wire.request import Request, world_of
+from hooks.wire.split import split
+from simulator.objects.objects import with_meta
+from tapp.spec.model import TApp
 from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
 from tests.unit.memo import FORGETFUL, answers, same
 from tests.unit.strategies import worlds

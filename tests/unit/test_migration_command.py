@@ -13,7 +13,7 @@ import migration
 from migration import moves
 from migration.__main__ import main
 from migration.kubectl import Finished
-from tapp import vocabulary
+from tapp.words import vocabulary
 from tests.unit.fake_kubectl import old_app
 
 ROOT = Path(__file__).parents[2]

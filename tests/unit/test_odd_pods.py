@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simulator.apply import apply_update
+from simulator.api.apply import apply_update
 from tests.builders import Document, labelled, template
 from tests.reading import desired
 from tests.unit.world import World, condition, settled

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from simulator.objects import with_meta
-from tapp.revision import revisions
+from simulator.objects.objects import with_meta
+from tapp.spec.revision import revisions
 from tests.builders import (
     Document,
     crashing,

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.apply import merge
-from tapp.project import project
+from simulator.api.apply import merge
+from tapp.kube.project import project
 from tests.builders import Document
 from tests.invariants import p1_permuted_children_give_the_same_bytes
 from tests.unit.strategies import worlds

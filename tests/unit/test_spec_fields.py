@@ -1,4 +1,4 @@
-"""Every field of `spec` keeps the meaning that the old controller gave it (README, "The API")."""
+"""Every field of `spec` keeps the meaning that the old controller gave it (docs/reference.md)."""
 
 from typing import Any
 

@@ -15,12 +15,12 @@ import pytest
 
 from bench.inprocess import call
 from bench.requests import NOTHING, SITUATIONS, Sample
-from hooks import observe
 from hooks.app import create_app
-from hooks.memo import Memo
-from hooks.settings import Settings
-from hooks.wire import Request
-from tapp.model import TApp
+from hooks.service.settings import Settings
+from hooks.wire import observe
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request
+from tapp.spec.model import TApp
 from tests.builders import Document
 
 APP = create_app(Settings(log_level="ERROR"))

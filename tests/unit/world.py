@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hooks.app import create_app
-from hooks.settings import Settings
-from simulator.admission import Policy
+from hooks.service.settings import Settings
+from simulator.api.admission import Policy
 from tests import builders
 from tests.builders import NOW, Document, as_sent
 from tests.invariants import check, writes

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from simulator.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
-from simulator.objects import uid_of
+from simulator.api.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
+from simulator.objects.objects import uid_of
 from tests.builders import claim_template, manifest, template
 from tests.scenarios.life import Document, Life
 

@@ -1,0 +1,1 @@
+"""What surrounds the hooks: settings, access, logs, metrics, events."""

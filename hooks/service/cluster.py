@@ -1,0 +1,120 @@
+"""The one place that speaks to the API server, and only with TAPP_EVENTS: it creates events.
+
+One POST, as the pod's service account. The account's token is read for each event, because kubelets
+replace it; a connection that has failed is made anew with the CA as it is then.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
+from urllib3.exceptions import HTTPError
+
+from hooks.service.events import RefusedError, UnansweredError
+
+Document = dict[str, Any]
+TIMEOUT = (3, 10)
+"""Seconds to connect, and to wait for an answer: a hanging API server holds only our thread."""
+
+
+class AccountError(Exception):
+    """There is no service account to write events with."""
+
+
+class Cluster:
+    """The API server, as the service account of a pod."""
+
+    def __init__(self, account: Path, environ: Mapping[str, str] = os.environ) -> None:
+        """Looks whether the account is complete.
+
+        Args:
+            account: the directory with `token` and `ca.crt`.
+            environ: where KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are.
+
+        Raises:
+            AccountError: something of it is missing.
+        """
+        self._account = account
+        self._pool: HTTPSConnectionPool | None = None
+        try:
+            if not all((account / name).read_text().strip() for name in ("token", "ca.crt")):
+                raise OSError("an empty file")
+            self._host, self._port = (environ[f"KUBERNETES_SERVICE_{key}"] for key in _ADDRESS)
+        except (KeyError, OSError, UnicodeDecodeError) as error:
+            message = f"TAPP_EVENTS needs a service account in {account}: {error}."
+            raise AccountError(f"{message} Install metacontroller/components/events.") from None
+
+    def create(self, event: Document) -> bool:
+        """Creates an event; False where there is one of that name.
+
+        Raises:
+            UnansweredError: the API server is away, busy or broken.
+            RefusedError: it says no.
+        """
+        try:
+            if self._pool is None:
+                self._pool = self._connections()
+            answer = self._pool.urlopen(
+                "POST",
+                f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events",
+                body=msgspec.json.encode(event),
+                headers={
+                    "Authorization": f"Bearer {(self._account / 'token').read_text().strip()}",
+                    "Content-Type": "application/json",
+                },
+                retries=False,  # whoever calls knows what may wait
+                redirect=False,
+            )
+        except (HTTPError, OSError) as error:
+            self.close()  # the next attempt connects anew, with the CA of that time
+            raise UnansweredError(f"{type(error).__name__}: {error}") from None
+        if answer.status == _CONFLICT:
+            return False
+        if answer.status in _LATER or answer.status >= _BROKEN or _knows_no_roles(answer):
+            raise UnansweredError(_said(answer), _retry_after(answer))
+        if answer.status >= _MOVED:
+            raise RefusedError(_said(answer))
+        return True
+
+    def close(self) -> None:
+        """Closes the connection; the next event opens another."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _connections(self) -> HTTPSConnectionPool:
+        connect, read = TIMEOUT
+        return HTTPSConnectionPool(
+            f"[{self._host}]" if ":" in self._host else self._host,
+            int(self._port),
+            timeout=Timeout(connect=connect, read=read),
+            ca_certs=str(self._account / "ca.crt"),
+        )
+
+
+_ADDRESS = ("HOST", "PORT")
+_MOVED, _FORBIDDEN, _CONFLICT, _BROKEN = 300, 403, 409, 500
+_LATER = (401, 408, 429)
+"""401: the token has expired a moment ago, and its successor is there within a minute."""
+
+
+def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
+    """Whether the authorizer denies it, by its fixed words: so does one that has only just started.
+
+    An API server that comes up answers before it has read the roles. Any other 403 is final: the
+    namespace is being deleted, or admission says no.
+    """
+    return answer.status == _FORBIDDEN and b"cannot create resource" in answer.data
+
+
+def _said(answer: BaseHTTPResponse) -> str:
+    words = " ".join(answer.data.decode(errors="replace").split())
+    return f"{answer.status} {answer.reason}: {words[:300]}"
+
+
+def _retry_after(answer: BaseHTTPResponse) -> float:
+    text = answer.headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else 0

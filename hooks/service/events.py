@@ -1,0 +1,308 @@
+"""Events on their way to the API server: in the background, bounded, and never a sync's trouble.
+
+A sync only puts events into a queue. One thread per worker process writes them, one after the
+other; where the API server is away the queue fills up, and what finds no place is dropped and
+counted.
+"""
+
+import atexit
+import os
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import StrEnum
+from queue import Empty, Full, Queue
+from typing import Any, Protocol
+
+from hooks.service import metrics
+from hooks.service.logs import LOGGER
+from tapp.answer.events import Event, events
+from tapp.plan import Plan
+from tapp.spec.model import TApp
+
+Document = dict[str, Any]
+
+CONTROLLER = "tapp-hooks"
+QUEUED = 1_000
+"""Events that wait in a worker process; about 1 KB each."""
+PAUSES = (1.0, 2.0, 4.0, 8.0)
+"""Seconds between the attempts at one event; none is longer, whatever the API server asks for."""
+REMEMBERED, FOR = 5_000, 3600.0
+"""Names that a process does not write twice, and for how many seconds: API servers keep events for
+an hour (--event-ttl)."""
+BURST, SECONDS_PER_EVENT = 25, 300.0
+"""What a TApp may tell under one reason: as client-go's EventSourceObjectSpamFilter has it."""
+BUCKETS = 2_000
+LATE, LATE_PER_BUCKET = 1_000, 12
+"""Events that wait for their TApp to be allowed one more: in all, and of one TApp and reason, which
+tell as many in an hour."""
+LOOK = 10.0
+"""Seconds between two looks at what had to wait."""
+QUIET = 60.0
+"""Seconds between two lines in the log about events that could not be written."""
+
+
+class Outcome(StrEnum):
+    """What became of an event (docs/operations.md, "Events")."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    LIMITED = "limited"
+    DROPPED = "dropped"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class UnansweredError(Exception):
+    """The API server did not take an event, and may later.
+
+    Attributes:
+        seconds: how long it asks to wait, 0 where it says nothing.
+    """
+
+    def __init__(self, message: str, seconds: float = 0) -> None:
+        """`message` is for the log."""
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class RefusedError(Exception):
+    """The API server does not take an event, and never will; the text says why."""
+
+
+class Writes(Protocol):
+    """What creates events: `cluster.Cluster`."""
+
+    def create(self, event: Document) -> bool:
+        """Creates one; False where there is one of that name.
+
+        Raises:
+            UnansweredError: the API server is away, busy or broken.
+            RefusedError: it says no.
+        """
+
+
+class Recorder:
+    """Takes events from syncs and writes them in a thread of its own."""
+
+    def __init__(
+        self,
+        cluster: Writes,
+        instance: str,
+        *,
+        queued: int = QUEUED,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Starts no thread yet: a process that is forked off later would not have it.
+
+        Args:
+            cluster: where events are written to.
+            instance: who reports, `reportingInstance`.
+            queued: how many may wait.
+            clock: seconds, for what is limited in time.
+        """
+        self._cluster, self._instance, self._clock = cluster, instance[:128] or CONTROLLER, clock
+        self._queued = queued
+        self._lock = threading.Lock()
+        self._told: OrderedDict[str, float] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._late: dict[tuple[str, str], deque[tuple[float, Document]]] = {}
+        self._looked = float("-inf")
+        self._logged = float("-inf")
+        self._pid = 0
+
+    def tell(self, plan: Plan, status: Mapping[str, Any]) -> None:
+        """Queues what a sync has to tell; takes no time to speak of, and never fails.
+
+        Args:
+            plan: what the sync does.
+            status: the status that it answers.
+        """
+        try:
+            tapp = plan.world.tapp
+            for document in self._allowed_by_now():
+                self._put(document)
+            for event in events(plan, status):
+                document = document_of(tapp, event, plan.now, self._instance)
+                if self._is_news(tapp.metadata.uid, event, document):
+                    self._put(document)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
+            _count(Outcome.FAILED)
+            LOGGER.error("events", exc_info=error)
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Gives the thread some seconds to write what waits; the rest is dropped and counted."""
+        if self._pid != os.getpid():
+            return
+        self._stopping.set()
+        with suppress(Full):
+            self._queue.put_nowait(None)  # a full queue keeps the thread awake anyway
+        self._thread.join(seconds)
+        with suppress(Empty):
+            while True:
+                if self._queue.get_nowait() is not None:
+                    _count(Outcome.DROPPED)
+        self._queue.put_nowait(None)  # for a thread that is still at its last event
+
+    def _is_news(self, uid: str, event: Event, document: Document) -> bool:
+        """Whether this process has not told it yet, and the TApp may tell so much.
+
+        What it may not tell yet is told later: no other sync would, because the status says it.
+        """
+        key = (uid, event.reason)
+        with self._lock:
+            now = self._clock()
+            if self._told.get(event.name, float("-inf")) > now - FOR:
+                return False
+            late = self._late.get(key, ())
+            may = not late and self._may(key, now)
+            fits = len(late) < LATE_PER_BUCKET and sum(map(len, self._late.values())) < LATE
+            if may or fits:
+                self._remember(event.name, now)
+            if fits and not may:
+                self._late.setdefault(key, deque()).append((now, document))
+        if not may:
+            _count(Outcome.LIMITED if fits else Outcome.DROPPED)
+        return may
+
+    def _allowed_by_now(self) -> list[Document]:
+        """The events that had to wait and need not any longer, oldest first for each TApp.
+
+        One that has waited for an hour is forgotten: its Event would have gone by then, too.
+        """
+        with self._lock:
+            now, allowed, forgotten = self._clock(), list[Document](), 0
+            if not self._late or now - self._looked < LOOK:
+                return []
+            self._looked = now
+            for key, late in list(self._late.items()):
+                while late and late[0][0] <= now - FOR:
+                    late.popleft()
+                    forgotten += 1
+                while late and self._may(key, now):
+                    allowed.append(late.popleft()[1])
+                if not late:
+                    del self._late[key]
+        for _ in range(forgotten):
+            _count(Outcome.DROPPED)
+        return allowed
+
+    def _put(self, document: Document) -> None:
+        with self._lock:
+            self._ensure_thread()
+        try:
+            self._queue.put_nowait(document)
+        except Full:
+            self._drop(document["metadata"]["name"], Outcome.DROPPED, "the queue is full")
+
+    def _ensure_thread(self) -> None:
+        """The thread and its queue belong to this process; a fork has neither."""
+        if self._pid == os.getpid():
+            return
+        self._queue: Queue[Document | None] = Queue(self._queued)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="events", daemon=True)
+        self._pid = os.getpid()
+        self._thread.start()
+        atexit.register(self.close)
+
+    def _remember(self, name: str, now: float) -> None:
+        self._told[name] = now
+        self._told.move_to_end(name)
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+
+    def _may(self, key: tuple[str, str], now: float) -> bool:
+        """Takes a token of a bucket, which is of a TApp's uid and a reason, if there is one."""
+        tokens, at = self._buckets.pop(key, (float(BURST), now))
+        tokens = min(tokens + (now - at) / SECONDS_PER_EVENT, float(BURST))
+        self._buckets[key] = (tokens - (tokens >= 1), now)
+        while len(self._buckets) > BUCKETS:
+            self._buckets.popitem(last=False)
+        return tokens >= 1
+
+    def _run(self) -> None:
+        """The thread: one event after the other, until `close` and an empty queue."""
+        while (document := self._queue.get()) is not None:
+            name = document["metadata"]["name"]
+            try:
+                outcome, said = self._write(document)
+            except Exception as error:  # noqa: BLE001 - the thread outlives whatever it meets
+                outcome, said = Outcome.FAILED, f"{type(error).__name__}: {error}"
+            if said:
+                self._drop(name, outcome, said)
+            else:
+                _count(outcome)
+            if self._stopping.is_set() and self._queue.empty():
+                return
+
+    def _write(self, document: Document) -> tuple[Outcome, str]:
+        """Writes one event, in several attempts; the outcome, and what was said if it failed."""
+        said = ""
+        for pause in (*PAUSES, 0.0):
+            try:
+                made = self._cluster.create(document)
+            except RefusedError as error:
+                return Outcome.REFUSED, str(error)
+            except UnansweredError as error:
+                said, seconds = str(error), max(pause, error.seconds)
+            else:
+                return (Outcome.CREATED if made else Outcome.EXISTS), ""
+            if not pause or self._stopping.wait(min(seconds, PAUSES[-1])):
+                break  # tried often enough, or no time is left
+        return Outcome.FAILED, said
+
+    def _drop(self, name: str, outcome: Outcome, said: str) -> None:
+        """Counts it, and lets a later sync tell the same again."""
+        _count(outcome)
+        with self._lock:
+            self._told.pop(name, None)
+            now = self._clock()
+            silent = now - self._logged < QUIET
+            self._logged = self._logged if silent else now
+        if not silent:
+            fields = {"outcome": outcome, "event": name, "error": said}
+            LOGGER.warning("event not written", extra={"fields": fields})
+
+
+def _count(outcome: Outcome) -> None:
+    metrics.EVENTS.labels(outcome.value).inc()
+
+
+def document_of(tapp: TApp, event: Event, at: float, instance: str) -> Document:
+    """An `events.k8s.io/v1` Event.
+
+    Args:
+        tapp: what it is about.
+        event: what happened.
+        at: when, in seconds since the epoch.
+        instance: who reports it.
+    """
+    meta = tapp.metadata
+    document: Document = {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": meta.namespace},
+        "eventTime": datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": CONTROLLER,
+        "reportingInstance": instance,
+        "type": "Warning" if event.warning else "Normal",
+        "reason": event.reason,
+        "action": event.action,
+        "note": event.note,
+        "regarding": {
+            "apiVersion": tapp.api_version,
+            "kind": tapp.kind,
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+        },
+    }
+    if event.pod is not None:
+        name, uid = event.pod
+        pod = {"apiVersion": "v1", "kind": "Pod", "namespace": meta.namespace, "name": name}
+        document["related"] = {**pod, "uid": uid} if uid else pod
+    return document

@@ -1,0 +1,177 @@
+"""What is remembered from request to request: the one cache of this service.
+
+The pods of a TApp come again at its next sync, byte for byte, all but a few. For each pod the memo
+holds what was made of its text, under the text's length and hash (Python's, keyed anew in each
+process unless PYTHONHASHSEED is set); for each TApp its validated spec with its templates, in the
+same way. Nothing else is an input to what is held, so an answer is the same with and without it.
+
+What is held never changes once it is in here, so threads share it without a lock; the lock is for
+the table of TApps.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from hooks.wire.observe import Seen
+from tapp.pod.pod import Pod, Told
+from tapp.spec.templates import Templates
+
+T = TypeVar("T")
+App = tuple[str, str]
+
+SPEC_FACTOR: Final = 10
+"""How much a spec takes in memory, about, by the length of its JSON."""
+
+
+_CLAIM_BYTES: Final = 400
+"""What a claim's answer takes in memory, but for its text."""
+
+
+class Known(Generic[T]):
+    """What was made of a text, without the text.
+
+    Attributes:
+        length: bytes of the text.
+        hash: hash of the text.
+        value: what was made of it.
+    """
+
+    __slots__ = ("hash", "length", "value")
+
+    def __init__(self, text: bytes, value: T) -> None:
+        """Takes note of the text."""
+        self.length, self.hash, self.value = len(text), hash(text), value
+
+    def is_of(self, text: bytes) -> bool:
+        """Whether this was made of exactly this text."""
+        return self.length == len(text) and self.hash == hash(text)
+
+
+class Words:
+    """What the pods of a TApp say in the same words, held once for all of them."""
+
+    _MOST = 2_000
+    _TOLD_BYTES, _TEXT_BYTES = 2_400, 250
+
+    def __init__(self) -> None:
+        """Nothing was said yet."""
+        self._told: dict[bytes, Told] = {}
+        self._texts: dict[str, str] = {}
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it is time to begin anew: most of them may be out of use."""
+        return len(self._told) + len(self._texts) > self._MOST
+
+    @property
+    def size(self) -> int:
+        """Bytes that they take in memory, about."""
+        return self._TOLD_BYTES * len(self._told) + self._TEXT_BYTES * len(self._texts)
+
+    def shared(self, pod: Pod) -> Pod:
+        """An equal pod that holds in common what other pods say, too."""
+        containers = tuple(
+            msgspec.structs.replace(
+                item,
+                name=self._text(item.name),
+                image=self._text(item.image),
+                image_id=self._text(item.image_id),
+            )
+            for item in pod.containers
+        )
+        told = self._told.setdefault(msgspec.msgpack.encode(pod.told), pod.told)
+        return msgspec.structs.replace(pod, told=told, containers=containers)
+
+    def _text(self, text: str | None) -> str | None:
+        return text and self._texts.setdefault(text, text)
+
+
+class Recalled:
+    """What is known of one TApp.
+
+    Attributes:
+        app: whose it is: namespace and name.
+        spec: its templates with its spec, None where that is not known.
+        pods: key in the request -> pod.
+        words: what its pods say alike.
+        claims: key in the request -> the answer that leaves a claim alone.
+        size: bytes that all this takes in memory, about.
+    """
+
+    __slots__ = ("app", "claims", "pods", "size", "spec", "words")
+
+    def __init__(
+        self,
+        app: App,
+        spec: Known[Templates] | None,
+        pods: Mapping[bytes, Known[Seen]],
+        words: Words | None = None,
+        claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
+    ) -> None:
+        """All of one request."""
+        self.app, self.spec, self.pods, self.claims = app, spec, pods, claims
+        self.words = Words() if words is None or words.are_many else words
+        self.size = self.words.size + sum([known.value.size for known in pods.values()])
+        self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
+        self.size += 0 if spec is None else SPEC_FACTOR * spec.length
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+_decode_meta = msgspec.json.Decoder(_Meta).decode
+
+
+class Memo:
+    """What is known of the TApps that came last, as far as it fits."""
+
+    def __init__(self, limit: int) -> None:
+        """`limit` is in bytes, for the whole process; 0 remembers nothing."""
+        self._limit = limit
+        self._size = 0
+        self._held: OrderedDict[App, Recalled] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, about."""
+        return self._size
+
+    def recall(self, parent: Mapping[str, Raw]) -> Recalled:
+        """What is known of a parent, by its name and namespace."""
+        app = ("", "")
+        if self._limit:
+            try:
+                meta = _decode_meta(parent.get("metadata", b"{}"))
+                app = meta.namespace, meta.name
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                pass  # whoever reads the parent will say what is wrong with it
+        with self._lock:
+            found = self._held.get(app)
+            if found is not None:
+                self._held.move_to_end(app)
+        return found or Recalled(app, None, {})
+
+    def keep(self, recalled: Recalled) -> None:
+        """Remembers this of a TApp instead, and forgets TApps that did not come for long.
+
+        What alone is more than the limit is not remembered.
+        """
+        with self._lock:
+            before = self._held.pop(recalled.app, None)
+            self._size -= 0 if before is None else before.size
+            if recalled.size > self._limit or not self._limit:
+                return
+            self._held[recalled.app] = recalled
+            self._size += recalled.size
+            while self._size > self._limit:
+                _, oldest = self._held.popitem(last=False)
+                self._size -= oldest.size

@@ -1,0 +1,154 @@
+"""One pod's JSON, read: what it tells, and the answer that leaves it alone."""
+
+from contextlib import suppress
+
+import msgspec
+from msgspec import Raw
+
+from hooks.wire.decode import PODS, WireError, check_identity, child_path, decoded
+from tapp.answer.render import kept_pod
+from tapp.kube.objects import PodMeta, PodObject, PodStatus
+from tapp.pod.manifest import Manifest
+from tapp.pod.pod import Pod
+from tapp.pod.read import read
+from tapp.spec.templates import Template
+from tapp.storage.claims import instance_number
+
+_decode_pod = msgspec.json.Decoder(PodObject).decode
+
+_BYTES, _CONTAINER_BYTES = 1_500, 500
+"""What a pod and each of its containers take in memory, but for the texts that are counted."""
+
+
+class Seen:
+    """One pod of a request, read. It refers to nothing of the request and may outlive it.
+
+    Attributes:
+        key: its key in the request.
+        pod: what it tells.
+        number: its instance's number, None where its name is no instance's.
+        answer: what leaves it alone; None where that depends on its template, because
+            Metacontroller has not applied it, or left no trace of that.
+        size: bytes that all this takes in memory, about (measured: tests/unit/test_memo.py).
+    """
+
+    __slots__ = ("_by_revision", "answer", "key", "number", "pod", "size")
+
+    def __init__(self, key: str, pod: Pod, manifest: Manifest, prefix: str) -> None:
+        """`prefix` is the TApp's name with the dash that its instances' names begin with."""
+        self.key, self.pod = key, pod
+        self.number = instance_number(pod.name, prefix)
+        answer = msgspec.json.encode(kept_pod(manifest, None))
+        self.answer = None if manifest.projected is None else Raw(answer)
+        self.size = _BYTES + len(answer) + len(pod.conditions_text)
+        self.size += sum(_CONTAINER_BYTES + len(str(status.state)) for status in pod.containers)
+        self._by_revision: tuple[str, Raw] | None = None
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether it is small, and its key the same in bytes.
+
+        Not the few that nobody made out, or another controller made, or that JSON may spell in two
+        ways.
+        """
+        plain = self.key.isprintable() and '"' not in self.key and "\\" not in self.key
+        return plain and self.pod.manifest is None and not self.pod.odd
+
+    def answer_for(self, text: bytes | Raw, template: Template | None) -> Raw:
+        """The same where it depends on the template: as in `kept_pod`; `text` is the pod's JSON."""
+        revision = "" if template is None else template.revision
+        last = self._by_revision
+        if last is None or last[0] != revision:
+            document = kept_pod(manifest_of(text), template)
+            last = self._by_revision = revision, Raw(msgspec.json.encode(document))
+        return last[1]
+
+
+def manifest_of(text: bytes | Raw) -> Manifest:
+    """A pod's labels, annotations and spec, from a text that was read before."""
+    return Manifest(_split(text, "")[0])
+
+
+def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Seen:
+    """Reads a pod. One that is of an odd shape is read as far as it can be, and says so.
+
+    Args:
+        text: its JSON.
+        key: its key in the request.
+        namespace: where it has to be.
+        prefix: see `Seen`.
+
+    Raises:
+        WireError: it is no JSON, has no name, or is of another namespace.
+    """
+    path = child_path(PODS, key)
+    pod, odd = _split(text, path)
+    check_identity(path, pod.metadata.name, pod.metadata.namespace, namespace)
+    try:
+        manifest = Manifest(pod)
+        return Seen(key, read(pod, manifest, odd), manifest, prefix)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not readable JSON: {error}") from None
+
+
+def observe_alone(text: bytes | Raw, path: str) -> Pod:
+    """Reads a pod that comes without its TApp, with all of its conditions.
+
+    Raises:
+        WireError: it is no JSON, or has no name.
+    """
+    pod, odd = _split(text, path)
+    check_identity(path, pod.metadata.name, None, "")
+    try:
+        found = read(pod, Manifest(pod), odd)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not readable JSON: {error}") from None
+    conditions = b"" if pod.status is None else bytes(pod.status.conditions)
+    return msgspec.structs.replace(found, conditions_text=conditions)
+
+
+def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
+    """The parts of a pod, and what keeps them from being read as they should be."""
+    try:
+        return _decode_pod(text), ""
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _salvaged(text, path), str(error)
+
+
+class _Skeleton(msgspec.Struct, frozen=True):
+    metadata: dict[str, Raw]
+    spec: Raw = Raw(b"null")
+    status: Raw = Raw(b"null")
+
+
+_decode_skeleton = msgspec.json.Decoder(_Skeleton).decode
+_decode_name = msgspec.json.Decoder(str).decode
+_decode_status = msgspec.json.Decoder(PodStatus | None).decode
+
+
+def _salvaged(text: bytes | Raw, path: str) -> PodObject:
+    """A pod of unexpected shape, as far as it can be read; its name is a must."""
+    skeleton = decoded(_decode_skeleton, text, path)
+    metadata = skeleton.metadata
+    if "name" not in metadata:
+        raise WireError(f"{path}.metadata.name", "is missing")
+    name = decoded(_decode_name, metadata["name"], f"{path}.metadata.name")
+    namespace = metadata.get("namespace")
+    deleted = metadata.get("deletionTimestamp")
+    status = None
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        status = _decode_status(skeleton.status)
+    return PodObject(
+        PodMeta(
+            name=name,
+            namespace=decoded(_decode_name, namespace, f"{path}.metadata.namespace")
+            if namespace is not None and bytes(namespace) != b"null"
+            else None,
+            deletion_timestamp=None if deleted is None or bytes(deleted) == b"null" else "?",
+            labels=metadata.get("labels", Raw(b"null")),
+            annotations=metadata.get("annotations", Raw(b"null")),
+            finalizers=metadata.get("finalizers", Raw(b"null")),
+        ),
+        skeleton.spec,
+        status,
+    )

@@ -1,0 +1,313 @@
+"""Metacontroller's documents: request bytes to a `World`, an answer to bytes.
+
+Hook protocol v1 and v2 differ only in the keys of the children, which are not read: names come from
+the objects. Source: Metacontroller pkg/controller/composite/api.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw
+from pydantic import BaseModel, ValidationError
+
+from hooks.wire.claims import Claims
+from hooks.wire.declared import declared
+from hooks.wire.decode import (
+    PODS,
+    REVISIONS,
+    WireError,
+    check_identity,
+    child_path,
+    decoded,
+    refuse_twice,
+)
+from hooks.wire.memo import Known, Memo, Recalled
+from hooks.wire.observe import Seen, manifest_of, observe
+from hooks.wire.split import Pieces, split
+from tapp.answer.children import Child
+from tapp.kube.objects import ClaimObject, RevisionMeta, RevisionObject, StorageClassObject
+from tapp.pod.manifest import Manifest
+from tapp.pod.pod import Pod
+from tapp.spec.model import Parent, TApp
+from tapp.spec.templates import Template, Templates
+from tapp.world import Declared, World
+
+M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", bound=Parent)
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str | None = None
+    uid: str | None = None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Meta
+
+
+class _CustomizeRequest(msgspec.Struct, frozen=True):
+    parent: dict[str, Any]
+    controller: Raw = Raw(b"null")
+
+
+_decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
+_decode_revision = msgspec.json.Decoder(RevisionObject).decode
+_decode_class = msgspec.json.Decoder(StorageClassObject).decode
+_decode_any = msgspec.json.Decoder(Any).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
+
+
+class Request(Generic[P]):
+    """A sync or finalize request, checked: identity is there, and every child has a name.
+
+    Attributes:
+        parent: who asks.
+        seen: all pods, by name.
+        claims: all claims, by name.
+        revisions: all ControllerRevisions, by name.
+        namespace_uid: uid of the parent's Namespace, None where the request shows none.
+        declared: what the registration lets a hook do.
+        storage_classes: as in `World`; only where claims may grow.
+        spec: the parent's templates, with its spec; None where the model has none.
+        read: how many pods were read anew.
+    """
+
+    def __init__(self, body: bytes, model: type[P], memo: Memo) -> None:
+        """Reads a request, with the parent as a `model`: `TApp`, or `Parent` without its spec.
+
+        Raises:
+            WireError: it is not one, with the path of what is wrong.
+        """
+        self._body = body
+        self._pieces = pieces = split(body, memo)
+        self.parent, self.spec = _parent(pieces, model)
+        namespace = self.parent.metadata.namespace
+        known, self.read = _known_pods(pieces, self.parent)
+        self.seen: dict[str, Seen] = {}
+        for item in known:
+            name = item.value.pod.name
+            if name in self.seen:
+                later = max(item.value.key, self.seen[name].key)
+                refuse_twice(child_path(PODS, later), name)
+            self.seen[name] = item.value
+        self.revisions = _revisions(pieces, namespace)
+        self.namespace_uid = _namespace_uid(pieces.related, namespace)
+        self.declared = declared(pieces.controller)
+        before = pieces.recalled
+        growing = self.declared.growing_claims
+        self._claims = Claims(pieces.claims, namespace, applied=growing, recalled=before.claims)
+        self.claims = self._claims.by_name
+        self.storage_classes: dict[str, bool] | None = None
+        if self.claims and growing:
+            self.storage_classes = _storage_classes(pieces.related)
+        stills = self._claims.stills
+        same = len(known) == len(before.pods) and len(stills) == len(before.claims)
+        if self.read or self._claims.read or not same or self.spec is not before.spec:
+            kept = {item.value.key.encode(): item for item in known if item.value.may_be_kept}
+            memo.keep(Recalled(before.app, self.spec, kept, before.words, stills))
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The parent's status as it was last written; Metacontroller sets `observedGeneration`."""
+        status = _status(self._pieces)
+        kept = status if isinstance(status, dict) else {}
+        return {key: value for key, value in kept.items() if key != "observedGeneration"}
+
+    def part_of_spec(self, part: type[M]) -> M:
+        """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
+        try:
+            return part.model_validate(_field(self._pieces, "spec") or {})
+        except ValidationError:
+            return part()
+
+    def kept(self, pod: Pod, template: Template | None) -> Child:
+        """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
+        seen = self.seen[pod.name]
+        if seen.answer is not None:
+            return seen.answer
+        return seen.answer_for(self._text(pod), template)
+
+    def kept_claim(self, claim: ClaimObject) -> Child:
+        """The answer to a claim that stays as it is."""
+        return self._claims.kept(claim)
+
+    def manifest(self, pod: Pod) -> Manifest:
+        """A pod's labels, annotations and spec."""
+        return pod.manifest or manifest_of(self._text(pod))
+
+    def _text(self, pod: Pod) -> bytes | Raw:
+        key = self.seen[pod.name].key
+        changed = self._pieces.pods.get(key)
+        return self._body[self._places[key]] if changed is None else changed
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        """Where each known pod's JSON is: most answers need none of them."""
+        same = self._pieces.same
+        return {known.value.key: slice(start, start + known.length) for known, start in same}
+
+
+def world_of(request: Request[TApp]) -> World:
+    """What the decisions look at: pods by their instance's number."""
+    pods: dict[int, Pod] = {}
+    foreign = []
+    for seen in request.seen.values():
+        if seen.number is None:
+            foreign.append(seen.pod)
+        else:
+            pods[seen.number] = seen.pod
+    foreign.sort(key=lambda pod: pod.name)
+    parent, spec = request.parent, request.spec
+    templates = Templates(parent.spec) if spec is None else spec.value
+    return World(
+        parent,
+        templates,
+        pods,
+        foreign,
+        request.claims,
+        request.namespace_uid,
+        revisions=request.revisions,
+        declared=request.declared,
+        storage_classes=request.storage_classes,
+    )
+
+
+def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
+    """The parent of a customize request, whether it has claim templates, and what is declared.
+
+    The rest of its spec plays no part: Metacontroller calls this before finalize too, and a TApp
+    that makes no sense must still be deletable.
+
+    Raises:
+        WireError: it is not one.
+    """
+    request = decoded(_decode_customize, body, "")
+    document = request.parent
+    spec = document.get("spec")
+    claims = isinstance(spec, dict) and bool(spec.get("volumeClaimTemplates"))
+    return _validated(Parent, document), claims, declared(request.controller)
+
+
+def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
+    """An answer as bytes: compact, keys in the order given."""
+    return msgspec.json.encode(answer)
+
+
+def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]:
+    """The parent as a `model`, and its spec's templates, which the memo may know."""
+    text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.recalled.spec
+    if spec is not None and not spec.is_of(text):
+        spec = None
+    document = {key: _field(pieces, key) for key in pieces.parent if key in _FIELDS}
+    if model is TApp:
+        document["status"] = _status(pieces)
+    if model is TApp and "spec" in pieces.parent:
+        document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
+    parent = _validated(model, document)
+    if spec is None and isinstance(parent, TApp):
+        spec = Known(text, Templates(parent.spec))
+    return parent, spec
+
+
+_FIELDS = ("apiVersion", "kind", "metadata")
+"""The fields of every parent; without them it is none."""
+
+
+def _status(pieces: Pieces) -> Any:
+    """The parent's status, None where it cannot be read: it is written anew by each sync."""
+    try:
+        return _field(pieces, "status")
+    except WireError:
+        return None
+
+
+def _field(pieces: Pieces, key: str) -> Any:
+    """A field of the parent."""
+    return decoded(_decode_any, pieces.parent.get(key, b"null"), f"parent.{key}")
+
+
+def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[Seen]], int]:
+    """All pods, and how many of them had to be read."""
+    namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
+    known, read, recalled = [item for item, _ in pieces.same], 0, pieces.recalled
+    for key, raw in pieces.pods.items():
+        text, item = bytes(raw), recalled.pods.get(key.encode())
+        if item is None or not item.is_of(text):
+            seen, read = observe(text, key, namespace, prefix), read + 1
+            if seen.may_be_kept:
+                seen.pod = recalled.words.shared(seen.pod)
+            item = Known(text, seen)
+        known.append(item)
+    return known, read
+
+
+def _revisions(pieces: Pieces, namespace: str) -> dict[str, RevisionObject]:
+    """All ControllerRevisions by name; one of an odd shape has nothing but its name."""
+    found: dict[str, RevisionObject] = {}
+    for key, raw in pieces.revisions.items():
+        path = child_path(REVISIONS, key)
+        try:
+            item: RevisionObject = _decode_revision(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            named = decoded(_decode_named, raw, path).metadata
+            item = RevisionObject(RevisionMeta(named.name, named.namespace))
+        name = item.metadata.name
+        check_identity(path, name, item.metadata.namespace, namespace)
+        if name in found:
+            refuse_twice(path, name)
+        found[name] = item
+    return found
+
+
+def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:
+    for key, raw in ((related or {}).get("Namespace.v1") or {}).items():
+        found = decoded(_decode_named, raw, f"related['Namespace.v1'][{key!r}]")
+        if found.metadata.name == name:
+            return found.metadata.uid
+    return None
+
+
+def _storage_classes(
+    related: Mapping[str, Mapping[str, Raw]] | None,
+) -> dict[str, bool] | None:
+    """StorageClass -> whether its claims may grow; None where the request shows none.
+
+    One that cannot be read does not say that they may.
+    """
+    shown = (related or {}).get("StorageClass.storage.k8s.io/v1")
+    if shown is None:
+        return None
+    found = {}
+    for key, raw in shown.items():
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            item: StorageClassObject = _decode_class(raw)
+            found[item.metadata.name or key] = item.allow_volume_expansion is True
+    return found
+
+
+def _validated(model: type[M], document: Mapping[str, Any]) -> M:
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise WireError(f"parent{_path(document, first['loc'])}", first["msg"]) from None
+    except RecursionError:
+        raise WireError("parent", "is nested too deeply") from None
+
+
+def _path(document: Any, places: tuple[int | str, ...]) -> str:
+    """The path of an error, without pydantic's own additions such as the type of a union."""
+    path = ""
+    for place in places:
+        if not isinstance(document, (dict, list)):
+            break
+        path += f"[{place}]" if isinstance(place, int) else f".{place}"
+        try:
+            document = document[place]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            break  # the missing field itself is the last place
+    return path

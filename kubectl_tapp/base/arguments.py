@@ -1,0 +1,136 @@
+"""What stands on the command line, read: ids, images, templates, shares of the instances.
+
+Whatever makes no sense is refused with one sentence and `Exit.USAGE`.
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
+from tapp.words.ranges import some
+
+_PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_SHARE = re.compile(r"(\d{1,6})(%?)", re.ASCII)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """What to say after "there is no NAME": the name that was meant, or those that there are.
+
+    Args:
+        name: what was asked for.
+        names: what there is.
+    """
+    known = sorted(names)
+    folded = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(name.casefold(), folded, 1, 0.5)
+    if close:
+        return f"; did you mean {folded[close[0]]!r}?"
+    if not known:
+        return "; there is none at all"
+    shown = ", ".join(repr(each) for each in known[:_SHOWN])
+    more = len(known) - _SHOWN
+    return f"; there is {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+_SHOWN = 8
+
+
+def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
+    """The instances that are meant: `3`, `0-3,7`, `all`, or several of these; ascending, each once.
+
+    Args:
+        texts: as written on the command line.
+        replicas: `spec.replicas`: only instances below it are there.
+
+    Raises:
+        CommandError: it is none of these, or there is no such instance.
+    """
+    found: set[int] = set()
+    for part in ",".join(texts).replace(" ", "").split(","):
+        if part == "all":
+            found.update(range(replicas))
+            continue
+        match = _PART.fullmatch(part)
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+        if int(first) > int(last):
+            message = f"{part!r} names no instances: write 3, or 0-3,7, or all"
+            raise CommandError(message, Exit.USAGE)
+        found.update(range(int(first), int(last) + 1))
+    strange = [id for id in found if id >= replicas]
+    if strange:
+        there = f"there are 0 to {replicas - 1}" if replicas else "there are none (replicas is 0)"
+        message = f"there is no instance {some(strange)}: {there}"
+        raise CommandError(message, Exit.USAGE)
+    return sorted(found)
+
+
+def read_replicas(text: str | int) -> int:
+    """A number of instances.
+
+    Raises:
+        CommandError: it is none, or more than a TApp may have.
+    """
+    number = int(text) if str(text).isascii() and str(text).isdigit() else -1
+    if not 0 <= number <= MAX_REPLICAS:
+        message = f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}"
+        raise CommandError(message, Exit.USAGE)
+    return number
+
+
+def read_images(texts: Iterable[str]) -> dict[str, str]:
+    """Container -> image, of `CONTAINER=IMAGE` each; `*` stands for all containers.
+
+    Raises:
+        CommandError: one is not of this form, or a container stands twice.
+    """
+    images: dict[str, str] = {}
+    for text in texts:
+        name, equals, image = text.partition("=")
+        if not (name and equals and image) or image != image.strip():
+            message = f"{text!r} sets no image: write CONTAINER=IMAGE"
+            raise CommandError(message, Exit.USAGE)
+        if name in images:
+            raise CommandError(f"container {name!r} is given two images", Exit.USAGE)
+        images[name] = image
+    return images
+
+
+def read_use(text: str, spec: TAppSpec) -> tuple[str, list[int]]:
+    """A template and its instances, of `TEMPLATE=IDS`.
+
+    Raises:
+        CommandError: it is not of this form, or there is no such instance.
+    """
+    name, equals, ids = text.rpartition("=")
+    if not equals or not name:
+        message = f"{text!r} gives no template to instances: write TEMPLATE=IDS, such as v2=0,3-5"
+        raise CommandError(message, Exit.USAGE)
+    return name, read_ids([ids], spec.replicas)
+
+
+def read_share(text: str, of: int) -> int:
+    """How many instances a canary has: a number, or a percentage, rounded up as the budgets are.
+
+    Args:
+        text: `3` or `10%`.
+        of: how many instances should run.
+
+    Raises:
+        CommandError: it is neither, or none, or more than there are.
+    """
+    match = _SHARE.fullmatch(text)
+    number = int(match[1]) if match else 0
+    share = math.ceil(of * number / 100) if match and match[2] else number
+    if not 1 <= share <= of:
+        message = f"{text!r} is no share of {of} instances: write a number such as 1, or 10%"
+        raise CommandError(message, Exit.USAGE)
+    return share
+
+
+def template_names(spec: TAppSpec) -> list[str]:
+    """The names of all templates that are written, sorted."""
+    names = set(spec.template_pool)
+    return sorted(names | ({DEFAULT_TEMPLATE} if spec.template else set()))

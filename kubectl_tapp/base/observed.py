@@ -1,0 +1,100 @@
+"""What the cluster shows of one TApp, and the request that Metacontroller would send of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from kubectl_tapp.base.errors import CommandError
+
+Document = dict[str, Any]
+
+DECLARED = {
+    "pods": ("v1", "Pod.v1"),
+    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim.v1"),
+    "controllerrevisions": ("apps/v1", "ControllerRevision.apps/v1"),
+}
+"""Plural -> apiVersion, and the key of the kind in Metacontroller's requests."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One TApp with everything that its decisions look at, as the API server has it.
+
+    Attributes:
+        tapp: the TApp.
+        pods: its pods, those that go included.
+        claims: its volume claims.
+        revisions: its ControllerRevisions.
+        namespace: its Namespace; None where it may not be read.
+        storage_classes: the cluster's StorageClasses, as far as they may be read.
+        controller: the CompositeController that is registered; None where there is none, or it may
+            not be read: then the one of this release is taken for it.
+        events: warnings of its namespace, for people; no decision looks at them.
+        unread: resource -> why its objects could not be read: what is empty above is unknown then.
+    """
+
+    tapp: Document
+    pods: list[Document] = field(default_factory=list)
+    claims: list[Document] = field(default_factory=list)
+    revisions: list[Document] = field(default_factory=list)
+    namespace: Document | None = None
+    storage_classes: list[Document] = field(default_factory=list)
+    controller: Document | None = None
+    events: list[Document] = field(default_factory=list)
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The TApp's name."""
+        return str(self.tapp["metadata"]["name"])
+
+    def require(self, *resources: str) -> None:
+        """Refuse to decide on what may not be seen: without its pods all would seem to be missing.
+
+        Raises:
+            CommandError: one of these resources could not be read.
+        """
+        for resource in resources:
+            if resource in self.unread:
+                raise CommandError(self.unread[resource])
+
+    def with_tapp(self, tapp: Document) -> "Observed":
+        """The same world with an edited TApp."""
+        return replace(self, tapp=tapp)
+
+    def request(self, controller: Document) -> bytes:
+        """The body of a sync call.
+
+        Args:
+            controller: the CompositeController that is registered, or the shipped one.
+        """
+        objects = {
+            "pods": self.pods,
+            "persistentvolumeclaims": self.claims,
+            "controllerrevisions": self.revisions,
+        }
+        declared = {child["resource"] for child in controller["spec"]["childResources"]}
+        related: dict[str, Document] = {}
+        if self.namespace is not None:
+            related["Namespace.v1"] = by_name([self.namespace])
+        if self.storage_classes:
+            related["StorageClass.storage.k8s.io/v1"] = by_name(self.storage_classes)
+        body = {
+            "controller": controller,
+            "parent": self.tapp,
+            "children": {
+                DECLARED[plural][1]: by_name(objects[plural])
+                for plural in DECLARED
+                if plural in declared
+            },
+            "related": related,
+            "finalizing": False,
+        }
+        return msgspec.json.encode(body)
+
+
+def by_name(objects: Iterable[Document]) -> dict[str, Document]:
+    """Objects by `metadata.name`."""
+    return {each["metadata"]["name"]: each for each in objects}

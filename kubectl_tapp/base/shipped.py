@@ -1,0 +1,27 @@
+"""The manifests of this release, as they are in the plugin's wheel or in the repository."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_PACKAGED = Path(__file__).parents[1] / "shipped"
+_REPOSITORY = Path(__file__).parents[2]
+COMPOSITE = "metacontroller/base/composite-controller.yaml"
+DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
+DEFINITION = "crds/tapp.yaml"
+
+
+@cache
+def manifest(path: str) -> dict[str, Any]:
+    """A manifest of this release, by its path in the repository: one of the constants above.
+
+    pyproject.toml puts them into the wheel under the same paths, so that there is no second copy.
+    """
+    import yaml  # noqa: PLC0415 - it costs start time
+
+    packaged = _PACKAGED / path
+    place = packaged if packaged.exists() else _REPOSITORY / path
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with place.open(encoding="utf-8") as file:
+        document: dict[str, Any] = yaml.load(file, loader)  # noqa: S506 - a safe loader
+    return document

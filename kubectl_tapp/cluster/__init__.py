@@ -1,0 +1,1 @@
+"""The user's kubectl, and what is read and written through it."""

@@ -1,0 +1,345 @@
+"""What the plugin reads from and writes to a cluster, through the user's kubectl."""
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from kubectl_tapp.base import shipped
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
+
+if TYPE_CHECKING:
+    from tapp.world import Options
+
+TAPPS = "tapps.apps.tkestack.io"
+PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
+REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
+CLASSES = "storageclasses.storage.k8s.io"
+CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
+FIELD_MANAGER = "kubectl-tapp"
+"""Who owns the fields that are written."""
+_CHILDREN = (PODS, CLAIMS, REVISIONS)
+_GONE = ("Forbidden", "NoSuchKind", "NotFound")
+_WARNINGS = "--field-selector=type=Warning"
+_TIMEOUT = "30s"
+_LONG = 100_000
+
+
+Documents = list[Document]
+_Words = list[str]
+
+
+class Cluster:
+    """One cluster and namespace, as one user sees them."""
+
+    def __init__(
+        self,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        namespace: str | None = None,
+        runner: Runner | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
+        """None leaves the choice to kubectl.
+
+        Args:
+            kubeconfig: file.
+            context: its context.
+            namespace: where the TApps are.
+            runner: what runs kubectl.
+            more: further options of kubectl for every call, such as `--as=jane`.
+        """
+        self._runner = runner or Program()
+        self._namespace = namespace
+        given = {"--kubeconfig": kubeconfig, "--context": context}
+        self._options = [f"{name}={value}" for name, value in given.items() if value] + [*more]
+        if not any(option.startswith("--request-timeout") for option in more):
+            self._options.append(f"--request-timeout={_TIMEOUT}")
+
+    @cached_property
+    def namespace(self) -> str:
+        """The namespace that is asked for, or else the context's, or `default`."""
+        if self._namespace:
+            return self._namespace
+        path = "--output=jsonpath={..namespace}"
+        done = self.call(["config", "view", "--minify", path])
+        return done.out.strip() or "default"
+
+    def get(
+        self, resource: str, name: str, namespace: str | None = None, *, managed: bool = False
+    ) -> Document:
+        """One object.
+
+        Args:
+            resource: its plural, with the group after a dot where it has one.
+            name: its name.
+            namespace: another one than the user's.
+            managed: with its managed fields.
+
+        Raises:
+            CommandError: there is none (the nearest name is given), or it may not be read.
+        """
+        try:
+            more = ["--show-managed-fields=true"] if managed else []
+            found = self._json("get", resource, name, *self._scope(namespace), *more)
+        except KubectlError as error:
+            if error.reason == "NotFound" and resource == TAPPS:
+                raise self._unknown(name, namespace) from None
+            raise
+        if not found.get("metadata", {}).get("name"):
+            raise CommandError(f"kubectl get: its answer is no {resource}")
+        return found
+
+    def list(
+        self, resource: str, selector: str | None = None, *, all_namespaces: bool = False
+    ) -> Documents:
+        """All objects of a kind, or those with these labels."""
+        scope = ["--all-namespaces"] if all_namespaces else self._scope(None)
+        chosen = [f"--selector={selector}"] if selector else []
+        return _items(self._json("get", resource, *scope, *chosen))
+
+    def named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
+        """Those of these objects that are there, or the sentence that says why nobody knows."""
+        try:
+            done = self.kubectl(
+                "get", resource, *names, "--namespace", namespace, "--ignore-not-found",
+                "--output=json",
+            )  # fmt: skip
+        except KubectlError as error:
+            if error.reason in _GONE:
+                return str(error)
+            raise
+        return _items(self._read("get", done.out)) if done.out.strip() else []
+
+    def names(self, resource: str) -> _Words:
+        """The names of all objects of a kind: quicker than the objects."""
+        text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
+        return self.kubectl("get", resource, *self._scope(None), text).out.split()
+
+    def observe(self, name: str, *, events: bool = False) -> Observed:
+        """One TApp and all that belongs to it; what may not be read is left out, and noted.
+
+        Args:
+            name: of the TApp.
+            events: whether to read the warnings of the last hour, too.
+        """
+        with ThreadPoolExecutor(4) as pool:
+            registered = pool.submit(self._registered)
+            tapp = self.get(TAPPS, name)
+            namespace = tapp["metadata"]["namespace"]
+            asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
+            if (tapp.get("spec") or {}).get("volumeClaimTemplates"):
+                asked[CLASSES] = ()
+            if events:
+                asked[EVENTS] = ("--namespace", namespace, _WARNINGS)
+            futures = {each: pool.submit(self._owned, each, tapp) for each in _CHILDREN} | {
+                each: pool.submit(self._readable, each, *arguments)
+                for each, arguments in asked.items()
+            }
+            found = {each: future.result() for each, future in futures.items()}
+            controller = registered.result()
+        known = {each: items for each, items in found.items() if not isinstance(items, str)}
+        spaces = known.get(NAMESPACES)
+        return Observed(
+            tapp=tapp,
+            pods=known.get(PODS, []),
+            claims=known.get(CLAIMS, []),
+            revisions=known.get(REVISIONS, []),
+            namespace=spaces[0] if spaces else None,
+            storage_classes=known.get(CLASSES, []),
+            controller=controller,
+            events=known.get(EVENTS, []),
+            unread={each: text for each, text in found.items() if isinstance(text, str)},
+        )
+
+    def again(self, observed: Observed) -> Observed:
+        """The same TApp a little later: itself, its pods and its claims are read anew, no more."""
+        tapp = observed.tapp
+        with ThreadPoolExecutor(3) as pool:
+            newer = pool.submit(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
+            owned = {each: pool.submit(self._owned, each, tapp) for each in (PODS, CLAIMS)}
+            found = {each: future.result() for each, future in owned.items()}
+        if newer.result()["metadata"]["uid"] != tapp["metadata"]["uid"]:
+            return self.observe(observed.name)
+        unread = {each: text for each, text in found.items() if isinstance(text, str)}
+        known = {each: items for each, items in found.items() if not isinstance(items, str)}
+        pods, claims = known.get(PODS, []), known.get(CLAIMS, [])
+        return replace(observed, tapp=newer.result(), pods=pods, claims=claims, unread=unread)
+
+    def controller(self) -> Document:
+        """The CompositeController that is registered, or where it may not be read the shipped."""
+        return self._registered() or shipped.manifest(shipped.COMPOSITE)
+
+    def options(self, controller: Document | None = None) -> "Options":
+        """The operator's choices, from the service's Deployment if that may be read.
+
+        Args:
+            controller: the CompositeController; its webhook names the service.
+        """
+        from kubectl_tapp.cluster.service import chosen, service_of  # noqa: PLC0415 - it costs start time
+
+        service = service_of(controller or self.controller())
+        if service is None:
+            return chosen(None)
+        name, namespace = service
+        found = self._readable(DEPLOYMENTS, name, "--namespace", namespace)
+        return chosen(found[0] if found and not isinstance(found, str) else None)
+
+    def patch(
+        self,
+        resource: str,
+        name: str,
+        patch: object,
+        type_: str = "json",
+        *,
+        dry_run: bool = False,
+    ) -> Document:
+        """Change an object; what the API server has afterwards.
+
+        Args:
+            resource: its plural.
+            name: its name.
+            patch: a list of operations, or a document, as `type_` says.
+            type_: `json` or `merge`.
+            dry_run: let the server check it, and write nothing.
+
+        Raises:
+            KubectlError: it was refused; `reason` is the API server's, a failed `test` of a JSON
+                patch is `Invalid`.
+        """
+        more = ["--dry-run=server"] if dry_run else []
+        more.append(f"--field-manager={FIELD_MANAGER}")
+        text = json.dumps(patch)
+        # One argument holds 128 KiB on Linux, and a template may be larger than that.
+        short = len(text) < _LONG
+        more += [f"--type={type_}", f"--patch={text}" if short else "--patch-file=/dev/stdin"]
+        scope, stdin = self._scope(None), "" if short else text
+        return self._json("patch", resource, name, *scope, *more, stdin=stdin)
+
+    def create(self, document: Document, *, dry_run: bool = False) -> Document:
+        """Create an object; what the API server makes of it."""
+        return self._send("create", document, dry_run)
+
+    def replace(self, document: Document, *, dry_run: bool = False) -> Document:
+        """Replace an object, guarded by its resourceVersion if it has one."""
+        return self._send("replace", document, dry_run)
+
+    def apply(
+        self, document: Document, more: Sequence[str] = (), *, dry_run: bool = False
+    ) -> Document:
+        """Create or change an object as `kubectl apply` does; what the API server has then.
+
+        Args:
+            document: the object.
+            more: further options, such as `--server-side`.
+            dry_run: let the server say it, and write nothing.
+        """
+        return self._send("apply", document, dry_run, *more)
+
+    def with_warnings(self, observed: Observed) -> Observed:
+        """The same with the warnings of its namespace, as far as they may be read."""
+        space = observed.tapp["metadata"]["namespace"]
+        found = self._readable(EVENTS, "--namespace", space, _WARNINGS)
+        return observed if isinstance(found, str) else replace(observed, events=found)
+
+    def with_stops(self, observed: Observed) -> Observed:
+        """The same with the events that tell when pods were stopped, as far as they may be read."""
+        space = observed.tapp["metadata"]["namespace"]
+        which = "--field-selector=reason=Killing,involvedObject.kind=Pod"
+        found = self._readable(EVENTS, "--namespace", space, which)
+        return observed if isinstance(found, str) else replace(observed, events=found)
+
+    def _send(self, verb: str, document: Document, dry_run: bool, *options: str) -> Document:
+        more = [*options, "--dry-run=server"] if dry_run else options
+        text = json.dumps(document)
+        return self._json(verb, "--filename=-", *self._scope(None), *more, stdin=text)
+
+    def _owned(self, resource: str, tapp: Document) -> Documents | str:
+        """The children of a TApp as Metacontroller selects them, or why they may not be read."""
+        uid, namespace = tapp["metadata"]["uid"], tapp["metadata"]["namespace"]
+        selector = f"--selector=controller-uid={uid}"
+        # Only the managed fields tell when a kubelet last reported.
+        more = ["--show-managed-fields=true"] if resource == PODS else []
+        found = self._readable(resource, "--namespace", namespace, selector, *more)
+        return found if isinstance(found, str) else [x for x in found if _belongs(x, uid)]
+
+    def _readable(self, resource: str, *arguments: str) -> Documents | str:
+        """Objects, or the sentence that says why they may not be read."""
+        try:
+            return _items(self._json("get", resource, *arguments))
+        except KubectlError as error:
+            if error.reason in _GONE:
+                return str(error)
+            raise
+
+    def _registered(self) -> Document | None:
+        found = self._readable(CONTROLLERS)
+        if isinstance(found, str):
+            return None
+        for each in found:
+            parent = each.get("spec", {}).get("parentResource", {})
+            if parent.get("resource") == "tapps":
+                return each
+        return None
+
+    def _unknown(self, name: str, namespace: str | None) -> CommandError:
+        from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time
+
+        where = namespace or self.namespace
+        try:
+            items = _items(self._json("get", TAPPS, *self._scope(namespace)))
+        except KubectlError:
+            items = []
+        names = sorted(item["metadata"]["name"] for item in items)
+        hint = nearest(name, names) if names else "; `kubectl tapp list -A` shows those of others"
+        return KubectlError("NotFound", f"no TApp {name!r} in namespace {where}{hint}")
+
+    def _scope(self, namespace: str | None) -> _Words:
+        where = namespace or self._namespace
+        return ["--namespace", where] if where else []
+
+    def _json(self, *arguments: str, stdin: str = "") -> Document:
+        return self._read(arguments[0], self.kubectl(*arguments, "--output=json", stdin=stdin).out)
+
+    @staticmethod
+    def _read(verb: str, text: str) -> Document:
+        try:
+            found = msgspec.json.decode(text)
+        except ValueError:
+            raise CommandError(f"kubectl {verb}: its answer is not JSON") from None
+        if not isinstance(found, dict) or not isinstance(found.get("metadata", {}), dict):
+            raise CommandError(f"kubectl {verb}: its answer is no object")
+        return found
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
+        """Any other call, with this cluster's options.
+
+        Raises:
+            KubectlError: it failed.
+        """
+        done = self.call(arguments, stdin)
+        if done.code:
+            raise failure(done)
+        return done
+
+    def call(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """The same, whatever becomes of it."""
+        return self._runner.run([*self._options, *arguments], stdin)
+
+
+def _items(found: Document) -> list[Document]:
+    """The objects of a list; one object is a list of one."""
+    items = found.get("items", [found])
+    return items if isinstance(items, list) else []
+
+
+def _belongs(item: Document, uid: str) -> bool:
+    """Whether Metacontroller takes it for a child: of nobody else."""
+    owners = item["metadata"].get("ownerReferences") or []
+    return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

@@ -1,0 +1,207 @@
+"""Runs the user's own kubectl, and says in one sentence what it could not do."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kubectl_tapp.base.errors import CommandError, Exit, plain
+
+LONGEST = 300.0
+"""Seconds after which a kubectl that does not end is given up, whatever its own time limit."""
+_LONG = 4.0
+"""Seconds after which a person wonders what kubectl waits for."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of one call."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Runner(Protocol):
+    """Whatever runs kubectl: the program, or the tests' stand-in."""
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """Run it to its end; `arguments` are without the program's name."""
+
+
+class Program:
+    """kubectl as it is on PATH, or where $KUBECTL says."""
+
+    def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
+        """Run it to its end.
+
+        Raises:
+            CommandError: there is none, or it does not end.
+        """
+        # No pipe: after a timeout `communicate` would not go on with writing into it.
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as given:
+            given.write(stdin)
+            given.seek(0)
+            try:
+                process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
+                    [self._path(), *arguments],
+                    stdin=given,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            except OSError as error:
+                raise _not_run(error) from None
+            with process:
+                try:
+                    out, err = self._ended(process)
+                except BaseException:
+                    process.kill()
+                    raise
+        return Finished(process.returncode, out, err)
+
+    @staticmethod
+    def _ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
+        """What it says; while it takes long, what it says to a person is passed on at once.
+
+        A login may ask for a code that is to be typed into a browser, and wait for that.
+        """
+        shown, limit = 0, time.monotonic() + LONGEST
+        while True:
+            try:
+                return process.communicate(timeout=_LONG)
+            except subprocess.TimeoutExpired as so_far:
+                if time.monotonic() >= limit:
+                    message = f"kubectl did not end within {LONGEST:.0f} s"
+                    raise CommandError(f"{message}; is the cluster reachable?") from None
+                said: Any = so_far.stderr or b""  # bytes, whatever is asked for
+                complete = said.decode(errors="replace").rpartition("\n")[0]
+                if len(complete) > shown:
+                    sys.stderr.write(f"kubectl: {plain(complete[shown:].strip())}\n")
+                    sys.stderr.flush()
+                    shown = len(complete)
+
+    @staticmethod
+    def _path() -> str:
+        named = os.environ.get("KUBECTL")
+        path = named or shutil.which("kubectl")
+        if not path:
+            raise CommandError(
+                "there is no kubectl on PATH: install it, or name it in the variable KUBECTL"
+            )
+        return path
+
+
+def _not_run(error: OSError) -> CommandError:
+    return CommandError(f"kubectl cannot be run ({error.strerror}): see PATH and $KUBECTL")
+
+
+class KubectlError(CommandError):
+    """kubectl could not do it.
+
+    Attributes:
+        reason: the API server's word for it (`NotFound`, `Forbidden`, `Conflict`, ...), or one of
+            ours: `Denied` (by admission), `NoSuchKind`, `Unreachable`, `Timeout`, `NoContext`, ``.
+    """
+
+    def __init__(self, reason: str, message: str, code: Exit = Exit.FAILED) -> None:
+        """`message` is one sentence."""
+        super().__init__(message, code)
+        self.reason = reason
+
+
+_SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
+_INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
+"""How kubectl prints a refusal by validation, and a `test` of a JSON patch that does not hold."""
+_KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d")
+_RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
+_FLAG_HINT = "See 'kubectl"
+_UNREACHABLE = (
+    "was refused", "no route to host", "no such host", "network is unreachable", "i/o timeout",
+    "connection reset", "server misbehaving",
+)  # fmt: skip
+_CERTIFICATE = ("x509:", "tls:", "certificate")
+_LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
+
+
+_CONFLICTS = re.compile(r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL)
+"""A server-side apply of fields that others own; what follows is advice for the manifest."""
+_SOURCE = re.compile(
+    r'error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
+)
+"""What kubectl puts before a refusal: what it did, and when it applies the whole patch, too.
+Source: k8s.io/kubectl, `AddSourceToErr`."""
+
+
+def failure(done: Finished) -> KubectlError:
+    """What a failed call means, from what kubectl said."""
+    lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
+    text = "\n".join(lines) or done.err.strip()
+    if not text:
+        return KubectlError("", f"kubectl ended with code {done.code} and no message")
+    if found := _RESOURCE.search(text):
+        return _no_such_kind(found[1])
+    said = _one_line(text)
+    if any(word in text for word in _LOGIN):
+        return KubectlError("Unauthorized", f"the cluster does not know who you are: {said}")
+    if found := _SERVER.search(text):
+        return _refused(found[1] or "", _one_line(_SOURCE.sub("", found[2])))
+    if found := _CONFLICTS.search(text):
+        hint = "--force-conflicts takes the fields over"
+        return KubectlError("Conflict", f"{_one_line(found[0])}; {hint}")
+    if found := _INVALID.search(text):
+        return KubectlError("Invalid", _one_line(found[0]))
+    if "context" in text and ("does not exist" in text or "was not found" in text):
+        hint = "`kubectl config get-contexts` lists those that are there"
+        return KubectlError("NoContext", f"{said}; {hint}", Exit.USAGE)
+    if "deadline exceeded" in text or "Client.Timeout" in text or "request canceled" in text:
+        hint = "is the cluster reachable? --request-timeout sets how long to wait"
+        return KubectlError("Timeout", f"the cluster did not answer in time ({said}); {hint}")
+    if any(word in text for word in _UNREACHABLE):
+        hint = "is it the right --context, and is the cluster up?"
+        return KubectlError("Unreachable", f"no cluster: {said}; {hint}")
+    if any(word in text for word in _CERTIFICATE):
+        return KubectlError("Certificate", f"the cluster's certificate is not trusted: {said}")
+    return KubectlError("", f"kubectl: {said}")
+
+
+def _no_such_kind(resource: str) -> KubectlError:
+    if resource.startswith("tapp"):
+        message = (
+            "this cluster knows no TApps: is it the right --context, and is the CustomResource"
+            "Definition tapps.apps.tkestack.io installed?"
+        )
+    else:
+        message = f"this cluster has no {resource}"
+    return KubectlError("NoSuchKind", message)
+
+
+_BY_AUTHORIZER = re.compile(r"\bcannot \w+ (?:resource|path)\b")
+"""Who may not do it at all is told so; admission says Forbidden, too, of what it does not want.
+Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`."""
+
+
+def _refused(reason: str, said: str) -> KubectlError:
+    if reason == "Forbidden" and not _BY_AUTHORIZER.search(said):
+        return KubectlError("Denied", said)
+    if reason == "Forbidden":
+        return KubectlError(reason, f"no permission: {said}")
+    if reason == "Timeout":
+        return KubectlError(reason, f"the cluster did not answer in time: {said}")
+    if reason == "ServiceUnavailable":
+        return KubectlError("Unreachable", f"no cluster: {said}")
+    return KubectlError(reason, said)
+
+
+def _one_line(text: str) -> str:
+    """The message without kubectl's own prefix, and on one line."""
+    lines = [line.strip() for line in text.splitlines() if not line.startswith(_FLAG_HINT)]
+    return " ".join(" ".join(lines).split()).removeprefix("error: ").rstrip(".")

@@ -1,0 +1,103 @@
+"""What a command is given: the cluster that is asked for, and where to print."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kubectl_tapp.base.errors import plain
+from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.cluster.kubectl import Runner
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 10_000
+"""Columns where nobody says how many there are, a pipe or a file: who reads it wants all of it."""
+
+
+@dataclass
+class Session:
+    """One call of the command.
+
+    Attributes:
+        runner: what runs kubectl; None for the program itself.
+        now: the time, in seconds since the epoch.
+        targets: kubectl's own options that were given: name -> value.
+        sleep: lets so many seconds pass.
+    """
+
+    runner: Runner | None = None
+    now: Callable[[], float] = time.time
+    targets: dict[str, str] = field(default_factory=dict)
+    sleep: Callable[[float], None] = time.sleep
+
+    def narrowed(self, **targets: str | None) -> "Session":
+        """The same with further options; the later ones win, as they stand behind."""
+        given = {name: value for name, value in targets.items() if value is not None}
+        return replace(self, targets={**self.targets, **given})
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster that is asked for; nothing is called before it is used."""
+        known = ("kubeconfig", "context", "namespace")
+        rest = {name: value for name, value in self.targets.items() if name not in known}
+        options = {"as_user": "--as", "request_timeout": "--request-timeout"}
+        return Cluster(
+            **{name: self.targets.get(name) for name in known},
+            runner=self.runner,
+            more=[f"{options[name]}={value}" for name, value in rest.items()],
+        )
+
+    @cached_property
+    def console(self) -> "Console":
+        """Standard output: colours on a terminal only, and plain characters where it has no others.
+
+        NO_COLOR and TERM=dumb are honoured.
+        """
+        from rich.console import Console  # noqa: PLC0415 - it costs start time
+
+        _printable()
+        terminal = sys.stdout.isatty()
+        width = None if terminal or "COLUMNS" in os.environ else WIDTH
+        return Console(
+            file=sys.stdout, width=width, highlight=False, soft_wrap=False, emoji=False,
+            force_terminal=None if terminal else False,
+        )  # fmt: skip
+
+    @property
+    def interactive(self) -> bool:
+        """Whether there is a person to ask."""
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+    @staticmethod
+    def ask(question: str) -> str:
+        """A person's answer, as it was typed.
+
+        Raises:
+            EOFError: there is none.
+        """
+        _printable()
+        return input(question)
+
+    def say(self, text: str = "") -> None:
+        """A line on standard output, as it is."""
+        _printable()
+        print(plain(text))
+
+    @staticmethod
+    def note(text: str) -> None:
+        """A line on standard error: what is not part of the answer."""
+        _printable()
+        print(plain(text), file=sys.stderr)
+
+
+def _printable() -> None:
+    """A character that the locale lacks becomes a `?`, not an error."""
+    streams: Sequence[object] = (sys.stdout, sys.stderr)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,236 @@
+"""An edit, done: its plan first, then the question, then one guarded write.
+
+Ctrl-C does no harm at any time: before the write nothing is written, the write itself is not
+interrupted, and after it the TApp goes on without us.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hooks.wire.decode import WireError
+from kubectl_tapp.base.dry_run import DryRun
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster import owners
+from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.decide.words import instances
+from kubectl_tapp.edit import edits
+from kubectl_tapp.wait.waiting import Watch, wait
+
+_UNSURE = ("Timeout", "Unreachable")
+"""What leaves open whether a write was done."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How a verb is to be carried out.
+
+    Attributes:
+        yes: do not ask.
+        dry_run: show the plan, and with `server` let the API server check it; write nothing.
+        wait: wait until it is done.
+        timeout: seconds to wait at most.
+    """
+
+    yes: bool = False
+    dry_run: DryRun | None = None
+    wait: bool = False
+    timeout: float = 600.0
+
+
+@dataclass(frozen=True)
+class Deed:
+    """One edit.
+
+    Attributes:
+        seen: the TApp as it was when the edit was made of it.
+        edited: the TApp as it is to be.
+        notes: what else is to be said before the question.
+        everything: wait for all instances, not only for those that the edit means something to.
+    """
+
+    seen: Observed
+    edited: Document
+    notes: Sequence[str] = ()
+    everything: bool = False
+
+
+def observed(session: Session, name: str) -> Observed:
+    """The TApp with all that decisions need.
+
+    Raises:
+        CommandError: it is not there, is being deleted, or its pods may not be read.
+    """
+    found = session.cluster.observe(name)
+    found.require("pods")
+    if found.tapp["metadata"].get("deletionTimestamp"):
+        raise CommandError(f"TApp {name} is being deleted")
+    return found
+
+
+def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
+    """Shows what an edit does, asks, writes, and waits if that is asked for.
+
+    Raises:
+        CommandError: it is refused (nothing is written then), or it does not come about.
+    """
+    seen, edited = deed.seen, deed.edited
+    name = seen.name
+    operations = edits.json_patch(seen.tapp, edited)
+    if not any(str(each["path"]).startswith("/spec") for each in operations):
+        for note in deed.notes:
+            session.say(note)
+        session.say(f"{name}: nothing to do, it is so already")
+        return
+    try:
+        tried = edited
+        if choices.dry_run is not DryRun.CLIENT:
+            tried = _write(session, seen, edited, dry_run=True)
+        ids = _preview(session, seen, tried)
+        scaling = any(each["path"] == "/spec/replicas" for each in operations)
+        for note in ("", *deed.notes) if deed.notes else ():
+            session.say(note)
+        for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
+            session.note(f"warning: {warning}")
+        if choices.dry_run is not None:
+            checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
+            session.say(f"Dry run: nothing was written.{checked}")
+            return
+        ask(session, choices)
+    except KeyboardInterrupt:
+        session.note("interrupted; nothing was written")
+        raise
+    with uninterrupted():
+        written = _write(session, *_with_newest_notes(session, seen, edited))
+    generation = written["metadata"].get("generation")
+    session.say(f"{name}: written (generation {generation})")
+    if choices.wait:
+        which = None if deed.everything else ids
+        said = (
+            "it is as asked"
+            if not which
+            else f"{instances(ids)} {'is' if len(ids) == 1 else 'are'} as asked"
+        )
+        follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, said))
+
+
+def ask(session: Session, choices: Choices) -> None:
+    """Goes on only if a person says yes, or `-y` did.
+
+    Raises:
+        CommandError: the answer is no, or there is nobody to ask.
+    """
+    if choices.yes:
+        return
+    if not session.interactive:
+        message = "there is no terminal to ask on: repeat it with -y; nothing was written"
+        raise CommandError(message, Exit.USAGE)
+    try:
+        answer = session.ask("\nApply? [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CommandError("not applied; nothing was written", Exit.DECLINED)
+
+
+def follow(session: Session, watch: Watch) -> None:
+    """Waits after a write; whoever interrupts that is told that it goes on."""
+    try:
+        wait(session, watch)
+    except KeyboardInterrupt:
+        again = f"`kubectl tapp wait {watch.name}`"
+        session.note(f"interrupted; it is written and goes on: {again} looks again")
+        raise
+
+
+def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
+    """Shows what the edit means; the instances that the edit means something to.
+
+    Raises:
+        CommandError: the service would not take the edited TApp.
+    """
+    from kubectl_tapp.forecast.meaning import meaning  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
+
+    controller = seen.controller or session.cluster.controller()
+    options, now = session.cluster.options(controller), session.now()
+    try:
+        expected, concerned = meaning(seen, edited, controller, options, now)
+    except WireError as error:
+        where = f"{error.path}: " if error.path else ""
+        raise CommandError(f"{where}{error.message}; nothing was written") from None
+    print_plan(session.console, expected)
+    return concerned
+
+
+def _write(
+    session: Session, seen: Observed, edited: Document, *, dry_run: bool = False
+) -> Document:
+    """One guarded write.
+
+    Raises:
+        CommandError: it was refused; or nobody knows, and the sentence says so.
+    """
+    cluster, name = session.cluster, seen.name
+    patch = edits.guarded_patch(seen.tapp, edited)
+    try:
+        return cluster.patch(TAPPS, name, patch, dry_run=dry_run)
+    except KubectlError as error:
+        if dry_run and error.reason in _UNSURE:
+            raise
+        raise _explained(session, seen, edited, error) from None
+
+
+def _with_newest_notes(
+    session: Session, seen: Observed, edited: Document
+) -> tuple[Observed, Document]:
+    """What was seen and the edit of it, both with the metadata of now.
+
+    Labels and annotations may be written by others while a person reads the plan: that changes no
+    generation, and a patch made of the old ones could take away what is new.
+    """
+    live = session.cluster.get(TAPPS, seen.name)
+    before, now = seen.tapp["metadata"], live["metadata"]
+    if any(before.get(field) != now.get(field) for field in ("uid", "generation")):
+        return seen, edited  # the guard refuses it
+    base = {**seen.tapp, "metadata": now}
+    return seen.with_tapp(base), edits.moved(seen.tapp, edited, base)
+
+
+def _explained(
+    session: Session, seen: Observed, edited: Document, error: KubectlError
+) -> CommandError:
+    """Why a write was refused, and whether it was: from what is there now."""
+    unsure = error.reason in _UNSURE
+    try:
+        live = session.cluster.get(TAPPS, seen.name)
+    except CommandError as second:
+        if not unsure:
+            return second if getattr(second, "reason", "") == "NotFound" else error
+        return CommandError(f"nobody knows whether it was written: {error}")
+    if unsure:
+        done = live.get("spec") == edited["spec"]
+        return CommandError(f"{error}; it was {'' if done else 'not '}written")
+    before, now = seen.tapp["metadata"], live["metadata"]
+    if any(before[field] != now[field] for field in ("uid", "generation")):
+        message = f"{seen.name} changed after the plan was made; nothing was written"
+        return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+    return CommandError(f"{error}; nothing was written", error.code)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C is not heard meanwhile, and kubectl does not hear it either: it inherits that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

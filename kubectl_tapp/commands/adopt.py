@@ -1,0 +1,178 @@
+"""`kubectl tapp adopt`: what bears the names of a TApp's pods and claims, and is nobody's."""
+
+from typing import TYPE_CHECKING
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.commands.verb_options import Ids, Verb
+
+if TYPE_CHECKING:
+    from kubectl_tapp.edit.adoption import Found
+
+_MEANS = {
+    "Delete": "goes",
+    "Recreate": "goes, and a new one comes",
+    "UpdateInPlace": "is updated in place",
+}
+_TRIES = 3
+"""How often an object is looked at that was written meanwhile, as pods are by their kubelet."""
+
+
+def adopt(verb: Verb, ids: Ids = None) -> None:
+    """Take over pods and claims of these names that are nobody's, or a TApp's that is gone.
+
+    Only the label is written by which Metacontroller finds them.
+    """
+    from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS  # noqa: PLC0415
+    from kubectl_tapp.commands.act import ask, follow  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
+    from tapp.words.ranges import some  # noqa: PLC0415
+
+    session, cluster = verb.session, verb.session.cluster
+    verb.seen.require(CLAIMS)
+    living = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
+    every = strays(verb.tapp, cluster.list(PODS), cluster.list(CLAIMS), living)
+    wanted = set(verb.ids(ids)) if ids else None
+    chosen = [each for each in every if wanted is None or each.id in wanted]
+    taken = [each for each in chosen if not each.why_not]
+    _show(verb, chosen)
+    if not taken:
+        session.say(f"{verb.name}: there is nothing to take over")
+        return
+    _show_next(verb, taken)
+    if verb.choices.dry_run is not None:
+        if verb.choices.dry_run == "server":
+            for each in taken:
+                _take(verb, each, living, dry_run=True)
+        session.say("Dry run: nothing was written.")
+        return
+    done: list[Found] = []
+    try:
+        ask(session, verb.choices)
+        _unchanged(verb)
+        for each in taken:
+            _take(verb, each, living)
+            done.append(each)
+    except (KeyboardInterrupt, CommandError) as error:
+        if isinstance(error, KeyboardInterrupt) or done:
+            session.note(f"not all: {len(done)} of {len(taken)} taken over")
+        raise
+    session.say(f"{verb.name}: {_count(taken)} taken over")
+    if verb.choices.wait:
+        which = sorted({each.id for each in taken})
+        watch = Watch(
+            verb.name, lambda now: now.is_done(which), which, verb.choices.timeout,
+            f"{some(which)} as asked",
+        )  # fmt: skip
+        follow(session, watch)
+
+
+def _count(taken: "list[Found]") -> str:
+    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415 - it costs start time
+
+    pods = sum(each.resource == PODS for each in taken)
+    claims = len(taken) - pods
+    words = [
+        f"{number} {word}{'s'[: number != 1]}"
+        for number, word in ((pods, "pod"), (claims, "claim"))
+        if number
+    ]
+    return " and ".join(words)
+
+
+def _show(verb: Verb, found: "list[Found]") -> None:
+    """What is there, whose it is, and what of it stays as it is."""
+    from tapp.words.ranges import some  # noqa: PLC0415 - it costs start time
+
+    lines: dict[tuple[str, str, str, str], list[int]] = {}
+    for each in found:
+        key = each.resource, each.prefix, each.whose, each.why_not
+        lines.setdefault(key, []).append(each.id)
+    for title, left in (("Taken over", False), ("Left as it is", True)):
+        some_left = {key: ids for key, ids in lines.items() if bool(key[3]) is left}
+        if some_left:
+            verb.session.say(title)
+        for (resource, prefix, whose, why_not), ids in some_left.items():
+            names = f"{prefix}{ids[0]}" if len(ids) == 1 else f"{prefix}N (N: {some(ids)})"
+            kind = "pod" if resource == "pods" else "claim"
+            more = f"; {why_not}" if why_not else ""
+            verb.session.say(f"  {kind} {names}: {whose}{more}")
+
+
+def _show_next(verb: Verb, taken: "list[Found]") -> None:
+    """What the service does with what it sees then: a pod may be another than the spec asks for."""
+    from dataclasses import replace  # noqa: PLC0415 - it costs start time
+
+    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415
+    from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415
+    from kubectl_tapp.edit.adoption import as_adopted  # noqa: PLC0415
+    from tapp.words.ranges import some  # noqa: PLC0415
+
+    session, seen = verb.session, verb.seen
+    pods, claims = (
+        [as_adopted(each.item, verb.tapp) for each in taken if (each.resource == PODS) is kind]
+        for kind in (True, False)
+    )
+    names = {each["metadata"]["name"] for each in (*pods, *claims)}
+    after = replace(
+        seen,
+        pods=[*(each for each in seen.pods if each["metadata"]["name"] not in names), *pods],
+        claims=[*(each for each in seen.claims if each["metadata"]["name"] not in names), *claims],
+    )
+    cluster = session.cluster
+    controller = seen.controller or cluster.controller()
+    plan = decided(after, controller, cluster.options(controller), session.now())
+    mine = {each.id for each in taken if each.resource == PODS}
+    means: dict[str, list[int]] = {}
+    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+        if instance.id in mine:
+            words = _MEANS.get(str(verdict.action), "stays")
+            means.setdefault(f"{words} ({verdict.reason}: {verdict.message})", []).append(
+                instance.id
+            )
+    if means or plan.growth.to:
+        session.say("Then")
+    for text, ids in means.items():
+        session.say(f"  pod {verb.name}-N (N: {some(ids)}) {text}")
+    grown = sorted(names & plan.growth.to.keys())
+    if grown:
+        session.say(f"  claims grow to their template's size: {', '.join(grown)}")
+
+
+def _unchanged(verb: Verb) -> None:
+    """Raises a CommandError where the plan is old: what is adopted might be deleted by now."""
+    from kubectl_tapp.cluster.cluster import TAPPS  # noqa: PLC0415 - it costs start time
+
+    now = verb.session.cluster.get(TAPPS, verb.name)["metadata"]
+    if any(now.get(field) != verb.tapp["metadata"].get(field) for field in ("uid", "generation")):
+        message = f"{verb.name} changed after the plan was made; nothing was written"
+        raise CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+
+
+def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool = False) -> None:
+    """One guarded write; whoever writes the object meanwhile makes us look again."""
+    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415
+    from kubectl_tapp.cluster.kubectl import KubectlError  # noqa: PLC0415
+    from kubectl_tapp.commands.act import uninterrupted  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.edit.adoption import adopting_patch, strays  # noqa: PLC0415
+
+    cluster, item = verb.session.cluster, found.item
+    name = item["metadata"]["name"]
+    for tries in range(_TRIES):
+        patch = adopting_patch(item, verb.tapp)
+        try:
+            with uninterrupted():
+                cluster.patch(found.resource, name, patch, dry_run=dry_run)
+        except KubectlError as error:
+            live = cluster.get(found.resource, name)
+            if live["metadata"]["resourceVersion"] == item["metadata"]["resourceVersion"]:
+                raise
+            lists = ([live], []) if found.resource == PODS else ([], [live])
+            now = strays(verb.tapp, *lists, living)
+            same = live["metadata"]["uid"] == item["metadata"]["uid"]
+            if not (same and now and not now[0].why_not) or tries == _TRIES - 1:
+                message = f"{name} changed meanwhile, and was not taken over: {error}"
+                raise CommandError(message, Exit.CHANGED) from None
+            item = live
+        else:
+            return

@@ -1,0 +1,73 @@
+"""What the shell may be offered: names of TApps, instances, templates, contexts, namespaces.
+
+Nothing is said and nothing fails here: where the cluster cannot be asked, nothing is offered.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.session import Session
+
+_SECONDS = "3s"
+Offer = Callable[[typer.Context, list[str], str], list[str]]
+
+
+def _cluster(ctx: typer.Context) -> Cluster:
+    """The cluster of the options that stand on the line so far."""
+    session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
+    targets = ("namespace", "context", "kubeconfig", "as_user")
+    for at in reversed(_line(ctx)):
+        session = session.narrowed(**{name: at.params.get(name) for name in targets})
+    return session.narrowed(request_timeout=_SECONDS).cluster
+
+
+def _line(ctx: Any) -> list[Any]:
+    """A command and those that it belongs to."""
+    found = []
+    while ctx is not None:
+        found.append(ctx)
+        ctx = ctx.parent
+    return found
+
+
+def offer(find: Callable[[Cluster, dict[str, Any]], Iterable[str]]) -> Offer:
+    """A source of words that never fails: `find` gets the cluster and the arguments so far."""
+
+    def found(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+        try:
+            words = list(find(_cluster(ctx), dict(ctx.params)))
+        except (CommandError, KeyError, TypeError, ValueError):
+            return []
+        return [word for word in words if word.startswith(incomplete)]
+
+    return found
+
+
+def _names(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
+    return cluster.names(TAPPS)
+
+
+def _namespaces(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
+    return cluster.names("namespaces")
+
+
+def _contexts(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
+    return cluster.kubectl("config", "get-contexts", "--output=name").out.split()
+
+
+def _ids(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
+    replicas = cluster.get(TAPPS, given["name"])["spec"].get("replicas", 1)
+    return ["all", *(str(id) for id in range(min(replicas, 1000)))]
+
+
+def _templates(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
+    spec = cluster.get(TAPPS, given["name"])["spec"]
+    return sorted({"default", *(spec.get("templatePool") or {})})
+
+
+names, namespaces, contexts = offer(_names), offer(_namespaces), offer(_contexts)
+ids, templates = offer(_ids), offer(_templates)

@@ -1,0 +1,100 @@
+"""`kubectl tapp list`: the TApps of a namespace, or of all."""
+
+from typing import Annotated
+
+import typer
+
+from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.options import ListFormat, ListOutput
+
+All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+Selector = Annotated[
+    str | None, typer.Option("-l", "--selector", help="As for kubectl.", show_default=False)
+]
+_GIVE_WAY = (
+    *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
+    *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
+)
+"""What gives way on a narrow terminal; namespace and name stay whole."""
+_HEADS = ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "STATUS", "AGE")
+
+
+def list_tapps(
+    session: Session,
+    all_namespaces: All = False,
+    selector: Selector = None,
+    output: ListOutput = None,
+) -> None:
+    """The TApps, a line each, with what they wait for."""
+    found = session.cluster.list(TAPPS, selector, all_namespaces=all_namespaces)
+    found.sort(key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+    if output is ListFormat.NAME:
+        for tapp in found:
+            session.say(f"tapp.apps.tkestack.io/{tapp['metadata']['name']}")
+    elif output in (ListFormat.JSON, ListFormat.YAML):
+        from kubectl_tapp.show.documents import printed  # noqa: PLC0415 - it costs start time
+
+        document = {"apiVersion": "v1", "kind": "List", "items": found}
+        session.say(printed(document, output))
+    elif not found:
+        here = "" if all_namespaces else f" in namespace {session.cluster.namespace}; -A lists all"
+        session.note(f"There is no TApp{here}.")
+    else:
+        _print(session, found, all_namespaces, output is ListFormat.WIDE)
+
+
+def _print(session: Session, found: list[Document], with_namespace: bool, wide: bool) -> None:
+    from rich.text import Text  # noqa: PLC0415 - it costs start time
+
+    from kubectl_tapp.show.columns import fitted  # noqa: PLC0415
+
+    heads = [*(["NAMESPACE"] if with_namespace else []), *_HEADS]
+    heads += ["TEMPLATES", "IMAGES"] if wide else []
+    cells = [_cells(tapp, session.now()) for tapp in found]
+    rows = [{head: Text(plain(each[head])) for head in heads} for each in cells]
+    given = [step for step in _GIVE_WAY if step[0] in heads]
+    session.console.print(fitted(heads, rows, session.console.width, given))
+
+
+def _cells(tapp: Document, now: float) -> dict[str, str]:
+    from kubectl_tapp.base.shapes import strange_template  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.decide.words import age  # noqa: PLC0415
+    from tapp.words.times import seconds  # noqa: PLC0415
+
+    spec, status = tapp.get("spec") or {}, tapp.get("status") or {}
+    pool = spec.get("templatePool") or {}
+    templates = [*([spec["template"]] if spec.get("template") else []), *pool.values()]
+    containers = [
+        container
+        for template in templates
+        if not strange_template("", template)
+        for container in (template.get("spec") or {}).get("containers") or []
+    ]
+    return {
+        "NAMESPACE": tapp["metadata"]["namespace"],
+        "NAME": tapp["metadata"]["name"],
+        "READY": str(status.get("ready") or "-"),
+        "UP-TO-DATE": str(status.get("updatedReplicas", "-")),
+        "AVAILABLE": str(status.get("availableReplicas", "-")),
+        "STATUS": _state(tapp),
+        "AGE": age(now - seconds(tapp["metadata"].get("creationTimestamp"))),
+        "TEMPLATES": str(len(templates)),
+        "IMAGES": ", ".join(dict.fromkeys(each.get("image", "") for each in containers)),
+    }
+
+
+def _state(tapp: Document) -> str:
+    """The reason of its condition Ready, which is the trouble if there is one."""
+    if tapp["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    status = tapp.get("status") or {}
+    if status.get("observedGeneration") != tapp["metadata"].get("generation"):
+        return "NotSeenYet"
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "Ready":
+            fine = condition.get("status") == "True"
+            return str(status.get("appStatus") if fine else condition.get("reason"))
+    return str(status.get("appStatus", "-"))

@@ -1,0 +1,65 @@
+"""`kubectl tapp migrate`: moves TApps of the old tapp-controller over; its plan first."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.complete import names
+from kubectl_tapp.commands.options import Yes
+
+Tapps = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TAPP]...", help="Only these.", show_default=False, autocompletion=names
+    ),
+]
+All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
+KeepClaims = Annotated[
+    bool,
+    typer.Option(
+        "--keep-claims",
+        help="Also give claims their Namespace as a second owner, so that they outlive their TApp.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Go on although a check speaks against it.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and write nothing.")]
+
+
+def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by its name
+    session: Session,
+    tapps: Tapps = None,
+    all_namespaces: All = False,
+    *,
+    keep_claims: KeepClaims = False,
+    force: Force = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> int:
+    """Move TApps of the old tapp-controller over to Metacontroller; no pod restarts."""
+    from kubectl_tapp.commands.act import Choices, ask  # noqa: PLC0415 - it costs start time
+    from migration.__main__ import main  # noqa: PLC0415
+    from migration.kubectl import Finished  # noqa: PLC0415
+
+    if tapps and all_namespaces:
+        raise CommandError("name TApps, or ask for all namespaces, not both", Exit.USAGE)
+    switches = {
+        "--all-namespaces": all_namespaces, "--keep-claims": keep_claims, "--force": force,
+        "--apply": not dry_run,
+    }  # fmt: skip
+    arguments = [*(tapps or []), *(name for name, given in switches.items() if given)]
+    if "namespace" in session.targets and not all_namespaces:
+        arguments.append(f"--namespace={session.targets['namespace']}")
+
+    def confirm(count: int) -> None:
+        session.say(f"{count} changes to make; no pod restarts.")
+        ask(session, Choices(yes=yes))
+
+    def run(command: Sequence[str]) -> Finished:
+        _, *words = command  # the program's name; which one it is, the session knows
+        done = session.cluster.call(words)
+        return Finished(done.code, done.out, done.err)
+
+    return Exit.FAILED if main(arguments, run, session.say, confirm) else Exit.DONE

@@ -1,0 +1,179 @@
+"""`kubectl tapp restart`: new pods of the same template.
+
+All instances of a template: by kubectl's annotation in it, so that the service does it within the
+budgets. Chosen instances: their pods are evicted one after the other, each after the one before is
+available again, because an annotation of a shared template would restart them all, and a template
+of their own would stay behind.
+"""
+
+import json
+from typing import TYPE_CHECKING
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
+
+if TYPE_CHECKING:
+    from tapp.decide.instances import Instance
+    from tapp.plan import Plan
+
+_BUSY = "TooManyRequests"
+"""The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
+_CHANGED = ("NotFound", "Conflict")
+_FOR_A_PERSON = ("Paused", "InvalidBudget")
+"""Reasons of the service that time does not change."""
+_PAUSE = 1.0
+
+
+def restart(verb: Verb, ids: Ids = None, template: OnTemplate = None, cause: Cause = None) -> None:
+    """Give instances new pods, within the budgets: all, those of --template, or the named ones.
+
+    Named ones are evicted one after the other, each after the one before is available again.
+    """
+    if ids and template:
+        raise CommandError("give either instances or --template", Exit.USAGE)
+    if ids:
+        _one_by_one(verb, verb.ids(ids))
+        return
+    from tapp.words.times import written  # noqa: PLC0415 - it costs start time
+
+    spec = verb.spec
+    names = [template] if template else verb.edits.used_templates(spec)
+    edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))
+    where = f" --template {template}" if template else ""
+    verb.do(verb.caused(edited, cause, f"restart {verb.name}{where}"))
+
+
+def _one_by_one(verb: Verb, ids: list[int]) -> None:
+    from kubectl_tapp.commands.act import ask  # noqa: PLC0415 - it costs start time
+    from tapp.words.ranges import some  # noqa: PLC0415
+
+    session, name, plan = verb.session, verb.name, verb.plan()
+    pods = {id: _pod(plan, id) for id in ids}
+    session.say(
+        f"TApp {name}: new pods for {some(ids)}, one after the other: each is evicted when the "
+        "budget allows it, and waited for until it is available again"
+    )
+    if verb.choices.dry_run is not None:
+        if verb.choices.dry_run == "server":
+            for id, uid in pods.items():
+                _evict(verb, id, uid, dry_run=True)
+        session.say("Dry run: nothing was written.")
+        return
+    done: list[int] = []
+    try:
+        for id in ids[:1]:  # whoever may not evict learns it before anything begins
+            _evict(verb, id, pods[id], dry_run=True)
+        ask(session, verb.choices)
+        for id, uid in pods.items():
+            _replace(verb, id, uid)
+            done.append(id)
+    except (KeyboardInterrupt, CommandError) as error:
+        left = [id for id in ids if id not in done]
+        if isinstance(error, KeyboardInterrupt) or done:
+            has = f"{some(done)} restarted, " if done else ""
+            session.note(f"not all: {has}not finished: {some(left)}")
+        raise
+    session.say(f"{name}: {some(ids)} restarted")
+
+
+def _instance(plan: "Plan", id: int) -> "Instance":
+    """Raises a CommandError where it is gone: the TApp was scaled down meanwhile."""
+    found = next((each for each in plan.instances if each.id == id), None)
+    if found is None:
+        raise CommandError(f"instance {id} is gone: the TApp has fewer now")
+    return found
+
+
+def _pod(plan: "Plan", id: int) -> str:
+    """The uid of the pod that is to go.
+
+    Raises:
+        CommandError: there is none, or it would not come again.
+    """
+    instance = _instance(plan, id)
+    if not instance.should_run:
+        how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
+        raise CommandError(f"instance {id} {how}", Exit.USAGE)
+    if instance.pod is None or instance.pod.terminating:
+        raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
+    if instance.pod.silent:
+        raise CommandError(f"instance {id} is on a node that is not heard of: its pod cannot go")
+    return instance.pod.uid
+
+
+def _replace(verb: Verb, id: int, uid: str) -> None:
+    """Evicts one pod as soon as that may be, and waits for the next one."""
+    from kubectl_tapp.commands.act import observed, uninterrupted  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.wait.waiting import Watch, progress, spell, wait  # noqa: PLC0415
+
+    session, timeout = verb.session, verb.choices.timeout
+    begun = session.now()
+    with progress(session) as show:
+        while True:
+            verb.seen = observed(session, verb.name)
+            why = _held(verb.plan(), id, uid)
+            if not why:
+                with uninterrupted():
+                    why = _evict(verb, id, uid)
+            if not why:
+                break
+            waited = session.now() - begun
+            show(f"{verb.name}: instance {id} waits: {why}", waited)
+            if waited >= timeout:
+                message = f"instance {id} was not restarted within {spell(timeout)}: {why}"
+                raise CommandError(message, Exit.STUCK)
+            session.sleep(_PAUSE)
+    said = f"instance {id} has a new pod"
+    wait(session, Watch(verb.name, lambda now: now.is_done([id]), [id], timeout, said))
+
+
+def _held(plan: "Plan", id: int, uid: str) -> str:
+    """Why a pod must not go now, "" if it may: the service's own rule, asked for a new pod.
+
+    What the service takes in this very moment is taken first.
+    """
+    from dataclasses import replace  # noqa: PLC0415 - it costs start time
+
+    from tapp.decide.judge import Action, Verdict  # noqa: PLC0415
+    from tapp.decide.rollout import is_update, spend  # noqa: PLC0415
+
+    instance = _instance(plan, id)
+    if not instance.should_run:
+        raise CommandError(f"instance {id} is not to run any more")
+    if instance.pod is None or instance.pod.uid != uid:
+        return ""
+    taken = {each.id for each, verdict in plan.open_cases if is_update(verdict)}
+    if id in taken:
+        return "it is about to be updated"
+    wanted = Verdict(Action.RECREATE, "RestartAsked", "a person asks for a new pod")
+    serving = replace(plan.serving, available=plan.serving.available - taken)
+    rolling = plan.world.tapp.spec.rolling_name
+    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling)[id]
+    if verdict.reason in _FOR_A_PERSON:
+        raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
+    return "" if is_update(verdict) else verdict.message
+
+
+def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
+    """Evicts a pod; why that is not allowed now, "" if it is done or somebody else did it."""
+    from kubectl_tapp.cluster.kubectl import KubectlError  # noqa: PLC0415 - it costs start time
+
+    namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
+    options: dict[str, object] = {"preconditions": {"uid": uid}}
+    if dry_run:
+        options["dryRun"] = ["All"]
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": options,
+    }
+    path = f"--raw=/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    try:
+        verb.session.cluster.kubectl("create", path, "--filename=-", stdin=json.dumps(eviction))
+    except KubectlError as error:
+        if error.reason == _BUSY:
+            return str(error)
+        if error.reason not in _CHANGED:
+            raise
+    return ""

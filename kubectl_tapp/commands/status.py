@@ -1,0 +1,117 @@
+"""`kubectl tapp status`: what each instance is doing, and what waits for what."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.options import Name, Output, Watch
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from kubectl_tapp.decide.look import Look
+
+Unfold = Annotated[
+    bool, typer.Option("--unfold", help="A line for each instance, however many there are.")
+]
+
+INTERVAL = 2.0
+"""Seconds between two looks of `--watch`."""
+_SHARE = 3
+"""A look that took long, with thousands of pods, is followed by a pause of so many times that."""
+
+
+def status(
+    session: Session,
+    name: Name,
+    watch: Watch = False,
+    unfold: Unfold = False,
+    output: Output = None,
+) -> None:
+    """What each instance is doing; below it the budget, and what waits for what."""
+    if watch and output is not None:
+        raise CommandError("--watch and --output do not go together", Exit.USAGE)
+    observed = session.cluster.observe(name, events=True)
+    for resource in (PODS, CLAIMS, EVENTS):
+        if resource in observed.unread:
+            session.note(f"note: {observed.unread[resource]}")
+    if output is not None:
+        from kubectl_tapp.show.documents import printed, status_document  # noqa: PLC0415 - start time
+
+        session.say(printed(status_document(_decided(session, observed)), output))
+    elif watch:
+        _follow(session, observed, unfold)
+    else:
+        _print(session, observed, unfold)
+
+
+def _decided(session: Session, observed: Observed) -> "Look":
+    from kubectl_tapp.decide.look import decided  # noqa: PLC0415 - it costs start time
+
+    return decided(session.cluster, observed, session.now())
+
+
+def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableType":
+    from kubectl_tapp.show import status as show_status  # noqa: PLC0415 - it costs start time
+
+    if PODS in observed.unread:
+        return show_status.shown_told(observed, session.console, unfold=unfold)
+    return show_status.shown(_decided(session, observed), session.console, unfold=unfold)
+
+
+def _print(session: Session, observed: Observed, unfold: bool) -> None:
+    """Once; only a terminal breaks lines."""
+    console = session.console
+    console.print(_shown(session, observed, unfold), soft_wrap=not console.is_terminal)
+
+
+def _follow(session: Session, observed: Observed, unfold: bool) -> None:
+    """Shows it again and again, until it is gone or the user has seen enough."""
+    if session.console.is_terminal:
+        from rich.live import Live  # noqa: PLC0415 - it costs start time
+
+        with Live(
+            _shown(session, observed, unfold), console=session.console, auto_refresh=False
+        ) as live:
+            for newer in _looks(session, observed):
+                live.update(_shown(session, newer, unfold), refresh=True)
+    else:
+        from kubectl_tapp.show.changes import Changes  # noqa: PLC0415
+
+        _print(session, observed, unfold)
+        before = Changes(_decided(session, observed))
+        for newer in _looks(session, observed):
+            for line in before.until(_decided(session, newer)):
+                session.say(line)
+    session.note(f"note: TApp {observed.name} is gone")
+
+
+def _is_hindered(observed: Observed) -> bool:
+    """Whether events may say why nothing comes of what is asked for."""
+    metadata, told = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    behind = told.get("observedGeneration") != metadata.get("generation")
+    return behind or bool(told.get("notCreated"))
+
+
+def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
+    """The TApp at intervals, until it is gone."""
+    took = 0.0
+    while True:
+        session.sleep(max(INTERVAL, _SHARE * took))
+        begun = session.now()
+        try:
+            observed = session.cluster.again(observed)
+        except KubectlError as error:
+            if error.reason != "NotFound":
+                raise
+            return
+        if _is_hindered(observed):
+            observed = session.cluster.with_warnings(observed)
+        yield observed
+        took = session.now() - begun

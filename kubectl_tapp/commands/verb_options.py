@@ -1,0 +1,238 @@
+"""What the verbs share: their options, and a verb under way."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kubectl_tapp.base.dry_run import DryRun
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.complete import ids as complete_ids
+from kubectl_tapp.commands.complete import templates
+from kubectl_tapp.commands.options import Ids, Name, Yes, register
+
+__all__ = [
+    "Canary",
+    "Cause",
+    "Ids",
+    "OnTemplate",
+    "SomeIds",
+    "TemplateName",
+    "Verb",
+    "register_verb",
+]
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from kubectl_tapp.base.observed import Document, Observed
+    from kubectl_tapp.commands.act import Choices
+    from tapp.plan import Plan
+    from tapp.spec.model import TAppSpec
+
+_ID_HELP = "Instances: 3, 0-3,7 or all."
+SomeIds = Annotated[
+    list[str], typer.Argument(metavar="ID...", help=_ID_HELP, autocompletion=complete_ids)
+]
+TemplateName = Annotated[
+    str,
+    typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates),
+]
+Canary = Annotated[
+    str | None,
+    typer.Option("--canary", metavar="SHARE", help="Pick 3, or 10%, of them.", show_default=False),
+]
+Cause = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="Why, for the history; else the command.", show_default=False
+    ),
+]
+OnTemplate = Annotated[
+    str | None,
+    typer.Option(
+        "-t",
+        "--template",
+        metavar="NAME",
+        help="Of this template.",
+        show_default=False,
+        autocompletion=templates,
+    ),
+]
+_DryRun = Annotated[
+    DryRun | None,
+    typer.Option(help="Show the plan; `server` lets the API server check it.", show_default=False),
+]
+_Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is done, or stuck.")]
+_Timeout = Annotated[str, typer.Option(metavar="TIME", help="With --wait: 90s, 10m.")]
+_SHARED: dict[str, tuple[Any, Any]] = {
+    "yes": (Yes, False),
+    "dry_run": (_DryRun, None),
+    "wait": (_Wait, False),
+    "timeout": (_Timeout, "10m"),
+}
+"""The options of every verb: name -> type, default."""
+
+
+@dataclass
+class Verb:
+    """A verb under way: the TApp as it was seen, and how the verb is to be carried out.
+
+    Attributes:
+        session: where.
+        seen: the TApp and what belongs to it.
+        choices: how.
+        notes: what else the person is told before the question.
+        everything: wait for all instances, not only for those that the edit means something to.
+    """
+
+    session: Session
+    seen: "Observed"
+    choices: "Choices"
+    notes: list[str] = field(default_factory=list)
+    everything: bool = False
+
+    @property
+    def name(self) -> str:
+        """The TApp's name."""
+        return self.seen.name
+
+    @property
+    def tapp(self) -> "Document":
+        """The TApp."""
+        return self.seen.tapp
+
+    @property
+    def edits(self) -> "ModuleType | Any":
+        """The pure functions that verbs are made of."""
+        from kubectl_tapp.edit import edits  # noqa: PLC0415 - it costs start time
+
+        return edits
+
+    @property
+    def spec(self) -> "TAppSpec":
+        """The spec as the service reads it."""
+        from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415 - it costs start time
+
+        return spec_of(self.tapp)
+
+    def ids(self, words: list[str]) -> list[int]:
+        """The instances that the command line names."""
+        from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
+
+        return read_ids(words, self.spec.replicas)
+
+    @staticmethod
+    def ranges(ids: list[int]) -> str:
+        """Ids as a person writes them."""
+        from tapp.words.ranges import ranges  # noqa: PLC0415 - it costs start time
+
+        return ranges(ids)
+
+    def plan(self) -> "Plan":
+        """What would be decided now."""
+        from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
+
+        cluster = self.session.cluster
+        controller = self.seen.controller or cluster.controller()
+        return decided(self.seen, controller, cluster.options(controller), self.session.now())
+
+    def chosen(
+        self, words: list[str] | None, share: str | None, template: str, base: str | None = None
+    ) -> list[int]:
+        """The instances that are named, or picked for a canary; who was picked is noted.
+
+        Args:
+            words: ids of the command line.
+            share: `--canary`.
+            template: what they are to run.
+            base: only of those that run this template now; None for all.
+        """
+        if bool(words) == (share is not None):
+            message = "say which instances: either their numbers or --canary"
+            raise CommandError(message, Exit.USAGE)
+        if share is None:
+            return self.ids(words or [])
+        from kubectl_tapp.edit.canary import pick  # noqa: PLC0415 - it costs start time
+
+        picked = pick(self.plan(), template, share, base)
+        self.notes.append(picked.why)
+        return picked.ids
+
+    def note_others(self, template: str, images: dict[str, str]) -> None:
+        """Says which instances keep what they have, because another template is theirs."""
+        from kubectl_tapp.base.shapes import strange_template  # noqa: PLC0415 - it costs start time
+        from tapp.words.ranges import some  # noqa: PLC0415
+
+        spec = self.spec
+        others: dict[str, list[int]] = {}
+        for id in range(spec.replicas):
+            name = spec.template_name(id)
+            if name != template:
+                others.setdefault(name, []).append(id)
+        for name, ids in sorted(others.items()):
+            body = spec.find_template(name) or {}
+            sound = {} if strange_template("", body) else body.get("spec") or {}
+            own = {each.get("name") for each in sound.get("containers") or []}
+            if own & images.keys() or "*" in images:
+                what = f"{some(ids)} run template {name!r}, which stays as it is"
+                self.notes.append(f"Instances {what}: --template {name} sets it there.")
+
+    def note_finished(self, ids: list[int]) -> None:
+        """Says which of the instances have ended by themselves: to start is not to run them again.
+
+        Source: docs/design.md, "Completed and finished instances".
+        """
+        from tapp.words.ranges import some  # noqa: PLC0415 - it costs start time
+
+        statuses = (self.tapp.get("status") or {}).get("statuses") or {}
+        ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
+        if ended:
+            self.notes.append(f"Finished: {some(ended)}. To run them again, kill and start them.")
+
+    def caused(self, edited: "Document", cause: str | None, command: str) -> "Document":
+        """The edit with its reason noted for the history: what was said, or else the command."""
+        changed: Document = self.edits.with_cause(edited, cause or f"kubectl tapp {command}")
+        return changed
+
+    def do(self, edited: "Document") -> None:
+        """Shows, asks, writes, waits."""
+        from kubectl_tapp.commands.act import Deed, carry_out  # noqa: PLC0415 - it costs start time
+
+        deed = Deed(self.seen, edited, self.notes, self.everything)
+        carry_out(self.session, deed, self.choices)
+
+
+def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
+    """Makes a command of a function whose first parameter is a `Verb`.
+
+    The name of the TApp comes before its own arguments, the verbs' common options come last.
+    """
+
+    def run(session: Session, name: str, **values: Any) -> None:
+        yes, dry_run, wait, timeout = (values.pop(each) for each in _SHARED)
+        from kubectl_tapp.commands.act import Choices, observed  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.wait.waiting import read_duration  # noqa: PLC0415 - it costs start time
+
+        choices = Choices(yes, dry_run, wait, read_duration(timeout))
+        function(Verb(session, observed(session, name), choices), **values)
+
+    _, *own = inspect.signature(function, eval_str=True).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [
+        inspect.Parameter("session", keyword, annotation=Session),
+        inspect.Parameter("name", keyword, annotation=Name),
+        *(each.replace(kind=keyword) for each in own),
+        *(
+            inspect.Parameter(each, keyword, default=default, annotation=kind)
+            for each, (kind, default) in _SHARED.items()
+        ),
+    ]
+    functools.update_wrapper(run, function)
+    del run.__wrapped__  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    register(app, run, name)

@@ -1,0 +1,129 @@
+"""What is done to a TApp, one command each: the plan first, then the question, then the write.
+
+A verb is given what was seen of the TApp, and hands over the edited TApp.
+"""
+
+from typing import Annotated
+
+import typer
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.commands.adopt import adopt
+from kubectl_tapp.commands.canary_verbs import abort, promote
+from kubectl_tapp.commands.history import history
+from kubectl_tapp.commands.options import register
+from kubectl_tapp.commands.restart import restart
+from kubectl_tapp.commands.rollback import rollback
+from kubectl_tapp.commands.verb_options import (
+    Canary,
+    Cause,
+    Ids,
+    OnTemplate,
+    SomeIds,
+    TemplateName,
+    Verb,
+    register_verb,
+)
+from kubectl_tapp.commands.wait import wait
+
+
+def kill(verb: Verb, ids: SomeIds) -> None:
+    """Stop instances: their pods go, their claims stay."""
+    verb.do(verb.edits.killed(verb.tapp, verb.ids(ids)))
+
+
+def start(verb: Verb, ids: SomeIds) -> None:
+    """Start stopped instances."""
+    chosen = verb.ids(ids)
+    verb.note_finished(chosen)
+    verb.do(verb.edits.started(verb.tapp, chosen))
+
+
+def use(
+    verb: Verb, template: TemplateName, ids: Ids = None, canary: Canary = None, cause: Cause = None
+) -> None:
+    """Give instances a template; the default one takes them back.
+
+    With --canary instances are picked: available ones, spread over nodes, highest numbers first.
+    """
+    verb.edits.body_of(verb.spec, template)
+    chosen = verb.chosen(ids, canary, template)
+    edited = verb.edits.using(verb.tapp, template, chosen)
+    verb.do(verb.caused(edited, cause, f"use {verb.name} {template} {verb.ranges(chosen)}"))
+
+
+def image(  # noqa: PLR0913 - the options of a command
+    verb: Verb,
+    images: Annotated[
+        list[str],
+        typer.Argument(metavar="CONTAINER=IMAGE...", help="`*` stands for all containers."),
+    ],
+    template: OnTemplate = None,
+    *,
+    canary: Canary = None,
+    copy_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --canary: name of the new template; canary.",
+            show_default=False,
+        ),
+    ] = None,
+    cause: Cause = None,
+) -> None:
+    """Set images of a template's containers: the default template's, or --template's.
+
+    With --canary a copy of the template gets them, and the instances that are picked get the copy.
+    """
+    from kubectl_tapp.base.arguments import read_images  # noqa: PLC0415
+    from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
+
+    wanted = read_images(images)
+    base = verb.spec.default_name if template is None else template
+    words = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
+    if canary is None and copy_as is not None:
+        raise CommandError("--copy-as goes with --canary", Exit.USAGE)
+    copy = "canary" if copy_as is None else copy_as
+    if canary is None:
+        verb.note_others(base, wanted)
+        edited = verb.edits.with_images(verb.tapp, wanted, base)
+        words += f" in {base}"
+    else:
+        copied = verb.edits.copied(verb.tapp, base, copy)
+        chosen = verb.chosen(None, canary, copy, base)
+        edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy), copy, chosen)
+        edited = canaries.noted(edited, copy, base)
+        words += f" for {verb.ranges(chosen)}"
+    verb.do(verb.caused(edited, cause, words))
+
+
+def pause(verb: Verb) -> None:
+    """Stop updates, and nothing else: instances are still created, killed and replaced."""
+    verb.do(verb.edits.paused(verb.tapp))
+
+
+def resume(verb: Verb) -> None:
+    """Let updates go on."""
+    verb.everything = True
+    verb.do(verb.edits.resumed(verb.tapp))
+
+
+def scale(
+    verb: Verb,
+    replicas: Annotated[str, typer.Option("--replicas", metavar="NUMBER", help="How many.")],
+) -> None:
+    """Set how many instances there are; the highest numbers go first."""
+    from kubectl_tapp.base.arguments import read_replicas  # noqa: PLC0415 - it costs start time
+
+    verb.do(verb.edits.scaled(verb.tapp, read_replicas(replicas)))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Registers the verbs."""
+    for verb in (kill, start, use, restart, pause, resume, scale, rollback, promote, abort, adopt):
+        register_verb(app, verb)
+    for command in (history, wait):
+        register(app, command)
+    group = typer.Typer(help="Set a field: `set image`.", no_args_is_help=True)
+    register_verb(group, image)
+    app.add_typer(group, name="set")

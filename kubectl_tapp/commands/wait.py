@@ -1,0 +1,63 @@
+"""`kubectl tapp wait`: until a TApp is as it should be."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.options import Ids, Name
+
+
+class Goal(StrEnum):
+    """What is waited for."""
+
+    COMPLETE = "complete"
+    """Every instance is as the spec asks."""
+    READY = "ready"
+    """The condition `Ready` is True for the newest spec."""
+    AVAILABLE = "available"
+    """The condition `Available` is."""
+    STUCK = "stuck"
+    """Nothing will change by itself any more, although not all is done."""
+
+
+For = Annotated[Goal, typer.Option("--for", help="What to wait for.")]
+Timeout = Annotated[str, typer.Option(metavar="TIME", help="Such as 90s or 10m.")]
+
+
+def wait(
+    session: Session,
+    name: Name,
+    ids: Ids = None,
+    goal: For = Goal.COMPLETE,
+    timeout: Timeout = "10m",
+) -> None:
+    """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
+    from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.cluster.cluster import TAPPS  # noqa: PLC0415
+    from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
+    from kubectl_tapp.wait.standing import Standing  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import Watch, read_duration  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import wait as wait_until  # noqa: PLC0415
+
+    seconds = read_duration(timeout)
+    chosen = None
+    if ids:
+        chosen = read_ids(ids, spec_of(session.cluster.get(TAPPS, name)).replicas)
+
+    def reached(now: Standing) -> bool:
+        match goal:
+            case Goal.COMPLETE:
+                return now.is_done(chosen)
+            case Goal.READY:
+                return now.ready
+            case Goal.AVAILABLE:
+                return now.enough
+            case Goal.STUCK:
+                return False
+
+    words = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
+    said = words.get(goal, "the instances are as asked" if chosen else "it is as asked")
+    watch = Watch(name, reached, chosen, seconds, said, goal is Goal.STUCK)
+    wait_until(session, watch)

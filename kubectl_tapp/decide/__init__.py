@@ -1,0 +1,1 @@
+"""The service's decisions about the live objects, and words for them."""

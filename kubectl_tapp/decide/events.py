@@ -1,0 +1,102 @@
+"""The events that matter for a TApp: warnings about it, its pods and its claims."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from kubectl_tapp.base.event_times import last_time, times
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.decide.look import Look, containers_of
+from kubectl_tapp.decide.refused import REASON
+from kubectl_tapp.decide.words import age
+from tapp.words.times import UNKNOWN, seconds
+
+_SHOWN, _OF_TAPP = 5, 2
+_UNPLACED = "FailedScheduling"
+_CONTAINER = re.compile(r"\{([^}]*)\}$")
+"""A container's name at the end of what an event is about: `spec.containers{web}`."""
+
+
+def failing_syncs(look: Look) -> list[str]:
+    """What Metacontroller could not do for the TApp as a whole and still cannot, newest first."""
+    now, found = look.plan.now, look.obstacles.of_tapp[:_OF_TAPP]
+    return [f"{REASON}{_when(each.at, each.count, now)}: {each.text}" for each in found]
+
+
+def of_instance(look: Look, id: int) -> list[Document]:
+    """The warnings about the pod of an instance and its claims, the newest first.
+
+    Those of an earlier pod of that name do not count while there is one, or none is wanted; nor
+    does what was over later: a pod found its node, a container started, a claim its volume.
+    """
+    name, (instance, _) = f"{look.name}-{id}", look.cases[id]
+    pod = look.pod(id)
+    found = []
+    for event in look.observed.events:
+        about = _object(event)
+        kind, other = about.get("kind"), about.get("name", "")
+        if kind == "Pod" and other == name:
+            is_true = instance.should_run if pod is None else _of_pod(event, pod)
+        else:
+            is_claim = kind == "PersistentVolumeClaim" and other.endswith(f"-{name}")
+            is_true = is_claim and not _has_all(look.observed.claims, other)
+        if is_true:
+            found.append(event)
+    return newest(found)[:_SHOWN]
+
+
+def _of_pod(event: Document, pod: Document) -> bool:
+    """Whether a warning is about this very pod, and nothing that it was about has worked since."""
+    about = _object(event)
+    if about.get("uid") != pod["metadata"]["uid"]:
+        return False
+    named = _CONTAINER.search(str(about.get("fieldPath") or ""))
+    worked = [_true_since(pod, "PodScheduled")] if event.get("reason") == _UNPLACED else []
+    for status in containers_of(pod):
+        running = (status.get("state") or {}).get("running")
+        if running and (named is None or status.get("name") == named[1]):
+            worked.append(seconds(running.get("startedAt")))
+    worked.append(_true_since(pod, "Ready"))
+    return last_time(event) >= max(worked)
+
+
+def _true_since(pod: Document, type_: str) -> float:
+    """When a condition became True; long ago where it is not."""
+    for each in (pod.get("status") or {}).get("conditions") or []:
+        if each.get("type") == type_ and each.get("status") == "True":
+            return seconds(each.get("lastTransitionTime"))
+    return UNKNOWN
+
+
+def _has_all(claims: Iterable[Document], name: str) -> bool:
+    """Whether a claim has its volume, as large as it asks for."""
+    for claim in claims:
+        if claim["metadata"]["name"] == name:
+            spec, status = claim.get("spec") or {}, claim.get("status") or {}
+            asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+            has = (status.get("capacity") or {}).get("storage")
+            return status.get("phase") == "Bound" and asked == has
+    return False
+
+
+def _object(event: Document) -> Document:
+    return event.get("involvedObject") or {}
+
+
+def newest(events: Iterable[Document]) -> list[Document]:
+    """The last event of each reason and message, the newest first."""
+    latest: dict[tuple[Any, Any], Document] = {}
+    for event in sorted(events, key=last_time):
+        latest[event.get("reason"), event.get("message")] = event
+    return sorted(latest.values(), key=last_time, reverse=True)
+
+
+def describe(event: Document, now: float) -> str:
+    """An event in a sentence."""
+    message = " ".join(str(event.get("message") or "").split())
+    return f"{event.get('reason')}{_when(last_time(event), times(event), now)}: {message}"
+
+
+def _when(at: float, count: int, now: float) -> str:
+    often = f" {count} times, last" if count > 1 else ""
+    return f"{often} {age(now - at)} ago"

@@ -1,0 +1,217 @@
+"""What keeps a pod or a claim from being made: what the API server said, who has its name.
+
+The service sees neither: an object without its label, and what Metacontroller was refused.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kubectl_tapp.base.observed import Document, Observed, by_name
+from kubectl_tapp.cluster.belonging import said
+from kubectl_tapp.cluster.cluster import CLAIMS, PODS, Cluster
+from kubectl_tapp.decide.refused import Refused, Words, refused, short
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action
+from tapp.plan import Plan
+from tapp.storage.claims import claim_templates, claims_of
+from tapp.words.times import seconds
+
+MOST = 25
+"""Of more instances the objects are not looked up by name."""
+_SLACK = 60.0
+"""Seconds before the service notices that a pod is missing: what was refused then is meant, too."""
+_LASTS = 1300.0
+"""Seconds after which Metacontroller would have said it again: its longest pause is 1,000 s, and
+between two events of a TApp there are up to 300."""
+_STILL = (Action.KEEP, Action.ABSENT)
+_BOUNDLESS = float("inf")
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """What an instance should have and is not observed.
+
+    Attributes:
+        id: the instance's number.
+        pod: since when its pod is missing, in seconds since the epoch; None where it has one.
+        claims: template -> name of the claims that are missing.
+        since: what was refused before counts no more.
+    """
+
+    id: int
+    pod: float | None
+    claims: dict[str, str]
+    since: float
+
+
+class Obstacles:
+    """What stands in the way of each instance of one TApp, and of the TApp as a whole."""
+
+    def __init__(self, cluster: Cluster, observed: Observed, plan: Plan) -> None:
+        """Nothing is looked up before somebody asks.
+
+        Args:
+            cluster: where it is.
+            observed: the TApp, with its events if they were read.
+            plan: what a sync would decide now.
+        """
+        self._cluster, self._observed, self._plan = cluster, observed, plan
+        self._ids: Collection[int] | None = None
+        self._pods = self._claims = _Found()
+
+    def matter(self, ids: Collection[int]) -> None:
+        """Looks for the objects of these instances only: of very many not all are looked up."""
+        self._ids = frozenset(ids)
+
+    @cached_property
+    def of(self) -> dict[int, str]:
+        """Instance -> a sentence. What is missing is looked up by its name, as far as it may be."""
+        observed, plan, ids = self._observed, self._plan, self._ids
+        missing = [each for each in _missing(observed, plan) if ids is None or each.id in ids]
+        looked = missing[:MOST]
+        pods = [f"{observed.name}-{each.id}" for each in looked if each.pod is not None]
+        claims = [name for each in looked for name in each.claims.values()]
+        space = observed.tapp["metadata"]["namespace"]
+        self._pods = _found(self._cluster, PODS, pods, space)
+        self._claims = _found(self._cluster, CLAIMS, claims, space)
+        texts = {each.id: self._of_missing(each) for each in missing}
+        for instance, verdict in plan.open_cases:
+            if verdict.action not in _STILL and instance.pod is not None:
+                texts.setdefault(instance.id, self._of_change(instance))
+        return {id: text for id, text in sorted(texts.items()) if text}
+
+    @cached_property
+    def _known(self) -> Mapping[str, Document]:
+        return by_name(self._observed.pods)
+
+    @cached_property
+    def _refused(self) -> Refused:
+        return refused(self._observed.events, self._observed.tapp["metadata"]["uid"])
+
+    @property
+    def of_tapp(self) -> list[Words]:
+        """What is still true of the TApp as a whole, the newest first."""
+        now = self._plan.now
+        answered = _newest_answer(self._observed)
+        found = [each for each in self._refused.whole if each.at >= answered]
+        revisions = by_name(self._observed.revisions)
+        found += [
+            words
+            for (kind, name), words in self._refused.named.items()
+            if kind == "controllerrevision" and name not in revisions
+        ]
+        lasting = [each for each in found if now - each.at < _LASTS]
+        return list({each.text: each for each in sorted(lasting, key=lambda it: it.at)}.values())[
+            ::-1
+        ]
+
+    def _of_missing(self, missing: _Missing) -> str:
+        parts = []
+        if missing.pod is not None:
+            parts.append(self._of_pod(missing))
+        for template, name in missing.claims.items():
+            owner = self._claims.said(name, self._observed.tapp)
+            words = self._named("persistentvolumeclaim", name, missing.since)
+            if owner:
+                parts.append(f"a claim of the name of its claim {template} {owner}")
+            elif words:
+                parts.append(f"the API server refuses its claim {template}: {words}")
+        return "; ".join(part for part in parts if part)
+
+    def _of_pod(self, missing: _Missing) -> str:
+        name = f"{self._observed.name}-{missing.id}"
+        # A name that is taken is refused without a word, whatever was refused before.
+        if owner := self._pods.said(name, self._observed.tapp):
+            return f"a pod of its name {owner}"
+        words = self._named("pod", name, missing.since) or self._unnamed(missing.since)
+        if words:
+            return f"the API server refuses its pod: {words}"
+        return (
+            self._pods.unread and f"nobody knows if a pod of its name is there: {self._pods.unread}"
+        )
+
+    def _of_change(self, instance: Instance) -> str:
+        name = f"{self._observed.name}-{instance.id}"
+        if not self._refused.unnamed and ("pod", name) not in self._refused.named:
+            return ""
+        since = _last_write(self._known[name])
+        words = self._named("pod", name, since) or self._unnamed(since)
+        return words and f"the API server refuses that: {words}"
+
+    def _named(self, kind: str, name: str, since: float) -> str:
+        words = self._refused.named.get((kind, name))
+        return words.text if words is not None and words.at >= since else ""
+
+    def _unnamed(self, since: float) -> str:
+        return next((words.text for words in self._refused.unnamed if words.at >= since), "")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Objects that were looked up by their names.
+
+    Attributes:
+        objects: name -> object.
+        unread: why nobody knows whether they are there.
+    """
+
+    objects: Mapping[str, Document] = field(default_factory=dict)
+    unread: str = ""
+
+    def said(self, name: str, tapp: Document) -> str:
+        """Whose the object of this name is, "" where there is none or it is the TApp's."""
+        item = self.objects.get(name)
+        return said(item, tapp) if item is not None else ""
+
+
+def _found(cluster: Cluster, resource: str, names: list[str], namespace: str) -> _Found:
+    found = cluster.named(resource, names, namespace) if names else []
+    return _Found(unread=short(found)) if isinstance(found, str) else _Found(by_name(found))
+
+
+def _missing(observed: Observed, plan: Plan) -> Iterable[_Missing]:
+    """The instances that lack what they were to have: after a sync that should have made it."""
+    since = {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
+    templates = claim_templates(plan.world.tapp.spec)
+    known = {claim["metadata"]["name"] for claim in observed.claims}
+    readable = CLAIMS not in observed.unread and bool(templates)
+    pods = by_name(observed.pods)
+    for instance in plan.instances:
+        pod = pods.get(f"{observed.name}-{instance.id}")
+        if pod is None and instance.id not in since:
+            continue
+        claims = claims_of(observed.name, instance.id, templates) if readable else {}
+        if pod is not None:
+            used = set(_claims_used(pod)) if claims else set()
+            claims = {template: name for template, name in claims.items() if name in used}
+        claims = {template: name for template, name in claims.items() if name not in known}
+        begun = since[instance.id] if pod is None else seconds(pod["metadata"]["creationTimestamp"])
+        if pod is None or claims:
+            yield _Missing(instance.id, begun if pod is None else None, claims, begun - _SLACK)
+
+
+def _claims_used(pod: Document) -> Iterable[str]:
+    for volume in (pod.get("spec") or {}).get("volumes") or []:
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if name:
+            yield str(name)
+
+
+def _last_write(pod: Document) -> float:
+    """When anything of it but its status was last written."""
+    metadata = pod["metadata"]
+    times = [
+        entry.get("time")
+        for entry in metadata.get("managedFields") or []
+        if not entry.get("subresource")
+    ]
+    return max(seconds(time) for time in [metadata.get("creationTimestamp"), *times])
+
+
+def _newest_answer(observed: Observed) -> float:
+    """When the service's answer last showed: a condition that turned, a pod that was made."""
+    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
+    times = [each.get("lastTransitionTime") for each in conditions]
+    times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]
+    return max((seconds(time) for time in times), default=-_BOUNDLESS)

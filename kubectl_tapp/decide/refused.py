@@ -1,0 +1,101 @@
+"""What the API server refused, in its own words: Metacontroller's `SyncError` events of a TApp.
+
+Metacontroller tries each child, and puts all refusals of a sync into one event: `Sync error: can't
+reconcile children for tapps NAMESPACE/NAME: [pods "web-1" is forbidden: ..., pods "web-0" ...]`,
+after ten different ones with `(combined from similar events): ` before it. Between two events of a
+TApp that has had many there are five minutes. Whose name is taken is refused without an event.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from kubectl_tapp.base.event_times import last_time, times
+from kubectl_tapp.base.observed import Document
+
+REASON = "SyncError"
+_HEAD = re.compile(r"^(?:\(combined from similar events\): )?(?:Sync error: )?")
+_CHILDREN = re.compile(r"can't reconcile children for [^\s:]+ [^\s:]+: ")
+_ABOUT = re.compile(
+    r"(?:^|, |: )(?:can't delete \S+ \S+: )?"
+    r'(pod|persistentvolumeclaim|controllerrevision)s?(?:\.apps)? "([^"]+)" (?=is |not )',
+    re.IGNORECASE,
+)
+_SHOWN = 5
+"""Each event tells all that its sync was refused; more of them are of earlier syncs."""
+_LONGEST = 300
+"""Characters of what an API server said."""
+
+Key = tuple[str, str]
+"""`pod`, `persistentvolumeclaim` or `controllerrevision`, and a name."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What was said, when last, in seconds since the epoch, and how often."""
+
+    text: str
+    at: float
+    count: int = 1
+
+
+@dataclass
+class Refused:
+    """What the events of one TApp tell, the newest of each.
+
+    Attributes:
+        named: what was refused to one child.
+        unnamed: what was refused to children that it does not name, as admission webhooks do.
+        whole: what ended a sync before any child was tried, such as a service that is away.
+    """
+
+    named: dict[Key, Words] = field(default_factory=dict)
+    unnamed: list[Words] = field(default_factory=list)
+    whole: list[Words] = field(default_factory=list)
+
+
+def refused(events: Iterable[Document], uid: str) -> Refused:
+    """What Metacontroller was refused of late.
+
+    Args:
+        events: warnings of the namespace.
+        uid: of the TApp.
+    """
+    ours = [
+        event
+        for event in events
+        if event.get("reason") == REASON and (event.get("involvedObject") or {}).get("uid") == uid
+    ]
+    result = Refused()
+    for event in sorted(ours, key=last_time, reverse=True)[:_SHOWN]:
+        at, text = last_time(event), " ".join(str(event.get("message") or "").split())
+        text = _HEAD.sub("", text, count=1)
+        children = _CHILDREN.match(text)
+        if children is None:
+            result.whole.append(Words(short(text), at, times(event)))
+            continue
+        for key, words in _parts(text[children.end() :]):
+            if key is None:
+                result.unnamed.append(Words(words, at))
+            else:
+                result.named.setdefault(key, Words(words, at))
+    return result
+
+
+def _parts(text: str) -> Iterator[tuple[Key | None, str]]:
+    """The refusals of one sync, each with the child that it is about, None where it names none."""
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    found = list(_ABOUT.finditer(text))
+    head = text[: found[0].start()] if found else text
+    if head:
+        yield None, short(head)
+    for match, after in zip_longest(found, found[1:]):
+        words = text[match.end() : after and after.start()].removeprefix("is ")
+        yield (match[1].lower(), match[2]), short(words)
+
+
+def short(text: str) -> str:
+    """No more than a person reads."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}..."

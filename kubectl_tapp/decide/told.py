@@ -1,0 +1,47 @@
+"""What a TApp tells by itself: all that can be shown where its pods may not be read."""
+
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.decide.look import Row
+from tapp.spec.model import DEFAULT_TEMPLATE
+from tapp.words.ranges import numbers
+
+_UNKNOWN = "?"
+_COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}
+
+
+def told_rows(observed: Observed) -> list[Row]:
+    """A row an instance, of its spec and of the status that was last written."""
+    spec, status = observed.tapp.get("spec") or {}, observed.tapp.get("status") or {}
+    old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
+    default = old or DEFAULT_TEMPLATE
+    named, statuses = spec.get("templates") or {}, status.get("statuses") or {}
+    outdated = set(numbers(status.get("outdated") or ""))
+    return [
+        Row(
+            id=id,
+            template=named.get(str(id)) or default,
+            outdated=id in outdated,
+            state=statuses.get(str(id), _UNKNOWN),
+        )
+        for id in range(spec.get("replicas", 1))
+    ]
+
+
+def told_counts(observed: Observed) -> list[str]:
+    """What it is in a word, and the counts that `list` shows, as far as anybody has counted."""
+    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    words = [str(status.get("appStatus", "nobody has looked at it yet"))]
+    words += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
+    if status and status.get("observedGeneration") != metadata.get("generation"):
+        words.append("its newest spec has not been looked at yet")
+    return words
+
+
+def told_sentences(observed: Observed) -> list[str]:
+    """The conditions that say more than that all is well."""
+    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
+    return [
+        f"{each.get('type')} is {each.get('status')}: {each.get('message')}"
+        for each in conditions
+        if each.get("message") and (each.get("type") == "Ready" or each.get("status") == "True")
+    ]

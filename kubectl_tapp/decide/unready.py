@@ -1,0 +1,50 @@
+"""Why a pod that runs is not Ready: which probe has not passed, which gate is unmet."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubectl_tapp.base.observed import Document
+
+
+def unready(pod: Document) -> list[str]:
+    """What keeps a pod from being Ready while its containers run, a phrase each."""
+    status = pod.get("status") or {}
+    known = {each.get("type"): each for each in status.get("conditions") or []}
+    result = []
+    for name, probe in unpassed(pod).items():
+        result.append(f"container {name}: its {probe} probe has not passed")
+    for gate in (pod.get("spec") or {}).get("readinessGates") or []:
+        type_ = gate.get("conditionType")
+        if (condition := known.get(type_) or {}).get("status") != "True":
+            result.append(f"its readiness gate {type_} {_said(condition)}")
+    return result
+
+
+def unpassed(pod: Document) -> dict[str, str]:
+    """Container that runs and is not ready -> the probe that has not passed: startup, readiness.
+
+    A container that never ran a probe says nothing; the kubelet's `started` tells which is asked.
+    """
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    bodies: dict[str, Mapping[str, Any]] = {
+        each["name"]: each
+        for section in ("initContainers", "containers")
+        for each in spec.get(section) or []
+    }
+    found = {}
+    for section in ("initContainerStatuses", "containerStatuses"):
+        for each in status.get(section) or []:
+            body = bodies.get(each.get("name"), {})
+            if each.get("ready") or not (each.get("state") or {}).get("running"):
+                continue
+            probe = "startup" if not each.get("started") else "readiness"
+            if body.get(f"{probe}Probe"):
+                found[str(each.get("name"))] = probe
+    return found
+
+
+def _said(condition: Mapping[str, Any]) -> str:
+    if not condition:
+        return "is unmet: nobody has set its condition yet"
+    words = ": ".join(text for key in ("reason", "message") if (text := condition.get(key)))
+    return f"is unmet: {words or 'its condition is ' + str(condition.get('status'))}"

@@ -1,0 +1,1 @@
+"""Edits of a TApp, as JSON patches."""

@@ -1,0 +1,129 @@
+"""What bears the names of a TApp's pods and claims and is not seen as its own: whose it is.
+
+Metacontroller finds children by the label `controller-uid` and takes what has no controller. So
+the label is all that is written; and a controller that is gone is taken off, which the garbage
+collector would do for claims, while it would delete pods. ControllerRevisions stay as they are:
+their numbers are those of another TApp.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.cluster.belonging import LABEL, belonging, described
+from kubectl_tapp.cluster.cluster import CLAIMS, PODS
+from kubectl_tapp.edit.edits import Operation, spec_of
+from tapp.storage.claims import claim_templates, instance_number
+from tapp.words.vocabulary import GROUP
+
+
+@dataclass(frozen=True)
+class Found:
+    """An object with the name of a pod or claim of an instance.
+
+    Attributes:
+        resource: its plural.
+        prefix: its name up to the instance's number.
+        id: that number.
+        item: the object.
+        whose: in half a sentence.
+        why_not: why it is not taken over; "" if it is.
+    """
+
+    resource: str
+    prefix: str
+    id: int
+    item: Document
+    whose: str
+    why_not: str = ""
+
+
+def strays(
+    tapp: Document, pods: Iterable[Document], claims: Iterable[Document], living: dict[str, str]
+) -> list[Found]:
+    """All that has such a name and is not the TApp's, by resource, prefix and number.
+
+    Args:
+        tapp: the TApp.
+        pods: the pods of its namespace.
+        claims: the claims of its namespace.
+        living: uid -> name of all TApps that there are in it.
+    """
+    spec, name = spec_of(tapp), tapp["metadata"]["name"]
+    prefixes = [(PODS, f"{name}-", pods)]
+    prefixes += [(CLAIMS, f"{claim}-{name}-", claims) for claim in claim_templates(spec)]
+    found = []
+    for resource, prefix, items in prefixes:
+        for item in items:
+            id = instance_number(item["metadata"]["name"], prefix)
+            if id is None or not (whose := described(item, tapp)):
+                continue
+            label = (item["metadata"].get("labels") or {}).get(LABEL)
+            if label in living and label != tapp["metadata"]["uid"]:
+                whose = f"has the label of TApp {living[label]}"
+                found.append(Found(resource, prefix, id, item, whose, "that TApp is there"))
+                continue
+            why_not = _why_not(item, tapp, beyond=id >= spec.replicas)
+            found.append(Found(resource, prefix, id, item, whose, why_not))
+    return sorted(found, key=lambda each: (each.resource, each.prefix, each.id))
+
+
+def _why_not(item: Document, tapp: Document, *, beyond: bool) -> str:
+    if item["metadata"].get("deletionTimestamp"):
+        return "it is being deleted"
+    if not belonging(item, tapp).can_be_adopted:
+        return "it has another owner"
+    if beyond:
+        return "its number is not below spec.replicas, and it would go"
+    return ""
+
+
+def _dead(item: Document, tapp: Document) -> list[int]:
+    """Places of owners that are an earlier TApp of this name: there is one of a name at a time."""
+    owners = item["metadata"].get("ownerReferences") or []
+    return [
+        place
+        for place, owner in enumerate(owners)
+        if owner.get("kind") == "TApp"
+        and str(owner.get("apiVersion", "")).startswith(f"{GROUP}/")
+        and owner.get("name") == tapp["metadata"]["name"]
+        and owner.get("uid") != tapp["metadata"]["uid"]
+    ]
+
+
+def adopting_patch(item: Document, tapp: Document) -> list[Operation]:
+    """What gives an object to a TApp: its label, without an owner that is gone; guarded."""
+    metadata, uid = item["metadata"], tapp["metadata"]["uid"]
+    patch: list[Operation] = [
+        {"op": "test", "path": f"/metadata/{field}", "value": metadata[field]}
+        for field in ("uid", "resourceVersion")
+    ]
+    patch += [
+        {"op": "remove", "path": f"/metadata/ownerReferences/{place}"}
+        for place in reversed(_dead(item, tapp))
+    ]
+    if metadata.get("labels"):
+        return [*patch, {"op": "add", "path": f"/metadata/labels/{LABEL}", "value": uid}]
+    return [*patch, {"op": "add", "path": "/metadata/labels", "value": {LABEL: uid}}]
+
+
+def as_adopted(item: Document, tapp: Document) -> Document:
+    """The object as Metacontroller will show it to the service."""
+    metadata, dead = item["metadata"], _dead(item, tapp)
+    owners: list[dict[str, Any]] = [
+        owner
+        for place, owner in enumerate(metadata.get("ownerReferences") or [])
+        if place not in dead
+    ]
+    if not any(owner.get("controller") for owner in owners):
+        owners.append({
+            "apiVersion": tapp["apiVersion"],
+            "kind": "TApp",
+            "name": tapp["metadata"]["name"],
+            "uid": tapp["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        })  # fmt: skip
+    labels = {**(metadata.get("labels") or {}), LABEL: tapp["metadata"]["uid"]}
+    return {**item, "metadata": {**metadata, "labels": labels, "ownerReferences": owners}}

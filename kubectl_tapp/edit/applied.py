@@ -1,0 +1,154 @@
+"""What `kubectl apply -f` would make of a file: by the client, or by the server.
+
+The two differ in what the file no longer has. The client takes away what the file had when it was
+applied last, as the annotation says that it leaves; the server takes away what the same manager
+applied last, as `metadata.managedFields` say. So what was applied one way and is planned the other
+way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import Session
+
+KUBECTL = "kubectl"
+"""The field manager of `kubectl apply --server-side`."""
+_APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
+"""Whoever updates this annotation applies by the client."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a file is applied.
+
+    Attributes:
+        manager: field manager of a server-side apply; "" for a client-side one.
+        force: take fields over from other managers.
+        first: it was applied by the client so far, and kubectl hands that over when it applies by
+            the server for the first time; its dry run does not.
+        remark: a sentence for a person: which way, and why.
+    """
+
+    manager: str = ""
+    force: bool = False
+    first: bool = False
+    remark: str = ""
+
+    @property
+    def options(self) -> list[str]:
+        """What `kubectl apply` is told."""
+        more = ["--force-conflicts"] if self.force else []
+        return ["--server-side", f"--field-manager={self.manager}", *more] if self.manager else []
+
+
+def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool) -> Way:
+    """How the file will be applied: as asked, or else as this TApp was applied last.
+
+    Args:
+        cluster: where it is.
+        observed: the TApp; one without a uid is not there yet.
+        asked: `--server-side`, `--no-server-side`, None for neither.
+        force: `--force-conflicts`.
+
+    Raises:
+        CommandError: conflicts are to be overridden by a client-side apply, which has none.
+    """
+    exists = bool(observed.tapp["metadata"].get("uid"))
+    found, by_client = _last(cluster, observed) if exists and asked is not False else ("", False)
+    manager = found if asked is None else KUBECTL if asked else ""
+    if force and not manager:
+        raise CommandError("--force-conflicts goes with --server-side", Exit.USAGE)
+    first = bool(manager) and by_client
+    return Way(manager, force, first, _said(manager, asked) if exists else "")
+
+
+def _said(manager: str, asked: bool | None) -> str:
+    if not manager:
+        text = "planned as `kubectl apply` (client-side) would write it"
+        return text + ("; --server-side plans for the other way" if asked is None else "")
+    text = f"planned as `kubectl apply --server-side` would write it, field manager {manager}"
+    if asked is None:
+        text += ", because this TApp was applied so last; --no-server-side plans for the other way"
+    return text
+
+
+def _last(cluster: Cluster, observed: Observed) -> tuple[str, bool]:
+    """Who applied it last by the server, "" for the client or nobody; if the client ever did."""
+    metadata = cluster.get(
+        TAPPS, observed.name, observed.tapp["metadata"]["namespace"], managed=True
+    )["metadata"]
+    server, client, by_client = ("", ""), "", False
+    for each in metadata.get("managedFields") or []:
+        at, who = str(each.get("time") or ""), str(each.get("manager") or "")
+        if each.get("subresource"):
+            continue
+        if each.get("operation") == "Apply" and who:
+            server = max(server, (at, who))
+        elif _updates_what_was_applied(each):
+            client, by_client = max(client, at), True
+    at, who = server
+    return who if at >= client else "", by_client
+
+
+def _updates_what_was_applied(managed: Document) -> bool:
+    place: Any = managed.get("fieldsV1")
+    for key in ("f:metadata", "f:annotations", _APPLIED):
+        place = place.get(key) if isinstance(place, dict) else None
+    return place is not None
+
+
+def tried(
+    session: Session, observed: Observed, edited: Document, how: Way
+) -> tuple[Document, tuple[str, ...]]:
+    """What the API server would make of a file; or the file as it is, and why it is refused.
+
+    Raises:
+        CommandError: there is no answer, and nobody else can give it.
+    """
+    try:
+        found = session.cluster.apply(edited, how.options, dry_run=True)
+        if how.first:
+            found = session.cluster.apply(edited, dry_run=True)
+    except KubectlError as error:
+        return _refused(session, observed, edited, how, error)
+    return found, ()
+
+
+def _refused(
+    session: Session, observed: Observed, edited: Document, how: Way, error: KubectlError
+) -> tuple[Document, tuple[str, ...]]:
+    if error.reason == "Forbidden" and not how.manager:
+        session.note(f"the API server did not check the edit: {error}")
+        return untried(observed, edited, how), ()
+    if error.reason == "Forbidden":
+        raise CommandError(f"{error}; {_ONLY_THERE}") from None
+    if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
+        raise error
+    old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
+    hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
+    return edited, (f"{error}{hint if old and not how.manager else ''}",)
+
+
+_ONLY_THERE = (
+    "only the API server knows what a server-side apply makes of a file; --no-server-side plans "
+    "for the other way"
+)
+
+
+def untried(observed: Observed, edited: Document, how: Way) -> Document:
+    """What a client-side apply would make of a file, without a server's defaults.
+
+    Raises:
+        CommandError: it is to be a server-side one.
+    """
+    from simulator.world import kubectl_applied  # noqa: PLC0415 - it brings the simulator
+
+    if not observed.tapp["metadata"].get("uid"):
+        return edited
+    if how.manager:
+        raise CommandError(_ONLY_THERE, Exit.USAGE)
+    return kubectl_applied(observed.tapp, edited)

@@ -1,0 +1,264 @@
+"""What each verb does to a TApp: pure functions from the document to the edited document.
+
+Nothing is mutated; parts that stay are shared. Only `spec` and, for the reason of a change, one
+annotation are ever touched. Which template a name stands for is `tapp.spec.model`'s to say.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import jsonpatch
+from pydantic import ValidationError
+
+from kubectl_tapp.base.arguments import nearest, template_names
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.shapes import strange_template
+from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
+from tapp.words.vocabulary import RESTARTED_AT, InstanceStatus
+
+CHANGE_CAUSE = "kubernetes.io/change-cause"
+"""kubectl's annotation: why the newest revision was made."""
+Operation = dict[str, Any]
+
+
+def spec_of(tapp: Document) -> TAppSpec:
+    """The TApp's spec as the service reads it.
+
+    Raises:
+        CommandError: the service could not read it either.
+    """
+    try:
+        return TAppSpec.model_validate(tapp.get("spec") or {})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        path = ".".join(str(place) for place in first["loc"])
+        raise CommandError(f"spec.{path} makes no sense: {first['msg']}") from None
+
+
+def used_templates(spec: TAppSpec) -> list[str]:
+    """The templates that instances are to run, those that do not exist left out; sorted."""
+    used = {spec.template_name(id) for id in range(spec.replicas)}
+    return sorted(name for name in used if spec.find_template(name))
+
+
+def killed(tapp: Document, ids: Iterable[int]) -> Document:
+    """Stops instances: their pods go, their claims stay."""
+    wanted = dict.fromkeys(map(str, ids), str(InstanceStatus.KILLED))
+    return entries(tapp, "statuses", wanted)
+
+
+def started(tapp: Document, ids: Iterable[int]) -> Document:
+    """Starts stopped instances; what else stands in their entry of `statuses` goes, too."""
+    return entries(tapp, "statuses", dict.fromkeys(map(str, ids)))
+
+
+def entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Document:
+    """All entries of a map at once: a copy for each of thousands takes minutes. None: gone."""
+    before: Document = (tapp.get("spec") or {}).get(field) or {}
+    kept = {key: value for key, value in before.items() if wanted.get(key, value) is not None}
+    after = kept | {key: value for key, value in wanted.items() if value is not None}
+    return tapp if after == before else put(tapp, ("spec", field), after)
+
+
+def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
+    """Gives instances a template; the default one by leaving out their entry of `templates`.
+
+    Raises:
+        CommandError: there is no such template.
+    """
+    spec = spec_of(tapp)
+    body_of(spec, template)
+    entry = None if template == spec.default_name else template
+    return entries(tapp, "templates", dict.fromkeys(map(str, ids), entry))
+
+
+def with_images(tapp: Document, images: Mapping[str, str], template: str | None = None) -> Document:
+    """Sets images of a template's containers, init containers included.
+
+    Args:
+        tapp: the TApp.
+        images: container -> image; `*` for all containers that are not named.
+        template: its name; the default template if None.
+
+    Raises:
+        CommandError: there is no such template or container.
+    """
+    spec = spec_of(tapp)
+    name = spec.default_name if template is None else template
+    body = dict(body_of(spec, name))
+    if wrong := strange_template(f"template {name!r}", body):
+        raise CommandError(wrong, Exit.USAGE)
+    pod: Document = dict(body.get("spec") or {})
+    known: set[str] = set()
+    for section in ("containers", "initContainers"):
+        items = pod.get(section) or []
+        known.update(item["name"] for item in items if item.get("name"))
+        if items:
+            pod[section] = [_with_image(item, images) for item in items]
+    for container in images:
+        if container != ALL_CONTAINERS and container not in known:
+            message = f"template {name!r} has no container {container!r}"
+            raise CommandError(message + nearest(container, known), Exit.USAGE)
+    return put(tapp, place_of(spec, name), body | {"spec": pod})
+
+
+ALL_CONTAINERS = "*"
+
+
+def _with_image(container: Document, images: Mapping[str, str]) -> Document:
+    image = images.get(container.get("name", ""), images.get(ALL_CONTAINERS))
+    return container if image is None else container | {"image": image}
+
+
+def copied(tapp: Document, template: str, name: str) -> Document:
+    """The pool with a copy of a template under another name, which nobody may be running.
+
+    Raises:
+        CommandError: there is no such template, or the other name is none, or in use.
+    """
+    spec = spec_of(tapp)
+    body = body_of(spec, template)
+    users = [id for id in range(spec.replicas) if spec.template_name(id) == name]
+    if not _NAME.fullmatch(name):
+        message = (
+            f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
+            "and '.', the first and the last a letter or a digit"
+        )
+        raise CommandError(message, Exit.USAGE)
+    if users or name in (template, spec.rolling_name, DEFAULT_TEMPLATE):
+        message = (
+            f"template {name!r} is in use: `kubectl tapp promote` or `abort` ends that canary, "
+            "--copy-as gives this one another name"
+        )
+        raise CommandError(message, Exit.USAGE)
+    return put(tapp, ("spec", "templatePool", name), body)
+
+
+_NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+"""The API server takes any text for a key of the pool; a name has to be typed again."""
+
+
+def restarted(tapp: Document, templates: Iterable[str], at: str) -> Document:
+    """Asks for new pods of all instances of these templates, as `kubectl rollout restart` does.
+
+    Args:
+        tapp: the TApp.
+        templates: their names.
+        at: the time, RFC 3339.
+
+    Raises:
+        CommandError: there is no such template.
+    """
+    for name in templates:
+        spec = spec_of(tapp)
+        body_of(spec, name)
+        path = (*place_of(spec, name), "metadata", "annotations", RESTARTED_AT)
+        tapp = put(tapp, path, at)
+    return tapp
+
+
+def paused(tapp: Document) -> Document:
+    """Stops updates, and nothing else."""
+    return put(tapp, ("spec", "updateStrategy", "paused"), value=True)
+
+
+def resumed(tapp: Document) -> Document:
+    """Lets updates go on."""
+    return drop(tapp, ("spec", "updateStrategy", "paused"))
+
+
+def scaled(tapp: Document, replicas: int) -> Document:
+    """Sets how many instances there are.
+
+    Raises:
+        CommandError: it is less than none, or more than a TApp may have.
+    """
+    if not 0 <= replicas <= MAX_REPLICAS:
+        message = f"{replicas} is no number of instances: from 0 to {MAX_REPLICAS}"
+        raise CommandError(message, Exit.USAGE)
+    return put(tapp, ("spec", "replicas"), replicas)
+
+
+def with_template(tapp: Document, name: str, body: Document) -> Document:
+    """Gives a template another content, as a rollback does; one that has gone comes back."""
+    return put(tapp, place_of(spec_of(tapp), name), body)
+
+
+def with_cause(tapp: Document, cause: str) -> Document:
+    """Notes why the TApp was changed: it stands in the history of what is rolled out by it."""
+    return put(tapp, ("metadata", "annotations", CHANGE_CAUSE), cause)
+
+
+def moved(before: Document, after: Document, base: Document) -> Document:
+    """The same edit of a TApp whose metadata was written meanwhile."""
+    old, new = ((each.get("metadata") or {}).get("annotations") or {} for each in (before, after))
+    result = {**base, "spec": after.get("spec")}
+    for key in sorted(old.keys() | new.keys()):
+        path = ("metadata", "annotations", key)
+        if key not in new:
+            result = drop(result, path)
+        elif new[key] != old.get(key):
+            result = put(result, path, new[key])
+    return result
+
+
+def body_of(spec: TAppSpec, name: str) -> Document:
+    """The content of a template.
+
+    Raises:
+        CommandError: there is no such template; with the nearest name.
+    """
+    body = spec.find_template(name)
+    if body is None:
+        hint = nearest(name, template_names(spec))
+        raise CommandError(f"there is no template {name!r}{hint}", Exit.USAGE)
+    return body
+
+
+def place_of(spec: TAppSpec, name: str) -> tuple[str, ...]:
+    """Where the content of a template stands, or would stand."""
+    if name != DEFAULT_TEMPLATE:
+        return "spec", "templatePool", name
+    body = spec.find_template(name)
+    pooled = body is not None and body is not spec.template
+    return ("spec", "templatePool", name) if pooled else ("spec", "template")
+
+
+def put(document: Document, path: tuple[str, ...], value: Any) -> Document:
+    """The document with a value at a path; what is missing or null on the way becomes an object."""
+    key, *rest = path
+    if rest:
+        value = put(document.get(key) or {}, tuple(rest), value)
+    return document | {key: value}
+
+
+def drop(document: Document, path: tuple[str, ...]) -> Document:
+    """The document without what stands at a path, if anything does."""
+    key, *rest = path
+    if not rest:
+        return {name: value for name, value in document.items() if name != key}
+    inner = document.get(key)
+    return document | {key: drop(inner, tuple(rest))} if inner else document
+
+
+def json_patch(before: Document, after: Document) -> list[Operation]:
+    """What to write so that one document becomes the other, as a JSON patch (RFC 6902)."""
+    patch: list[Operation] = jsonpatch.make_patch(before, after).patch
+    return patch
+
+
+def guarded_patch(before: Document, after: Document) -> list[Operation]:
+    """A JSON patch that the API server refuses if the spec is not the one that was looked at.
+
+    It tests the generation, which changes with the spec only: status is written all the time while
+    something rolls out, so a test of the resourceVersion would fail again and again. Source:
+    Kubernetes API conventions, "metadata.generation".
+    """
+    metadata = before["metadata"]
+    tests = [
+        {"op": "test", "path": f"/metadata/{field}", "value": metadata[field]}
+        for field in ("uid", "generation")
+    ]
+    return [*tests, *json_patch(before, after)]

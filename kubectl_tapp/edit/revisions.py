@@ -1,0 +1,209 @@
+"""The history of a TApp's templates, read from its ControllerRevisions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubectl_tapp.base.arguments import template_names
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
+from tapp.spec.differences import Difference, Effect, differences
+from tapp.spec.model import TAppSpec
+from tapp.spec.revision import PREFIX
+from tapp.spec.templates import Template, Templates
+from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
+
+REVISIONS = "controllerrevisions.apps"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One template as it was rolled out at a time.
+
+    Attributes:
+        number: its place in the history.
+        template: the template's name.
+        hash: its revision, as pods have it in their label.
+        created: when it was noted, RFC 3339.
+        cause: why, in its author's words; "" where nothing was said.
+        body: the template.
+        current: whether the template is so now.
+        changes: what differs from the entry of the same template before it; None for the first.
+    """
+
+    number: int
+    template: str
+    hash: str
+    created: str
+    cause: str
+    body: Document
+    current: bool
+    changes: list[Difference] | None
+
+    @property
+    def short(self) -> str:
+        """What changed, in a few words: images first, then how many fields more."""
+        if self.changes is None:
+            return "first one kept"
+        images = [each for each in self.changes if each.effect is Effect.IN_PLACE]
+        texts = [f"{_container(each.path)}: {each.before} → {each.after}" for each in images]
+        others = [each.path for each in self.changes if each.effect is not Effect.IN_PLACE]
+        if others:
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            texts.append(f"{others[0]}{more}")
+        return ", ".join(texts) or "nothing"
+
+    @property
+    def short_hash(self) -> str:
+        """As much of the hash as tells revisions apart, and as `--to` takes."""
+        return self.hash[:_SHORT]
+
+    def as_document(self) -> Document:
+        """The entry for a machine."""
+        changes = [
+            {"path": each.path, "before": each.before, "after": each.after, "effect": each.effect}
+            for each in self.changes or []
+        ]
+        return {
+            "revision": self.number,
+            "templateName": self.template,
+            "hash": self.hash,
+            "created": self.created,
+            "changeCause": self.cause,
+            "current": self.current,
+            "changes": changes,
+            "template": self.body,
+        }
+
+
+_LEAST = 6
+"""Characters of a hash that a person has to give: fewer are too easily those of another one."""
+_SHORT = len(PREFIX) + 8
+"""Characters of a hash that tell revisions apart, as `kubectl tapp status` has them."""
+
+
+def _container(path: str) -> str:
+    """The name in `spec.containers[app].image`."""
+    _, _, rest = path.partition("[")
+    return rest.partition("]")[0] or path
+
+
+def entries(observed: Observed) -> list[Entry]:
+    """The whole history, oldest first; what is not this service's is left out.
+
+    Raises:
+        CommandError: ControllerRevisions may not be read, or the spec cannot be.
+    """
+    observed.require(REVISIONS)
+    templates = Templates(spec_of(observed.tapp))
+    found: list[Entry] = []
+    last: dict[str, Document] = {}
+    for number, kept in sorted(_ours(observed.revisions), key=_age):
+        metadata = kept["metadata"]
+        notes = metadata["annotations"]
+        name, body = notes[TEMPLATE], kept["data"]["template"]
+        digest, before = metadata["labels"][TEMPLATE_HASH], last.get(name)
+        wanted = templates.named(name)
+        entry = Entry(
+            number=number,
+            template=name,
+            hash=digest,
+            created=metadata.get("creationTimestamp") or "",
+            cause=notes.get(CHANGE_CAUSE) or "",
+            body=body,
+            current=isinstance(wanted, Template) and wanted.revision == digest,
+            changes=None if before is None else differences(before, body),
+        )
+        last[name] = body
+        found.append(entry)
+    return found
+
+
+def _age(item: tuple[int, Document]) -> tuple[int, str]:
+    return item[0], item[1]["metadata"]["name"]
+
+
+def _ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:
+    """Number and object of each that this service has written."""
+    for each in revisions:
+        metadata, data, number = each["metadata"], each.get("data"), each.get("revision")
+        named = TEMPLATE in (metadata.get("annotations") or {})
+        hashed = TEMPLATE_HASH in (metadata.get("labels") or {})
+        body = data.get("template") if isinstance(data, dict) else None
+        whole = isinstance(body, dict) and not strange_template("", body)
+        going = metadata.get("deletionTimestamp")
+        if named and hashed and whole and type(number) is int and not going:
+            yield number, each
+
+
+def chosen(
+    history: list[Entry], spec: TAppSpec, to: str | None = None, template: str | None = None
+) -> Entry:
+    """What to roll back to.
+
+    Args:
+        history: oldest first.
+        spec: the TApp's.
+        to: the number of a revision, or six or more characters that its hash begins with; None for
+            the one before.
+        template: the template's name; None for the one that changed last.
+
+    Raises:
+        CommandError: there is none, or more than one fits.
+    """
+    known = [each for each in history if template in (None, each.template)]
+    if template is not None and not known:
+        raise CommandError(f"the history has no template {template!r}")
+    if to is not None:
+        return _named(known, to, "" if template is None else f" of template {template!r}")
+    name = template or _changed_last(known, spec)
+    earlier = [each for each in known if each.template == name and not each.current]
+    if not earlier:
+        message = f"there is nothing to roll back to: no earlier {name!r} is kept"
+        hint = (
+            f"; a canary ends by `kubectl tapp abort` or `promote`, and --template "
+            f"{spec.default_name} goes back with the others"
+        )
+        raise CommandError(message + (hint if name != spec.default_name else ""))
+    return earlier[-1]
+
+
+def _named(known: list[Entry], to: str, of: str) -> Entry:
+    """The one that a word means: digits are a number, whatever hash begins with them.
+
+    A number that has left the history would otherwise be the beginning of some other's hash.
+    """
+    if to.isascii() and to.isdecimal():
+        fitting = [each for each in known if to == str(each.number)]
+    else:
+        digest = to.removeprefix(PREFIX)
+        if len(digest) < _LEAST:
+            message = (
+                f"{to!r} names no revision: give its number, or {_LEAST} or more characters of its "
+                f"hash, such as {PREFIX}4ff13b"
+            )
+            raise CommandError(message, Exit.USAGE)
+        fitting = [each for each in known if each.hash.removeprefix(PREFIX).startswith(digest)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        there = ", ".join(f"{each.number} ({each.short_hash})" for each in known)
+        hint = f"there are {there}" if there else "there is none at all"
+        raise CommandError(f"there is no revision {to}{of}: {hint}")
+    those = ", ".join(f"{each.number} ({each.template}, {each.hash})" for each in fitting)
+    raise CommandError(f"{to} may be any of the revisions {those}: give the number")
+
+
+def _changed_last(known: list[Entry], spec: TAppSpec) -> str:
+    """The template whose newest form is the newest of all; one not noted yet is newer still.
+
+    What nobody runs is not meant, such as a canary that was taken back by hand.
+    """
+    used = {spec.template_name(id) for id in range(spec.replicas)} & set(template_names(spec))
+    noted = {each.template for each in known if each.current}
+    unnoted = sorted({each.template for each in known} & used - noted)
+    if unnoted:
+        return unnoted[0]
+    newest = [each for each in known if each.current and each.template in used]
+    return newest[-1].template if newest else spec.default_name

@@ -1,0 +1,1 @@
+"""The future of an edit, played by the real decisions on the simulator."""

@@ -1,0 +1,201 @@
+"""How the simulated kubelets of a forecast behave: as slow as this TApp's are known to be.
+
+What is known to be broken stays broken: an image that some instance cannot run and none runs, a pod
+without a node, a pod that does not go.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Any
+
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.forecast.placing import Placing
+from kubectl_tapp.forecast.timing import Pace
+from simulator.node.levers import KILLED, NEVER, Levers
+from tapp.words.times import seconds
+
+TICK = 1 / 16
+"""Seconds between the clock's times: equal turns take equal times to the last bit (`fold.py`)."""
+STARTING = ("ContainerCreating", "PodInitializing")
+_PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
+_OVERHEAD = 0.5
+"""Seconds that a simulated pod takes beside its containers: to be bound and to be seen."""
+PATIENCE = 120.0
+"""Seconds that a pod may take for its start, where nothing is known, before it counts as stuck."""
+_LATE = 60.0
+"""Seconds after its grace period at which a pod that is still there will not go by itself."""
+
+
+@dataclass
+class Behaviour(Levers):
+    """Levers with this TApp's own times.
+
+    Attributes:
+        paces: image -> how long containers of it take.
+        placing: which pods find no node.
+        staying: uids of pods that do not go although they are deleted.
+    """
+
+    paces: dict[str, Pace] = field(default_factory=dict)
+    placing: Placing = field(default_factory=Placing)
+    staying: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Leaves nothing to chance: equal instances take equal times, so waves stay waves."""
+        self.jitter, self.by_chance, self.relist_seconds = 0.0, False, 4 * TICK
+        self.start_seconds, self.init_seconds = TICK, TICK
+        self.schedule_seconds, self.react_seconds = 3 * TICK, 3 * TICK
+        self.stop_code = KILLED
+        self.unschedulable = lambda pod: self.placing.finds_none(pod)  # noqa: PLW0108 - it is set later
+        self.hangs_on_delete = lambda pod: pod["metadata"]["uid"] in self.staying
+
+    def pull_of(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
+        """A pod's start counts once, at its first container; a new image in place each time."""
+        pace = self.paces.get(image)
+        if pace is None:
+            return self.pull_time(image)
+        if not fresh:
+            return max(pace.swap - self.start_seconds, 0.0)
+        spec = pod["spec"]
+        first = [*(spec.get("initContainers") or []), *spec["containers"]][0]
+        return max(pace.begin - _OVERHEAD, 0.0) if container == first["name"] else 0.0
+
+    def pull_error(self, _image: str) -> str:
+        """No registry was asked, so none is quoted."""
+        return "it is taken as broken"
+
+    def no_room(self, pod: Document, _nodes: int) -> str:
+        """As it was said of the pod that has none."""
+        return self.placing.words(pod)
+
+    def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
+        """As long as is known; the grace period ends it anyway."""
+        pace = self.paces.get(image)
+        return (self.stop_seconds if pace is None else pace.stop), self.stop_code
+
+    def moment(self, time: float) -> float:
+        """The next tick."""
+        return in_ticks(time)
+
+    def passing(self, image: str) -> float:
+        """Until its probes succeed."""
+        return NEVER if image in self.unready_images else self.passes.get(image, 0.0)
+
+
+def behaviour(
+    paces: Iterable[tuple[Pace, Document]], pods: Iterable[Document], now: float
+) -> Behaviour:
+    """The behaviour that fits.
+
+    Args:
+        paces: the times of each template and its body, those of the old spec first.
+        pods: the TApp's pods.
+        now: seconds since the epoch.
+    """
+    known, pods = Behaviour(), list(pods)
+    for known_pace, body in paces:
+        pace = _in_ticks(known_pace)
+        spec = body.get("spec") or {}
+        for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
+            image = container.get("image", "") if isinstance(container, dict) else ""
+            known.paces[image] = pace
+            known.passes[image] = max(pace.ready - _period(container) / 2, 0.0)
+    known.reports_generation = not pods or any(
+        (pod.get("status") or {}).get("observedGeneration") for pod in pods
+    )
+    known.placing = Placing(pods)
+    known.staying = frozenset(_uid(pod) for pod in pods if _does_not_go(pod, now))
+    return known
+
+
+def _in_ticks(pace: Pace) -> Pace:
+    return replace(
+        pace,
+        begin=in_ticks(pace.begin),
+        ready=in_ticks(pace.ready),
+        swap=in_ticks(pace.swap),
+        stop=in_ticks(pace.stop),
+    )
+
+
+def in_ticks(seconds: float) -> float:
+    """A time as a multiple of a tick: then all sums of times are exact."""
+    return ceil(seconds / TICK) * TICK
+
+
+def _period(container: Document) -> float:
+    probe = container.get("readinessProbe") or container.get("startupProbe")
+    return float(probe.get("periodSeconds") or 10) if isinstance(probe, dict) else 0.0
+
+
+def _uid(pod: Document) -> str:
+    return str(pod["metadata"]["uid"])
+
+
+def _does_not_go(pod: Document, now: float) -> bool:
+    deleted = pod["metadata"].get("deletionTimestamp")
+    return bool(deleted) and now - seconds(deleted) > _LATE
+
+
+@dataclass(frozen=True)
+class Broken:
+    """An image that no instance is known to run well.
+
+    Attributes:
+        image: as the pods' specs spell it.
+        reason: what the containers say, such as `CrashLoopBackOff`.
+        pods: names of the pods that say so.
+        how: `pull`, `crash` or `unready`.
+    """
+
+    image: str
+    reason: str
+    pods: tuple[str, ...]
+    how: str
+
+
+def broken_images(pods: Iterable[Document], now: float, patience: float) -> list[Broken]:
+    """The images that some container fails with, and none runs well with."""
+    well, failing = set[str](), dict[str, list[tuple[str, str, str]]]()
+    for pod in pods:
+        spec, status = pod.get("spec") or {}, pod.get("status") or {}
+        images = {
+            item["name"]: item.get("image", "")
+            for item in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+        }
+        shown = [*(status.get("initContainerStatuses") or [])]
+        shown += status.get("containerStatuses") or []
+        for item in shown:
+            image = images.get(item.get("name"), "")
+            if item.get("ready"):
+                well.add(image)
+            elif (found := _failure(item, now, patience)) is not None:
+                failing.setdefault(image, []).append((pod["metadata"]["name"], *found))
+    return [
+        Broken(image, told[0][1], tuple(name for name, _, _ in told), told[0][2])
+        for image, told in sorted(failing.items())
+        if image and image not in well
+    ]
+
+
+def _failure(status: Mapping[str, Any], now: float, patience: float) -> tuple[str, str] | None:
+    """The reason and the kind of a container's failure; None if it may yet come up."""
+    state = status.get("state") or {}
+    waiting, ended, running = (state.get(name) for name in ("waiting", "terminated", "running"))
+    if waiting is not None and waiting.get("reason") not in STARTING:
+        reason = str(waiting.get("reason") or "waiting")
+        return reason, "crash" if reason == "CrashLoopBackOff" else "pull"
+    if ended is not None and ended.get("exitCode") and status.get("restartCount"):
+        return str(ended.get("reason") or "Error"), "crash"
+    if running is not None and now - seconds(running.get("startedAt")) > patience:
+        return "not ready", "unready"
+    return None
+
+
+def take_as_broken(known: Behaviour, broken: Iterable[Broken], assumed: Iterable[str]) -> None:
+    """Lets no container of these images come up any more."""
+    for item in broken:
+        where = {"crash": known.crashing_images, "unready": known.unready_images}
+        where.get(item.how, known.bad_images).add(item.image)
+    known.bad_images |= set(assumed)

@@ -1,0 +1,58 @@
+"""What of a forecast does not come to its end: what is stuck, and what a person has paused."""
+
+from collections import defaultdict
+
+from kubectl_tapp.forecast.forecast import named
+from kubectl_tapp.forecast.record import Record
+
+PAUSED = "Paused"
+AT_REST = ("UpToDate", "ImagesEdited", "Finished", "Killed", "ScaledDown")
+"""Reasons of verdicts that leave nothing to be done."""
+_PASSING = ("ok", "no-op", "Conflict", "NotFound")
+_SHOWN = 5
+"""How many refused writes are told of."""
+
+
+def stuck(record: Record) -> list[str]:
+    """What does not come to its end, and why, in sentences."""
+    last = record.last
+    if last is None:
+        return []
+    found = []
+    held: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for instance, verdict in last.open_cases:
+        if verdict.reason not in (*AT_REST, PAUSED):
+            held[verdict.reason, verdict.message].append(instance.id)
+    for (_, message), ids in held.items():
+        found.append(f"{named(ids)}: {message}")
+    if not record.played:
+        return found
+    troubles: dict[str, list[int]] = defaultdict(list)
+    for id, trouble in last.troubles.items():
+        if trouble.text:
+            troubles[trouble.text].append(id)
+    for text, ids in troubles.items():
+        found.append(f"{named(ids)}: {text}")
+    said = {id for ids in (*held.values(), *troubles.values()) for id in ids}
+    said.update(i.id for i, verdict in last.open_cases if verdict.reason == PAUSED)
+    silent = [
+        i.id
+        for i in last.instances
+        if i.should_run and i.id not in last.available and i.id not in said
+    ]
+    if silent:
+        found.append(f"{named(silent)}: not available in the end")
+    refused = {act.name: act for act in record.acts if act.outcome not in _PASSING}
+    found += [
+        f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
+        for act in list(refused.values())[:_SHOWN]
+    ]
+    return found
+
+
+def paused(record: Record) -> list[str]:
+    """Who waits for the person that paused updates: that is meant so, and not stuck."""
+    last = record.last
+    cases = [] if last is None else last.open_cases
+    ids = [instance.id for instance, verdict in cases if verdict.reason == PAUSED]
+    return [f"{named(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []

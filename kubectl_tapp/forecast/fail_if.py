@@ -1,0 +1,99 @@
+"""`plan --fail-if`: conditions on a forecast, for scripts.
+
+recreate            some instance gets a new pod
+delete>1            more than one instance goes
+unavailable>20%     more than 20% of those that should run are unavailable at one time
+duration>10m        it takes longer
+stuck               something does not come to its end, and not because updates are paused
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.forecast.forecast import Forecast, Outcome
+
+_CONDITION = re.compile(
+    r"\s*([a-z-]+)\s*(?:(>=|<=|==|=|>|<)\s*(\d+(?:\.\d+)?)\s*(%|s|m|h)?)?\s*", re.ASCII
+)
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">": lambda found, limit: found > limit,
+    ">=": lambda found, limit: found >= limit,
+    "<": lambda found, limit: found < limit,
+    "<=": lambda found, limit: found <= limit,
+    "=": lambda found, limit: found == limit,
+    "==": lambda found, limit: found == limit,
+}
+COUNTS: dict[str, Callable[[Forecast], int]] = {
+    "recreate": lambda forecast: len(forecast.of(Outcome.RECREATED)),
+    "in-place": lambda forecast: len(forecast.of(Outcome.IN_PLACE)),
+    "create": lambda forecast: len(forecast.of(Outcome.CREATED)),
+    "delete": lambda forecast: len(forecast.of(Outcome.DELETED)),
+    "delete-claim": lambda forecast: list(forecast.claims.values()).count("deleted"),
+    "stuck": lambda forecast: len(forecast.stuck),
+    "paused": lambda forecast: len(forecast.paused),
+    "condition": lambda forecast: len(forecast.refusals),
+    "change": lambda forecast: len(forecast.writes),
+}
+MEASURES = ("unavailable", "duration")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One condition: `text` as it was written; `holds` tells whether it does."""
+
+    text: str
+    word: str
+    compare: str
+    limit: float
+    unit: str
+
+    def holds(self, forecast: Forecast) -> bool:
+        """Whether it holds for this forecast."""
+        return _COMPARE[self.compare](self.found(forecast), self._limit(forecast))
+
+    def found(self, forecast: Forecast) -> float:
+        """What the forecast has for it: a number, or seconds."""
+        if self.word == "unavailable":
+            return forecast.unavailable_worst
+        return forecast.duration if self.word == "duration" else COUNTS[self.word](forecast)
+
+    def _limit(self, forecast: Forecast) -> float:
+        if self.unit == "%":
+            return self.limit * forecast.should_run / 100
+        return self.limit * _UNITS.get(self.unit, 1.0)
+
+
+def read_condition(text: str) -> Condition:
+    """A condition as it is written on the command line.
+
+    Raises:
+        CommandError: it is none; the sentence says what can be written.
+    """
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise _no_condition(text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2")
+    word, compare, number, unit = match.groups()
+    if word not in COUNTS and word not in MEASURES:
+        words = ", ".join([*COUNTS, *MEASURES])
+        raise _no_condition(text, f"{word!r} is none of {words}")
+    if compare is None:
+        if word in MEASURES:
+            raise _no_condition(text, f"{word} needs a limit, such as {_EXAMPLES[word]}")
+        compare, number = ">", "0"
+    if unit in _UNITS and word != "duration":
+        raise _no_condition(text, f"{word} is a number, not a time")
+    if unit == "%" and word != "unavailable":
+        raise _no_condition(text, f"only unavailable can be a percentage, not {word}")
+    if word == "duration" and not unit:
+        raise _no_condition(text, "a duration has a unit: 90s, 10m or 2h")
+    return Condition(text.strip(), word, compare, float(number), unit or "")
+
+
+_EXAMPLES = {"unavailable": "unavailable>2", "duration": "duration>10m"}
+
+
+def _no_condition(text: str, why: str) -> CommandError:
+    return CommandError(f"--fail-if {text!r}: {why}", Exit.USAGE)

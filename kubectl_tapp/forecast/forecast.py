@@ -1,0 +1,218 @@
+"""What an edit of a TApp would do: to whom, why, in which order, how long, and where it gets stuck.
+
+These are its values; `foresee.py` makes them. Every reason is the deciding code's own.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kubectl_tapp.forecast.bar import Tell
+from tapp.spec.differences import Difference
+from tapp.words.ranges import some
+
+
+class Outcome(StrEnum):
+    """What becomes of an instance."""
+
+    UNCHANGED = "unchanged"
+    LABELLED = "labels only"
+    """Its pod gets other labels or annotations; nothing restarts."""
+    IN_PLACE = "in place"
+    RECREATED = "recreated"
+    CREATED = "created"
+    DELETED = "deleted"
+    WAITING = "waiting"
+    """It is to change, and does not: what it waits for does not come by itself."""
+
+
+@dataclass(frozen=True)
+class TemplateChange:
+    """What changes in one template.
+
+    Attributes:
+        name: the template's name.
+        how: `changed`, `added` or `removed`.
+        differences: field by field, of one that is changed.
+        instances: numbers of the instances that are to run it, after the edit.
+    """
+
+    name: str
+    how: str
+    differences: tuple[Difference, ...] = ()
+    instances: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class InstanceForecast:
+    """What becomes of one instance.
+
+    Attributes:
+        id: its number.
+        outcome: what becomes of it.
+        template: name of the template that it is to run.
+        containers: those that restart in place.
+        fields: the template's fields because of which it is recreated.
+        reason: the first verdict that changes it, such as `TemplateChanged`; "" where nothing does.
+        message: the same in the deciding code's words.
+        began: when it is first touched, in seconds from now; None: it is not.
+        done: when it is available again, or gone.
+        waits_for: what it still waits for in the end, in a sentence; "" for nothing.
+        claims: claim -> `kept`, `created`, `grown` or `deleted`.
+    """
+
+    id: int
+    outcome: Outcome
+    template: str = ""
+    containers: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    reason: str = ""
+    message: str = ""
+    began: float | None = None
+    done: float | None = None
+    waits_for: str = ""
+    claims: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is written at one time.
+
+    Attributes:
+        at: when, in seconds from now.
+        created: instances whose pod is created.
+        updated: instances whose pod is updated in place.
+        recreated: instances whose pod is deleted, and made anew.
+        deleted: instances whose pod goes for good.
+        unavailable: how many are to run and do not serve after it.
+    """
+
+    at: float
+    created: tuple[int, ...] = ()
+    updated: tuple[int, ...] = ()
+    recreated: tuple[int, ...] = ()
+    deleted: tuple[int, ...] = ()
+    unavailable: int = 0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One budget of the edited TApp.
+
+    Attributes:
+        name: where it is written.
+        value: as it is written.
+        allowed: how many may be unavailable; None where the value makes no sense.
+        instances: how many instances it is for.
+    """
+
+    name: str
+    value: int | str
+    allowed: int | None
+    instances: int
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of Metacontroller to a child, as an API server would log it.
+
+    Attributes:
+        at: when, in seconds from now.
+        verb: `create`, `update`, `delete`.
+        kind: the child's kind.
+        name: the child's name.
+        paths: the fields that an update changes.
+        outcome: `ok`, or the reason of a refusal.
+        message: the refusal's words.
+    """
+
+    at: float
+    verb: str
+    kind: str
+    name: str
+    paths: tuple[str, ...] = ()
+    outcome: str = "ok"
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an edit would do.
+
+    Attributes:
+        name: the TApp.
+        namespace: its namespace.
+        templates: what changes in which template.
+        fields: what else changes in the spec: path, before, after.
+        instances: every instance, by its number: those of before and those of after.
+        steps: what is written, in order.
+        writes: every write to a child, in order; of refused ones the first.
+        limits: the budgets that hold.
+        should_run: how many instances should run in the end.
+        unavailable_before: how many are to run and do not serve now (`run.unavailable`).
+        unavailable_worst: the most that are to run and do not serve at one time.
+        unavailable: how many these are, from which time on.
+        duration: seconds until nothing more changes.
+        pace: what the times are from, a sentence for each template.
+        stuck: what does not come to its end, and why, in sentences.
+        paused: what waits only because a person paused updates, in sentences.
+        refusals: conditions that the edited spec raises and the one before did not: type, message.
+        remarks: what is to be known of the edit itself: whom it does not reach, how it is applied.
+        notes: what was assumed of what is not known.
+        refused: the edit cannot be made at all, in the API server's or the service's words.
+        states: instance -> (seconds from now, state): what a timeline shows.
+        claims: claim -> `kept`, `created`, `grown` or `deleted`.
+        played: whether it was played to its end; else it is one decision, without order and times.
+    """
+
+    name: str
+    namespace: str
+    templates: tuple[TemplateChange, ...] = ()
+    fields: tuple[tuple[str, Any, Any], ...] = ()
+    instances: tuple[InstanceForecast, ...] = ()
+    steps: tuple[Step, ...] = ()
+    writes: tuple[Write, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    should_run: int = 0
+    unavailable_before: int = 0
+    unavailable_worst: int = 0
+    unavailable: tuple[tuple[float, int], ...] = ()
+    duration: float = 0.0
+    pace: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
+    claims: dict[str, str] = field(default_factory=dict)
+    played: bool = True
+
+    def of(self, outcome: Outcome) -> list[InstanceForecast]:
+        """The instances with this outcome."""
+        return [each for each in self.instances if each.outcome is outcome]
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What a person tells that the cluster does not.
+
+    Attributes:
+        broken: images that will not come up.
+        refused: what the API server said to the edit, tried by a dry run.
+        made_up: the pods are simulated ones, whose times tell nothing.
+        remarks: what is to be known of the edit itself.
+    """
+
+    broken: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    made_up: bool = False
+    tell: Tell = lambda _done, _of: None
+    remarks: tuple[str, ...] = ()
+
+
+def named(ids: Collection[int]) -> str:
+    """Numbers for a sentence: `instance 3`, `instances 0-3, 7`."""
+    return f"instance{'s'[: len(ids) != 1]} {some(ids)}"

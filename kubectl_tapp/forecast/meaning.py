@@ -1,0 +1,110 @@
+"""What an edit means to each instance: one decision of the service's own code, and nothing played.
+
+A verb asks this before it writes. How it goes on, in which order and how long, only
+`foresee.forecast` plays, for `kubectl tapp plan`.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from hooks.wire.decode import WireError
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.forecast.forecast import Forecast
+from kubectl_tapp.forecast.outcomes import Outcomes
+from kubectl_tapp.forecast.record import Act, Look, Record, unavailable
+from kubectl_tapp.forecast.templates import other_fields, template_changes
+from kubectl_tapp.wait.standing import touched
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Verdict, judge
+from tapp.decide.rollout import BUDGET_REASONS
+from tapp.plan import Plan
+from tapp.world import Options
+
+_VERBS = {
+    Action.CREATE: "create",
+    Action.DELETE: "delete",
+    Action.RECREATE: "delete",
+    Action.UPDATE: "update",
+    Action.ADOPT: "update",
+    Action.MARK: "update",
+}
+
+
+def meaning(
+    observed: Observed, edited: Document, controller: Document, options: Options, now: float
+) -> tuple[Forecast, list[int]]:
+    """What becomes of whom, and why.
+
+    Args:
+        observed: the TApp and what belongs to it.
+        edited: the TApp as it would be.
+        controller: the CompositeController that is registered, or the shipped one.
+        options: the operator's choices.
+        now: seconds since the epoch.
+
+    Returns:
+        The forecast, without order and times; and the instances that the edit means something to.
+
+    Raises:
+        hooks.wire.decode.WireError: the service could not read the edited TApp.
+    """
+    options = replace(options, max_new_pods_bytes=1 << 60)  # who waits for a turn is created, too
+    after = decide(observed.with_tapp(edited), controller, options, now)
+    before: Plan | None = None
+    with suppress(WireError):  # what the service cannot read is repaired: all of it is new
+        before = decide(observed, controller, options, now)
+    base = Forecast(
+        observed.name,
+        edited["metadata"].get("namespace") or "default",
+        templates=template_changes(observed, edited),
+        fields=other_fields(observed.tapp, edited),
+        played=False,
+    )
+    outcomes = Outcomes(observed, edited, before, _record(after), now)
+    concerned = (
+        [each.id for each in after.instances if each.wanted]
+        if before is None
+        else touched(before, after)
+    )
+    return outcomes.forecast(base, pace=(), notes=()), concerned
+
+
+def _record(after: Plan) -> Record:
+    """The decision as a run that has done all of it at once.
+
+    What waits for a budget comes by itself: to whom it is going to happen, the judge says.
+    """
+    acts, left = [], []
+    for instance, verdict in after.open_cases:
+        due = _due(instance, verdict)
+        if due.action in _VERBS:
+            acts.append(_act(after, instance, due))
+        elif due.reason == "Terminating":
+            acts += [_act(after, instance, due, "create")] if instance.should_run else []
+        else:
+            left.append((instance, due))
+    acts += [
+        Act(after.now, "create", "PersistentVolumeClaim", claim.name)
+        for claim in after.claims.create
+    ]
+    acts += [
+        Act(after.now, "delete", "PersistentVolumeClaim", claim.metadata.name)
+        for claim in after.claims.delete
+    ]
+    acts += [Act(after.now, "update", "PersistentVolumeClaim", name) for name in after.growth.to]
+    last = replace(after, open_cases=left, troubles={})
+    looks = [Look(after.now, unavailable(after))]
+    return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
+
+
+def _due(instance: Instance, verdict: Verdict) -> Verdict:
+    """What is to happen, where the verdict only says that it does not happen at once."""
+    waits = verdict.reason in BUDGET_REASONS or verdict.reason == "Draining"
+    return judge(instance) if waits else verdict
+
+
+def _act(after: Plan, instance: Instance, verdict: Verdict, verb: str = "") -> Act:
+    name = f"{after.world.tapp.metadata.name}-{instance.id}"
+    verb = verb or _VERBS[verdict.action]
+    return Act(after.now, verb, "Pod", name, instance=instance.id, verdict=verdict)

@@ -1,0 +1,299 @@
+"""From the record of a run to what a person asks: who, why, when, how many, and what is stuck."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.forecast.ends import AT_REST, paused, stuck
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
+from kubectl_tapp.forecast.record import Act, Record, unavailable
+from kubectl_tapp.forecast.templates import kept_bodies, read_spec, template_bodies
+from tapp.answer.refusals import refusals
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Adopt, Mark, Update, Verdict
+from tapp.decide.rollout import BUDGET_REASONS
+from tapp.plan import Plan
+from tapp.spec.differences import Effect, differences
+from tapp.spec.templates import Template, Templates
+
+_HELD = (*BUDGET_REASONS, "Paused", "InvalidBudget", "NodeSilent")
+"""Reasons why an update that is due does not happen."""
+_CLAIM = "PersistentVolumeClaim"
+
+
+class Outcomes:
+    """Reads one record."""
+
+    def __init__(
+        self,
+        observed: Observed,
+        edited: Document,
+        before: Plan | None,
+        record: Record,
+        now: float,
+    ) -> None:
+        """Takes what was, what was asked for, and what came of it.
+
+        Args:
+            observed: the TApp and what belongs to it.
+            edited: the edited TApp.
+            before: what was decided about the TApp as it is.
+            record: of the run.
+            now: when it began.
+        """
+        self._observed = observed
+        self._edited = edited
+        self._before = before
+        self._record = record
+        self._now = now
+        self._first: dict[int, Instance] = _by_id(before or record.first)
+        self._last: dict[int, Instance] = _by_id(record.last)
+        self._acts: dict[int, list[Act]] = defaultdict(list)
+        for act in record.acts:
+            if act.instance is not None:
+                self._acts[act.instance].append(act)
+        self._bodies = self._known_bodies()
+        self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
+
+    def forecast(self, base: Forecast, *, pace: Iterable[str], notes: Iterable[str]) -> Forecast:
+        """All of it, put into `base`."""
+        record = self._record
+        claims = self._claims()
+        ids = sorted({*self._first, *self._last, *self._acts})
+        unavailable_then = self._unavailable()
+        return replace(
+            base,
+            instances=tuple(self._instance(id, claims) for id in ids),
+            steps=self._steps() if record.played else (),
+            writes=self._writes() if record.played else (),
+            limits=self._limits(),
+            should_run=0 if record.last is None else record.last.budgets.should_run,
+            unavailable_before=0 if self._before is None else unavailable(self._before),
+            unavailable_worst=max([count for _, count in unavailable_then], default=0),
+            unavailable=unavailable_then,
+            duration=self._since(record.ended),
+            pace=tuple(pace),
+            stuck=tuple(stuck(record)),
+            paused=tuple(paused(record)),
+            refusals=self._refusals(),
+            notes=tuple(notes),
+            states={
+                id: tuple((self._since(at), state) for at, state in spans)
+                for id, spans in sorted(record.states.items())
+            },
+            claims=claims,
+        )
+
+    # Instances.
+
+    def _instance(self, id: int, claims: dict[str, str]) -> InstanceForecast:
+        first, last, acts = self._first.get(id), self._last.get(id), self._acts.get(id, [])
+        done = [act for act in acts if act.outcome == "ok"]
+        outcome, verdict = self._outcome(first, last, done)
+        current = last or first
+        template = "" if current is None else current.template.name
+        containers = dict.fromkeys(
+            name
+            for act in done
+            if act.verdict is not None and isinstance(act.verdict.change, Update)
+            for name in act.verdict.change.images
+        )
+        waits = self._waits_for(id)
+        if waits and outcome is Outcome.UNCHANGED:
+            outcome = Outcome.WAITING
+        fields = self._forcing(first, outcome, verdict)
+        return InstanceForecast(
+            id=id,
+            outcome=outcome,
+            template=template,
+            containers=tuple(containers),
+            fields=fields,
+            reason="" if verdict is None else verdict.reason,
+            message="" if verdict is None else verdict.message,
+            began=self._since(done[0].at) if done else None,
+            done=self._done(id, done),
+            waits_for=waits,
+            claims=self._claims_of(id, claims),
+        )
+
+    def _outcome(
+        self, first: Instance | None, last: Instance | None, done: list[Act]
+    ) -> tuple[Outcome, Verdict | None]:
+        had = first is not None and first.pod is not None and not first.pod.terminating
+        has = last is not None and last.pod is not None
+        deletes = [act for act in done if act.verb == "delete"]
+        updates = [act for act in done if act.verb == "update"]
+        creates = [act for act in done if act.verb == "create"]
+        verdict = next((act.verdict for act in done if act.verdict is not None), None)
+        if deletes and had:
+            verdict = deletes[0].verdict or verdict
+            comes_back = creates or has or (last is not None and last.should_run)
+            return (Outcome.RECREATED if comes_back else Outcome.DELETED), verdict
+        if creates:
+            return Outcome.CREATED, creates[0].verdict or verdict
+        changing = [a.verdict for a in updates if a.verdict is not None]
+        in_place = next(
+            (v for v in changing if isinstance(v.change, Update) and v.change.images), None
+        )
+        if in_place is not None:
+            return Outcome.IN_PLACE, in_place
+        written = next((v for v in changing if isinstance(v.change, (Update, Adopt, Mark))), None)
+        if written is not None:
+            return Outcome.LABELLED, written
+        return Outcome.UNCHANGED, None
+
+    def _forcing(
+        self, first: Instance | None, outcome: Outcome, verdict: Verdict | None
+    ) -> tuple[str, ...]:
+        """The fields of the template because of which there is a new pod."""
+        if outcome is not Outcome.RECREATED or first is None or first.pod is None:
+            return ()
+        if verdict is None or verdict.action is not Action.RECREATE:
+            return ()
+        last = self._last.get(first.id)
+        old = first.pod.told.template_hash or ""
+        if last is None or not isinstance(last.template, Template) or old not in self._bodies:
+            return ()
+        key = old, last.template.name
+        if key not in self._fields:
+            new = template_bodies(self._edited).get(last.template.name)
+            found = differences(self._bodies[old], new) if new is not None else []
+            self._fields[key] = tuple(item.path for item in found if item.effect is Effect.RECREATE)
+        return self._fields[key]
+
+    def _known_bodies(self) -> dict[str, Document]:
+        """Revision -> the template's body: of the spec as it is, and of what was kept."""
+        found = {revision: body for _, revision, body in kept_bodies(self._observed)}
+        spec = read_spec(self._observed.tapp)
+        if spec is not None:
+            templates = Templates(spec)
+            for name, body in template_bodies(self._observed.tapp).items():
+                resolved = templates.named(name)
+                if isinstance(resolved, Template):
+                    found[resolved.revision] = body
+        return found
+
+    def _done(self, id: int, done: list[Act]) -> float | None:
+        """When it was last seen to change, after its last write."""
+        spans = self._record.states.get(id)
+        if not done or not spans:
+            return None
+        return self._since(max(spans[-1][0], done[-1].at))
+
+    def _waits_for(self, id: int) -> str:
+        last = self._record.last
+        if last is None:
+            return ""
+        verdict = next((v for i, v in last.open_cases if i.id == id), None)
+        if verdict is not None and verdict.reason not in AT_REST:
+            return verdict.message
+        return ""
+
+    # Order and budget.
+
+    def _steps(self) -> tuple[Step, ...]:
+        """What is written, one step for each sync that writes."""
+        by_time: dict[float, list[Act]] = defaultdict(list)
+        for act in self._record.acts:
+            if act.instance is not None and act.outcome == "ok":
+                by_time[act.at].append(act)
+        times = [*sorted(by_time), float("inf")]
+        return tuple(self._step(at, until, by_time[at]) for at, until in pairwise(times))
+
+    def _step(self, at: float, until: float, acts: list[Act]) -> Step:
+        groups: dict[str, list[int]] = defaultdict(list)
+        for act in acts:
+            if act.instance is None:
+                continue
+            kind = {"create": "created", "update": "updated", "delete": "deleted"}.get(act.verb)
+            verdict = act.verdict
+            if kind == "deleted" and verdict is not None and verdict.action is Action.RECREATE:
+                kind = "recreated"
+            if kind == "updated" and verdict is not None and not isinstance(verdict.change, Update):
+                continue
+            if kind is not None:
+                groups[kind].append(act.instance)
+        looks = self._record.looks
+        begin = max(bisect_right(looks, at, key=lambda look: look.at) - 1, 0)
+        end = bisect_left(looks, until, key=lambda look: look.at)
+        return Step(
+            self._since(at),
+            **{kind: tuple(sorted(ids)) for kind, ids in groups.items()},
+            unavailable=max([look.unavailable for look in looks[begin:end]], default=0),
+        )
+
+    def _since(self, at: float) -> float:
+        """Seconds from the beginning, as exact as they are known."""
+        return round(max(at - self._now, 0.0), 2)
+
+    def _writes(self) -> tuple[Write, ...]:
+        refused, found = set[tuple[str, ...]](), []
+        for act in self._record.acts:
+            if act.outcome != "ok":
+                key = act.verb, act.kind, act.name, act.outcome
+                if key in refused:
+                    continue
+                refused.add(key)
+            found.append(
+                Write(
+                    self._since(act.at),
+                    *(act.verb, act.kind, act.name, act.paths, act.outcome, act.message),
+                )
+            )
+        return tuple(found)
+
+    def _unavailable(self) -> tuple[tuple[float, int], ...]:
+        """How many are unavailable from when on."""
+        counts = [(self._since(look.at), look.unavailable) for look in self._record.looks]
+        return tuple(
+            each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
+            if each[1] != last[1]
+        )  # fmt: skip
+
+    def _limits(self) -> tuple[Limit, ...]:
+        plan = self._record.first
+        if plan is None:
+            return ()
+        rolling = plan.world.tapp.spec.rolling_name
+        found = []
+        for budget, here in (
+            (plan.budgets.rolling, True),
+            (plan.budgets.force, False),
+        ):
+            count = sum(
+                1 for i in plan.instances if i.should_run and (i.template.name == rolling) is here
+            )
+            allowed = None if budget.least is None else budget.should_run - budget.least
+            if count:
+                found.append(Limit(budget.name, budget.value, allowed, count))
+        return tuple(found)
+
+    # What else is said of the edit.
+
+    def _refusals(self) -> tuple[tuple[str, str], ...]:
+        """Conditions that the edited spec raises, and the one before did not."""
+        before = {(f.type, f.message) for f in refusals(self._before)} if self._before else set()
+        plans = [plan for plan in (self._record.first, self._record.last) if plan is not None]
+        found = {(item.type, item.message): None for plan in plans for item in refusals(plan)}
+        return tuple((str(type), text) for type, text in found if (type, text) not in before)
+
+    # Claims.
+
+    def _claims(self) -> dict[str, str]:
+        found = {claim["metadata"]["name"]: "kept" for claim in self._observed.claims}
+        words = {"create": "created", "delete": "deleted", "update": "grown"}
+        for act in self._record.acts:
+            if act.kind == _CLAIM and act.outcome == "ok" and act.verb in words:
+                found[act.name] = words[act.verb]
+        return found
+
+    def _claims_of(self, id: int, claims: dict[str, str]) -> dict[str, str]:
+        ending = f"-{self._observed.name}-{id}"
+        return {name: how for name, how in claims.items() if name.endswith(ending)}
+
+
+def _by_id(plan: Plan | None) -> dict[int, Instance]:
+    return {} if plan is None else {instance.id: instance for instance in plan.instances}

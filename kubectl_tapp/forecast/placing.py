@@ -1,0 +1,85 @@
+"""Which pods of a forecast find no node: who has none, and new ones that ask for the same."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubectl_tapp.base.observed import Document
+from simulator.objects.quantity import QuantityError, canonical
+
+_ASKED = (
+    *("nodeSelector", "affinity", "topologySpreadConstraints"),
+    *("priorityClassName", "runtimeClassName"),
+)
+_OF_NODES = "node.kubernetes.io/"
+"""Tolerations of these are added by admission."""
+Demands = tuple[object, ...]
+
+
+class Placing:
+    """What is known of pods without a node."""
+
+    def __init__(self, pods: Iterable[Document] = ()) -> None:
+        """`pods` are those of the TApp."""
+        self._said: dict[str, tuple[Demands, str]] = {}
+        for pod in pods:
+            said = unschedulable(pod)
+            if said is not None:
+                self._said[pod["metadata"]["name"]] = (demands(pod), said)
+
+    def finds_none(self, pod: Document) -> bool:
+        """Whether a pod of this name has found no node and asked for the same."""
+        known = self._said.get(pod["metadata"]["name"])
+        return known is not None and known[0] == demands(pod)
+
+    def words(self, pod: Document) -> str:
+        """What the scheduler said of it."""
+        return self._said.get(pod["metadata"]["name"], ((), ""))[1]
+
+
+def unschedulable(pod: Document) -> str | None:
+    """The scheduler's words for a pod that has no node; None where it has one, or was not tried."""
+    if (pod.get("spec") or {}).get("nodeName"):
+        return None
+    for condition in (pod.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or "")
+    return None
+
+
+def demands(pod: Document) -> Demands:
+    """What a scheduler looks at in a pod's spec, equal for pods that find the same nodes."""
+    spec = pod.get("spec") or {}
+    tolerated = [
+        item
+        for item in spec.get("tolerations") or []
+        if not str(item.get("key") or "").startswith(_OF_NODES)
+    ]
+    claims = [
+        (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        for volume in spec.get("volumes") or []
+    ]
+    asked = [
+        (each.get("name"), _requests(each), _host_ports(each))
+        for section in ("initContainers", "containers")
+        for each in spec.get(section) or []
+    ]
+    rest = tuple(spec.get(field) or None for field in _ASKED)
+    scheduler = spec.get("schedulerName") or "default-scheduler"
+    return (*rest, scheduler, tolerated, [claim for claim in claims if claim], asked)
+
+
+def _requests(container: Document) -> dict[str, str]:
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return {name: _quantity(value) for name, value in asked.items()}
+
+
+def _quantity(value: Any) -> str:
+    try:
+        return canonical(value)
+    except QuantityError:
+        return str(value)
+
+
+def _host_ports(container: Document) -> list[object]:
+    return [port["hostPort"] for port in container.get("ports") or [] if port.get("hostPort")]

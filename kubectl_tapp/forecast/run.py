@@ -1,0 +1,279 @@
+"""Runs a TApp forward on the simulator, and keeps what its decisions were."""
+
+from collections.abc import Iterable
+
+from kubectl_tapp.base import shipped
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.forecast.bar import Tell
+from kubectl_tapp.forecast.behaviour import TICK, Behaviour
+from kubectl_tapp.forecast.fold import Mark
+from kubectl_tapp.forecast.inprocess import InProcess
+from kubectl_tapp.forecast.record import Act, Look, Record, unavailable
+from simulator.api.admission import Policy, lean_pods
+from simulator.objects.clock import EPOCH
+from simulator.objects.objects import with_meta
+from simulator.recording import Write
+from simulator.seed import Snapshot, clock_at, seeded
+from simulator.world import World
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Verdict
+from tapp.plan import Plan
+from tapp.pod.lost import LEAST_SECONDS
+from tapp.words.times import seconds
+from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
+from tapp.world import Options
+
+LONGEST = 30 * 24 * 3600.0
+"""Simulated seconds after which a forecast gives up."""
+_TAKEN = (Action.UPDATE, Action.RECREATE, Action.MARK)
+"""What begins an instance's turn."""
+_NO_RESYNC = 10**9
+"""Seconds between syncs without a reason: an informer's resync shows nothing that is not known."""
+SYNC_DELAY = 3 * TICK
+"""Seconds in which Metacontroller gathers events before it syncs."""
+
+
+class Runner:
+    """One run: a world around an observation, an edit, and what follows."""
+
+    def __init__(
+        self,
+        observed: Observed,
+        controller: Document,
+        options: Options,
+        behaviour: Behaviour,
+        now: float,
+    ) -> None:
+        """Builds the world.
+
+        Args:
+            observed: the TApp and what belongs to it.
+            controller: the CompositeController.
+            options: the operator's choices.
+            behaviour: of the kubelets.
+            now: seconds since the epoch.
+        """
+        self.record = Record()
+        self._name = observed.name
+        self._before: dict[int, tuple[str, str]] = {}
+        self._plan: Plan | None = None
+        self._verdicts: dict[int, Verdict] = {}
+        self._changed = now
+        self.watched: frozenset[int] = frozenset()
+        """Instances whose turns are noted in `marks`."""
+        self.marks: list[Mark] = []
+        self.tell: Tell = lambda _done, _of: None
+        self._most = 0
+        clock = clock_at(now, TICK)
+        self.hook = InProcess(options, lambda: EPOCH.timestamp() + clock.now, self._on_plan)
+        patience = max(behaviour_patience(behaviour), 60.0)
+        snapshot = Snapshot(
+            _objects(observed),
+            frozenset(silent_nodes(observed.pods, now)),
+            start_patience=patience,
+            ready_patience=patience,
+            levers=behaviour,
+        )
+        self.world: World = seeded(
+            snapshot,
+            _without_resync(controller),
+            self.hook,
+            clock,
+            policies=_policies(observed.pods),
+            decorators=[_without_resync(shipped.manifest(shipped.DECORATOR))]
+            if _is_served(observed)
+            else (),
+            keep_calls=1,
+        )
+        self.world.metacontroller.queue.delay = SYNC_DELAY
+
+    @property
+    def now(self) -> float:
+        """The simulated time, in seconds since the epoch."""
+        return EPOCH.timestamp() + self.world.clock.now
+
+    def apply(self, edited: Document) -> None:
+        """Writes the edited TApp, as its author would.
+
+        Raises:
+            simulator.api.store.ApiError: the simulated API server refuses it.
+        """
+        world, metadata = self.world, edited["metadata"]
+        kind = world.kinds.of(edited)
+        found = [
+            each
+            for each in world.list(kind.name, metadata["namespace"])
+            if each["metadata"]["name"] == metadata["name"]
+        ]
+        if not found:
+            world.cluster.create(kind, edited)
+            return
+        live = found[0]
+        wanted = {**live, "spec": edited.get("spec")}
+        for part in ("labels", "annotations"):
+            wanted = with_meta(wanted, **{part: metadata.get(part)})
+        world.cluster.update(kind, wanted)
+
+    def until_rest(self, patience: float) -> Record:
+        """Runs until nothing is due, or nothing has changed for `patience` seconds."""
+        clock, record = self.world.clock, self.record
+        seen = len(self.world.writes)
+        limit = self._changed + LONGEST
+        while clock.busy:
+            if self.now - self._changed > patience or not clock.step():
+                break
+            if self.now > limit:
+                record.gave_up = True
+                break
+            if len(self.world.writes) != seen:
+                self._note_writes(self.world.writes[seen:])
+                seen = len(self.world.writes)
+        record.last, record.ended = self._plan, self._changed
+        record.refused = self.hook.refused
+        return record
+
+    def _on_plan(self, plan: Plan) -> None:
+        record, away = self.record, unavailable(plan)
+        record.first = record.first or plan
+        self._plan = plan
+        self._most = max(self._most, len(plan.open_cases))
+        self.tell(self._most - len(plan.open_cases), self._most)
+        self._verdicts = {instance.id: verdict for instance, verdict in plan.open_cases}
+        if not record.looks or away != record.looks[-1].unavailable:
+            record.looks.append(Look(plan.now, away))
+        if self.watched and any(
+            instance.id in self.watched and verdict.action in _TAKEN
+            for instance, verdict in plan.open_cases
+        ):
+            gone = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
+            self.marks.append(Mark(plan.now, self.world.clock.pending(), tuple(gone)))
+        there = set()
+        for instance in plan.instances:
+            there.add(instance.id)
+            state = _state(plan, instance)
+            uid = instance.pod.uid if instance.pod is not None else ""
+            if self._before.get(instance.id) != (state, uid):
+                self._note_state(plan.now, instance.id, state, uid)
+        for id in [id for id in self._before if id not in there]:
+            self._note_state(plan.now, id, "none", "")
+            del self._before[id]
+
+    def _note_state(self, at: float, id: int, state: str, uid: str) -> None:
+        self._before[id] = state, uid
+        self._changed = at
+        spans = self.record.states.setdefault(id, [])
+        if not spans or spans[-1][1] != state:
+            spans.append((at, state))
+
+    def _note_writes(self, writes: Iterable[Write]) -> None:
+        for write in writes:
+            if write.kind == "TApp" or write.outcome == "no-op":
+                continue
+            id = self._instance(write)
+            verdict = self._verdicts.get(id) if id is not None else None
+            self.record.acts.append(
+                Act(
+                    EPOCH.timestamp() + write.time,
+                    *(write.verb, write.kind, write.name, write.outcome, write.message),
+                    paths=write.paths,
+                    instance=id,
+                    verdict=verdict,
+                )
+            )
+            if write.outcome == "ok":
+                self._changed = EPOCH.timestamp() + write.time
+
+    def _instance(self, write: Write) -> int | None:
+        number = write.name.removeprefix(f"{self._name}-")
+        return int(number) if write.kind == "Pod" and number.isdecimal() else None
+
+
+def behaviour_patience(known: Behaviour) -> float:
+    """Seconds after which what has not come up will not: three times what is usual."""
+    return max([3 * (pace.begin + pace.ready) for pace in known.paces.values()], default=120.0)
+
+
+def _state(plan: Plan, instance: Instance) -> str:
+    """One word for a timeline."""
+    running = instance.status is InstanceStatus.RUNNING and instance.pod is not None
+    if instance.id in plan.available or (running and not instance.should_run):
+        return "available"
+    if instance.pod is None:
+        return "none" if not instance.should_run else "missing"
+    if instance.status is InstanceStatus.KILLING or instance.pod.terminating:
+        return "stopping"
+    if instance.finished or instance.pod.completed:
+        return "ended"
+    found = plan.troubles.get(instance.id)
+    if found is not None and found.text:
+        return "broken"
+    return "updating" if instance.status is InstanceStatus.UPDATING else "starting"
+
+
+def _without_resync(controller: Document) -> Document:
+    return {**controller, "spec": {**controller["spec"], "resyncPeriodSeconds": _NO_RESYNC}}
+
+
+def _objects(observed: Observed) -> list[Document]:
+    objects = [*observed.storage_classes, *observed.claims, *observed.revisions, *observed.pods]
+    if observed.tapp["metadata"].get("uid"):
+        objects.insert(0, observed.tapp)
+    namespace = observed.namespace or _namespace(observed)
+    return [namespace, *objects]
+
+
+def _namespace(observed: Observed) -> Document:
+    """The Namespace as claims know it, where it may not be read itself."""
+    name = observed.tapp["metadata"]["namespace"]
+    owners = [
+        owner
+        for claim in observed.claims
+        for owner in claim["metadata"].get("ownerReferences") or []
+        if owner["kind"] == "Namespace"
+    ]
+    uid = owners[0]["uid"] if owners else "5eed0000-0000-4000-8000-00000000000a"
+    metadata = {"name": name, "uid": uid, "resourceVersion": "1"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def _policies(pods: list[Document]) -> list[Policy]:
+    """The admission that shows in the pods: what keeps Metacontroller's annotation small."""
+    applied = [
+        pod["metadata"].get("annotations", {}).get(LAST_APPLIED)
+        for pod in pods
+        if LAST_APPLIED in (pod["metadata"].get("annotations") or {})
+    ]
+    return [lean_pods] if applied and all('"spec":' not in text for text in applied) else []
+
+
+def _is_served(observed: Observed) -> bool:
+    """Whether somebody writes the status of pods: nothing says that nobody does."""
+    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
+    return not any(
+        item.get("type") == "PodStatusNotWritten" and item.get("status") == "True"
+        for item in conditions
+    )
+
+
+def silent_nodes(pods: Iterable[Document], now: float) -> set[str]:
+    """Nodes that are not heard of: every container ready, every gate open, and the pod not.
+
+    For a moment a gate that was just opened looks the same.
+    """
+    silent, heard = set[str](), set[str]()
+    for pod in pods:
+        status = pod.get("status") or {}
+        conditions = status.get("conditions") or []
+        known = {item["type"]: item.get("status") for item in conditions}
+        newest = max([seconds(item.get("lastTransitionTime")) for item in conditions], default=now)
+        node = (pod.get("spec") or {}).get("nodeName")
+        if not node or status.get("phase") != "Running":
+            continue
+        gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
+        if known.get("Ready") == "True":
+            heard.add(node)
+        elif now - newest >= LEAST_SECONDS and all(
+            known.get(name) == "True" for name in ("ContainersReady", *gates)
+        ):
+            silent.add(node)
+    return silent - heard

@@ -1,0 +1,89 @@
+"""The templates of a TApp as documents, and what an edit changes in them and around them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.forecast.forecast import TemplateChange
+from tapp.spec.differences import at, changed, differences, written
+from tapp.spec.model import TAppSpec
+from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
+
+_OF_TEMPLATES = ("template", "templatePool")
+
+
+def read_spec(tapp: Document) -> TAppSpec | None:
+    """The spec as the service reads it; None where it cannot."""
+    try:
+        return TAppSpec.model_validate(tapp.get("spec") or {})
+    except ValidationError:
+        return None
+
+
+def template_bodies(tapp: Document) -> dict[str, Document]:
+    """Template -> its body, of all that there are in the spec."""
+    spec = read_spec(tapp)
+    if spec is None:
+        return {}
+    names = dict.fromkeys([spec.default_name, "default", *spec.template_pool])
+    found = {name: spec.find_template(name) for name in names}
+    return {
+        name: body
+        for name, body in found.items()
+        if body is not None and not strange_template("", body)
+    }
+
+
+def kept_bodies(observed: Observed) -> Iterator[tuple[str, str, Document]]:
+    """Name, revision and body of each template that a ControllerRevision holds."""
+    for kept in observed.revisions:
+        meta, data = kept["metadata"], kept.get("data")
+        name = (meta.get("annotations") or {}).get(TEMPLATE)
+        revision = (meta.get("labels") or {}).get(TEMPLATE_HASH)
+        body = data.get("template") if isinstance(data, dict) else None
+        if name and revision and isinstance(body, dict) and not strange_template("", body):
+            yield name, revision, body
+
+
+def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:
+    """What an edit changes in which template."""
+    exists = bool(observed.tapp["metadata"].get("uid"))
+    before = template_bodies(observed.tapp) if exists else {}
+    after = template_bodies(edited)
+    users = _users(edited)
+    found = []
+    for name in sorted({*before, *after}):
+        old, new, ids = before.get(name), after.get(name), tuple(users.get(name, ()))
+        if old is None or new is None:
+            found.append(TemplateChange(name, "removed" if new is None else "added", (), ids))
+        elif lines := tuple(differences(old, new)):
+            found.append(TemplateChange(name, "changed", lines, ids))
+    return tuple(found)
+
+
+def _users(tapp: Document) -> dict[str, list[int]]:
+    spec, found = read_spec(tapp), dict[str, list[int]]()
+    if spec is not None:
+        for id in range(spec.replicas):
+            found.setdefault(spec.template_name(id), []).append(id)
+    return found
+
+
+def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any], ...]:
+    """What an edit changes outside the templates: path, before, after."""
+    exists = bool(before["metadata"].get("uid"))
+    old, new = (_without_templates(tapp.get("spec")) for tapp in (before, after))
+    if not exists:
+        old = {}
+    return tuple(
+        (written(("spec", *path)), at(old, path), at(new, path)) for path in changed(old, new)
+    )
+
+
+def _without_templates(spec: Any) -> Document:
+    if not isinstance(spec, dict):
+        return {}
+    return {key: value for key, value in spec.items() if key not in _OF_TEMPLATES}

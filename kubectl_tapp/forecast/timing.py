@@ -1,0 +1,230 @@
+"""How long this TApp's instances take to start, to restart and to stop, from what its pods show.
+
+Only what was an update counts as one: a container that ended otherwise (an outage, a crash) tells
+nothing of it. The record that an update leaves on a pod names the container that it replaced.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from kubectl_tapp.base.observed import Document, Observed
+from tapp.kube import objects
+from tapp.pod.manifest import read_annotation
+from tapp.pod.pod import GRACE
+from tapp.words.times import UNKNOWN, seconds
+from tapp.words.vocabulary import IN_PLACE_UPDATE
+
+BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
+"""What is assumed, in seconds, where nothing is known: until its containers run; until a probe
+succeeds; to put another image in place; until a container that is asked to stop has stopped."""
+LONGEST = 3600.0
+"""Longer ones were something else: a pod that waited for a node, a person who looked at it."""
+_SEEN = 5.0
+"""Seconds after the end of a pod in which the next one is made where nothing else is waited for."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long the instances of one template take, in seconds.
+
+    Attributes:
+        begin: from a pod's creation until its containers run.
+        ready: from there until it is Ready.
+        swap: from a container's end in an update in place until the next one runs.
+        stop: from the wish to stop a container until it has stopped.
+        starts: how many starts `begin` and `ready` are from; 0: they are assumed.
+        swaps: the same for `swap`.
+        stops: the same for `stop`.
+    """
+
+    begin: float
+    ready: float
+    swap: float
+    stop: float
+    starts: int = 0
+    swaps: int = 0
+    stops: int = 0
+
+    @property
+    def start(self) -> float:
+        """From a pod's creation until it is Ready."""
+        return self.begin + self.ready
+
+
+@dataclass(frozen=True)
+class _Killing:
+    """The kubelet began to stop a container (or, "", all) of the pod with this uid."""
+
+    at: float
+    uid: str
+    container: str
+
+
+@dataclass
+class _Samples:
+    begin: list[float] = field(default_factory=list)
+    ready: list[float] = field(default_factory=list)
+    swap: list[float] = field(default_factory=list)
+    stop: list[float] = field(default_factory=list)
+
+    def add(self, other: "_Samples") -> None:
+        for name in ("begin", "ready", "swap", "stop"):
+            getattr(self, name).extend(getattr(other, name))
+
+
+@dataclass
+class Timing:
+    """What is known: of each template, and of all of them."""
+
+    by_template: dict[str, _Samples] = field(default_factory=dict)
+    all: _Samples = field(default_factory=_Samples)
+
+    def pace(self, template: str, body: Document) -> Pace:
+        """How long instances of a template take; `body` is what is known of it beforehand."""
+        own = self.by_template.get(template, _Samples())
+        probed = any(
+            "readinessProbe" in item or "startupProbe" in item
+            for item in (body.get("spec") or {}).get("containers") or []
+            if isinstance(item, dict)
+        )
+        ready = _first(own.ready, self.all.ready)
+        begin, swap = _first(own.begin, self.all.begin), _first(own.swap, self.all.swap)
+        stop = _first(own.stop, self.all.stop)
+        return Pace(
+            begin=median(begin) if begin else BEGIN,
+            ready=median(ready) if ready else READY if probed else 0.0,
+            swap=median(swap) if swap else SWAP,
+            stop=min(median(stop) if stop else STOP, _grace(body.get("spec") or {})),
+            starts=len(ready),
+            swaps=len(swap),
+            stops=len(stop),
+        )
+
+
+def _first(*samples: list[float]) -> list[float]:
+    return next((found for found in samples if found), [])
+
+
+def timing(observed: Observed, templates: dict[str, str]) -> Timing:
+    """Reads the times of all pods.
+
+    Args:
+        observed: the TApp and what belongs to it.
+        templates: pod -> name of its template.
+    """
+    killed = _killed(observed.events)
+    found = Timing()
+    for pod in observed.pods:
+        samples = _of_pod(pod, killed)
+        found.all.add(samples)
+        name = templates.get(pod["metadata"]["name"], "")
+        found.by_template.setdefault(name, _Samples()).add(samples)
+    return found
+
+
+def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
+    samples, status, meta = _Samples(), pod.get("status") or {}, pod["metadata"]
+    created, grace = _at(meta.get("creationTimestamp")), _grace(pod.get("spec") or {})
+    mains = [item for item in status.get("containerStatuses") or [] if isinstance(item, dict)]
+    running = [(item.get("state") or {}).get("running") or {} for item in mains]
+    started = [_at(item.get("startedAt")) for item in running]
+    replaced = [_replaced(pod, item) for item in mains]
+    first = not any(item.get("restartCount") for item in mains)
+    known = [time for time in started if time is not None]
+    if known and len(known) == len(mains):
+        if created is not None and first:
+            _note(samples.begin, created, max(known))
+        if all(
+            ended is not None or not item.get("restartCount")
+            for item, ended in zip(mains, replaced, strict=True)
+        ):
+            _note(samples.ready, max(known), _ready_since(status))
+    events = killed.get(meta["name"], [])
+    for item, ended, time in zip(mains, replaced, started, strict=True):
+        if ended is None:
+            continue
+        _note(samples.swap, ended, time)
+        asked = [
+            each.at
+            for each in events
+            if each.uid == meta.get("uid") and each.container in ("", item.get("name"))
+        ]
+        written = _written(meta)
+        if written is not None:
+            asked.append(written)
+        _note(samples.stop, max([at for at in asked if at <= ended], default=None), ended, grace)
+    if created is not None:
+        before = [each.at for each in events if each.uid != meta.get("uid") and each.at <= created]
+        _note(samples.stop, max(before, default=None), created, grace)
+    return samples
+
+
+def _replaced(pod: Document, container: Document) -> float | None:
+    """When the container ended that an update in place replaced by this one; None: it was none."""
+    annotations = pod["metadata"].get("annotations") or {}
+    record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
+    ran = None if record is None else record.containers.get(str(container.get("name")))
+    ended = (container.get("lastState") or {}).get("terminated") or {}
+    if ran is None or not ran.id or ended.get("containerID") != ran.id:
+        return None
+    return _at(ended.get("finishedAt"))
+
+
+def _written(meta: Document) -> float | None:
+    """When somebody last wrote the pod, its status apart: not before the update was written."""
+    times = [
+        _at(item.get("time"))
+        for item in meta.get("managedFields") or []
+        if isinstance(item, dict) and not item.get("subresource")
+    ]
+    return max([time for time in times if time is not None], default=None)
+
+
+def _grace(spec: Document) -> float:
+    value = spec.get("terminationGracePeriodSeconds")
+    return float(value) if isinstance(value, int) and value >= 0 else GRACE
+
+
+def _ready_since(status: Document) -> float | None:
+    """Since when all containers are ready: a readiness gate is not a matter of how they start."""
+    known = {item.get("type"): item for item in status.get("conditions") or []}
+    ready = known.get("ContainersReady") or known.get("Ready") or {}
+    return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
+
+
+def _killed(events: Iterable[Document]) -> dict[str, list[_Killing]]:
+    """Pod -> when the kubelet began to stop its containers."""
+    found: dict[str, list[_Killing]] = {}
+    for event in events:
+        about: Any = event.get("involvedObject") or event.get("regarding") or {}
+        time = _at(event.get("firstTimestamp") or event.get("eventTime"))
+        if event.get("reason") == "Killing" and about.get("kind") == "Pod" and time is not None:
+            container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
+            killing = _Killing(time, str(about.get("uid") or ""), container)
+            found.setdefault(str(about.get("name")), []).append(killing)
+    return found
+
+
+def _note(
+    samples: list[float],
+    before: float | None,
+    after: float | None,
+    most: float = LONGEST,
+) -> None:
+    """Adds what lies between two times, if that can have been what it is taken for.
+
+    A stop takes its grace period at `most`; until the next pod is made a moment passes.
+    """
+    if (
+        before is not None
+        and after is not None
+        and 0 <= after - before <= min(most + _SEEN, LONGEST)
+    ):
+        samples.append(min(after - before, most))
+
+
+def _at(text: str | None) -> float | None:
+    found = seconds(text)
+    return None if found == UNKNOWN else found

@@ -1,0 +1,78 @@
+"""What is shown, as JSON or YAML, for programs."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from kubectl_tapp.base.errors import as_json
+from kubectl_tapp.decide.decisions import explained
+from kubectl_tapp.decide.events import failing_syncs
+from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.words import budget
+from kubectl_tapp.show.status import waiting
+from kubectl_tapp.show.why import cases
+from tapp.words.times import written
+
+
+def printed(document: Any, form: str) -> str:
+    """A document as `json` or `yaml`."""
+    if form == "json":
+        return as_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    import yaml  # noqa: PLC0415 - it costs start time
+
+    plain = msgspec.to_builtins(document)
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip()
+
+
+def status_document(look: Look) -> dict[str, Any]:
+    """All of `status`: a row an instance, the budget, what waits for what."""
+    return {
+        **_head(look),
+        "instances": [_row(row) for row in look.rows],
+        "waits": [{"instances": ids, "message": text} for text, ids in waiting(look)],
+        **_tail(look),
+    }
+
+
+def why_document(look: Look, ids: Iterable[int]) -> dict[str, Any]:
+    """All of `why`: the verdict on each instance, with what its pod and its events say."""
+    found = [
+        {
+            **_row(case.row),
+            "available": case.available,
+            "action": case.action,
+            "reason": case.reason,
+            "message": case.text,
+            "containers": list(case.containers),
+            "events": list(case.events),
+        }
+        for case in cases(look, ids)
+    ]
+    return {**_head(look), "instances": found, **_tail(look)}
+
+
+def _head(look: Look) -> dict[str, Any]:
+    return {
+        "name": look.name,
+        "namespace": look.namespace,
+        "appStatus": look.plan.app_status,
+        "outdated": [row.id for row in look.rows if row.outdated],
+    }
+
+
+def _tail(look: Look) -> dict[str, Any]:
+    explanation = explained(look.plan)
+    return {
+        "budget": msgspec.to_builtins(explanation.budget) | {"sentences": budget(look)},
+        "refused": msgspec.to_builtins(explanation.refused),
+        "events": failing_syncs(look),
+        "unread": dict(look.observed.unread),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    document = asdict(row)
+    document["since"] = None if row.since is None else written(row.since)
+    return document

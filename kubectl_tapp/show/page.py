@@ -1,0 +1,180 @@
+"""A forecast as one page: nothing is loaded from anywhere, and nothing in it runs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from html import escape
+
+from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange, named
+from kubectl_tapp.show.page_style import STYLE
+from kubectl_tapp.show.page_timeline import availability, legend, timeline
+from kubectl_tapp.show.plan import EFFECTS, ORDER, folds, headline, shown, spoken, why
+from tapp.words.ranges import some
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STEPS = 60
+"""Steps that are listed; the picture shows them all."""
+
+
+def page(forecast: Forecast) -> str:
+    """The whole page."""
+    name = f"{forecast.namespace}/{forecast.name}"
+    body = "".join(_refused(forecast) if forecast.refused else _sections(forecast))
+    said = "this edit is refused" if forecast.refused else headline(forecast)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Plan of TApp {escape(name)}</title><style>{STYLE}</style></head>"
+        f"<body><main><header><p>Plan of TApp</p><h1>{escape(name)}</h1>"
+        f'<p class="headline">{escape(said)}</p></header>{body}'
+        "<footer>A forecast: the decisions of the TApp service, run forward on a simulated "
+        "cluster. It does not know where new pods find room, whether a new image exists, or what "
+        "else changes meanwhile.</footer></main></body></html>\n"
+    )
+
+
+def _refused(forecast: Forecast) -> list[str]:
+    return [_told(forecast.refused, "The edit is refused", "")]
+
+
+def _sections(forecast: Forecast) -> list[str]:
+    return [
+        _numbers(forecast),
+        _told(forecast.stuck, "What gets stuck", ""),
+        _told(forecast.paused, "What is paused", "warn"),
+        _told([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
+        _told(forecast.remarks, "Note", "note"),
+        _changes(forecast),
+        _pictures(forecast),
+        _instances(forecast),
+        _steps(forecast),
+        _told(
+            [*forecast.pace, *forecast.notes], "What the times are from, and assumptions", "note"
+        ),
+    ]
+
+
+def _numbers(forecast: Forecast) -> str:
+    counts = Counter(each.outcome for each in forecast.instances)
+    allowed = [limit.allowed for limit in forecast.limits if limit.allowed is not None]
+    numbers = " and ".join(str(number) for number in dict.fromkeys(allowed))
+    budget = f"the budget allows {numbers}" if allowed else "no budget holds"
+    cards = [
+        ("", spoken(forecast.duration), "until nothing more changes"),
+        (
+            "",
+            f"{forecast.unavailable_worst} of {forecast.should_run}",
+            f"unavailable at most; {forecast.unavailable_before} are now, {budget}",
+        ),
+    ]
+    cards += [
+        ("bad" if outcome in _BAD else "", str(counts[outcome]), str(outcome))
+        for outcome in reversed(ORDER)
+        if counts[outcome]
+    ]
+    stuck = len(forecast.stuck)
+    cards.append(("bad", str(stuck), "stuck") if stuck else ("good", "none", "gets stuck"))
+    items = "".join(
+        f'<div class="number {kind}"><b>{escape(text)}</b><span>{escape(what)}</span></div>'
+        for kind, text, what in cards
+    )
+    return f'<div class="numbers">{items}</div>'
+
+
+_BAD = (Outcome.RECREATED, Outcome.DELETED, Outcome.WAITING)
+
+
+def _told(lines: Iterable[str], title: str, kind: str) -> str:
+    items = "".join(f'<p class="told {kind}">{escape(line)}</p>' for line in lines)
+    return f"<section><h2>{escape(title)}</h2>{items}</section>" if items else ""
+
+
+def _changes(forecast: Forecast) -> str:
+    rows = [_change("", path, before, after, "") for path, before, after in forecast.fields]
+    for change in forecast.templates:
+        rows += _template(change)
+    head = "<tr><th>Template</th><th>Field</th><th>Change</th><th>Means</th></tr>"
+    return _table("What changes", head, rows)
+
+
+def _template(change: TemplateChange) -> list[str]:
+    users = named(change.instances) if change.instances else "no instance runs it"
+    if not change.differences:
+        return [
+            f"<tr><td>{escape(change.name)}</td><td></td><td>{escape(change.how)}</td>"
+            f"<td>{escape(users)}</td></tr>"
+        ]
+    return [
+        _change(change.name, item.path, item.before, item.after, EFFECTS[item.effect])
+        for item in change.differences
+    ]
+
+
+def _change(template: str, path: str, before: object, after: object, means: str) -> str:
+    old = f"<del><code>{escape(shown(before))}</code></del>" if before is not None else ""
+    new = f"<ins><code>{escape(shown(after))}</code></ins>" if after is not None else ""
+    between = " → " if old and new else ""
+    return (
+        f"<tr><td>{escape(template)}</td><td><code>{escape(path)}</code></td>"
+        f"<td>{old}{between}{new}</td><td>{escape(means)}</td></tr>"
+    )
+
+
+def _pictures(forecast: Forecast) -> str:
+    if not forecast.steps:
+        return ""
+    parts = [
+        "<section><h2>What each instance does when</h2>",
+        f'<div class="scroll" tabindex="0">{legend(forecast)}{timeline(forecast)}</div></section>',
+    ]
+    picture = availability(forecast)
+    if picture:
+        parts.append("<section><h2>Unavailable at a time</h2>")
+        parts.append(f'<div class="scroll" tabindex="0">{picture}</div></section>')
+    return "".join(parts)
+
+
+def _instances(forecast: Forecast) -> str:
+    rows = []
+    for ids, each in folds(forecast.instances):
+        kind = str(each.outcome).replace(" ", "-")
+        count = f" ({len(ids)})" if len(ids) > 1 else ""
+        rows.append(
+            f"<tr><td>{escape(some(ids))}{count}</td>"
+            f'<td><span class="fate {kind}">{escape(each.outcome)}</span></td>'
+            f"<td>{escape(why(each))}</td></tr>"
+        )
+    head = "<tr><th>Instances</th><th>What becomes of them</th><th>Why</th></tr>"
+    return _table("Instances", head, rows)
+
+
+def _steps(forecast: Forecast) -> str:
+    rows = [_step(step) for step in forecast.steps[:_STEPS]]
+    more = len(forecast.steps) - _STEPS
+    if more > 0:
+        rows.append(f'<tr><td></td><td colspan="2">and {more} more steps</td></tr>')
+    head = '<tr><th class="right">After</th><th>What is written</th><th class="right">'
+    return _table("Order", f"{head}Unavailable</th></tr>", rows)
+
+
+def _step(step: Step) -> str:
+    groups = (
+        ("update in place", step.updated),
+        ("recreate", step.recreated),
+        ("delete", step.deleted),
+        ("create", step.created),
+    )
+    said = ", ".join(f"{word} {some(ids)}" for word, ids in groups if ids) or "labels only"
+    return (
+        f'<tr><td class="right">{escape(spoken(step.at))}</td><td>{escape(said)}</td>'
+        f'<td class="right">{step.unavailable}</td></tr>'
+    )
+
+
+def _table(title: str, head: str, rows: list[str]) -> str:
+    if not rows:
+        return ""
+    return (
+        f'<section><h2>{escape(title)}</h2><div class="scroll" tabindex="0"><table><thead>{head}'
+        f"</thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )

@@ -1,0 +1,178 @@
+"""The pictures of the page, as SVG: what each instance does when, and how many are unavailable."""
+
+from collections import defaultdict
+from html import escape
+
+from kubectl_tapp.forecast.forecast import Forecast
+from kubectl_tapp.show.plan import spoken
+from tapp.words.ranges import some
+
+WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
+ROW, BAR, TOP = 26.0, 16.0, 30.0
+FITS = 15
+"""Characters of a row's name."""
+MOST_ROWS = 250
+"""Rows of instances that do the same at the same time; more would be no picture any more."""
+STATES = {
+    "available": "available",
+    "updating": "restarts in place",
+    "stopping": "stops",
+    "missing": "has no pod yet",
+    "starting": "starts",
+    "broken": "does not come up",
+    "ended": "has run to its end",
+}
+_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+_TICKS = 9
+Spans = tuple[tuple[float, str], ...]
+
+
+class Scale:
+    """Seconds to places on the page."""
+
+    def __init__(self, seconds: float) -> None:
+        """A picture of so many seconds."""
+        self.end = max(seconds * 1.04, 1.0)
+
+    def x(self, at: float) -> float:
+        """The place of a time."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * min(at, self.end) / self.end
+
+    def ticks(self) -> list[float]:
+        """The times that are written on the axis."""
+        step = next((step for step in _STEPS if self.end / step <= _TICKS), self.end / _TICKS)
+        return [step * number for number in range(int(self.end / step) + 1)]
+
+
+def rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
+    """Instances that do the same at the same time, by their first number; changing ones only."""
+    groups: dict[Spans, list[int]] = defaultdict(list)
+    for id, spans in forecast.states.items():
+        groups[_shape(spans)].append(id)
+    return sorted(((ids, spans) for spans, ids in groups.items()), key=lambda each: each[0][0])
+
+
+def _shape(spans: Spans) -> Spans:
+    return tuple((0.0 if number == 0 else round(at, 1), state)
+                 for number, (at, state) in enumerate(spans))  # fmt: skip
+
+
+def timeline(forecast: Forecast) -> str:
+    """What each instance does when; "" where there is none."""
+    found = rows(forecast)
+    if not found:
+        return ""
+    shown, scale = found[:MOST_ROWS], Scale(forecast.duration)
+    height = TOP + ROW * len(shown) + 8
+    parts = [_axis(scale, height)]
+    for number, (ids, spans) in enumerate(shown):
+        parts.append(_row(ids, spans, TOP + ROW * number, scale, striped=bool(number % 2)))
+    label = f"Timeline of {len(forecast.states)} instances over {spoken(forecast.duration)}"
+    more = len(found) - len(shown)
+    note = f'<p class="legend">and {more} more rows that are not shown</p>' if more else ""
+    return _svg(label, height, parts) + note
+
+
+def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool) -> str:
+    name = some(ids)
+    name = name if len(name) <= FITS else f"{name[: FITS - 1]}…"
+    parts = []
+    if striped:
+        wide = WIDTH - RIGHT
+        parts.append(f'<rect class="stripe" x="0" y="{y:.1f}" width="{wide:.0f}" height="{ROW}"/>')
+    middle = y + ROW / 2
+    parts.append(
+        f'<text class="row" x="{LEFT - 12:.0f}" y="{middle + 4:.1f}" text-anchor="end">'
+        f"{escape(name)}</text>"
+    )
+    ends = [at for at, _ in spans[1:]] + [scale.end]
+    for (at, state), end in zip(spans, ends, strict=True):
+        if state not in STATES or end <= at:
+            continue
+        left, right = scale.x(at), scale.x(end)
+        told = f"{name}: {STATES[state]} from {spoken(at)}"
+        told += f" to {spoken(end)}" if end < scale.end else " on"
+        parts.append(
+            f'<rect class="s-{state}" x="{left:.1f}" y="{middle - BAR / 2:.1f}" rx="2" '
+            f'width="{max(right - left - 0.8, 0.8):.1f}" height="{BAR:.0f}">'
+            f"<title>{escape(told)}</title></rect>"
+        )
+    return "".join(parts)
+
+
+def availability(forecast: Forecast) -> str:
+    """How many are unavailable when, against the budgets; "" where none ever is."""
+    points, most = forecast.unavailable, forecast.unavailable_worst
+    if not most:
+        return ""
+    limits = {
+        limit.name.removeprefix("spec.updateStrategy."): limit.allowed
+        for limit in forecast.limits
+        if limit.allowed is not None and limit.allowed <= 2 * most
+    }
+    tallest = max([most, *limits.values()])
+    scale, height, base = Scale(forecast.duration), 170.0, 148.0
+
+    def y(count: float) -> float:
+        return base - (base - TOP - 12) * count / tallest
+
+    path = f"M{scale.x(0):.1f},{base:.1f}"
+    ends = [at for at, _ in points[1:]] + [scale.end]
+    for number, ((at, count), end) in enumerate(zip(points, ends, strict=True)):
+        left = scale.x(at if number else 0.0)
+        path += f"L{left:.1f},{y(count):.1f}L{scale.x(end):.1f},{y(count):.1f}"
+    path += f"L{scale.x(scale.end):.1f},{base:.1f}Z"
+    wide = f'x1="{LEFT:.0f}" x2="{WIDTH - RIGHT:.0f}"'
+    parts = [_axis(scale, base)]
+    parts += [
+        f'<text x="{LEFT - 12:.0f}" y="{y(count) + 4:.1f}" text-anchor="end">{count}</text>'
+        f'<line class="grid" {wide} y1="{y(count):.1f}" y2="{y(count):.1f}"/>'
+        for count in sorted({0, most, *limits.values()})
+    ]
+    parts.append(f'<path class="area" d="{path}"/>')
+    parts += [
+        f'<line class="limit" {wide} y1="{y(allowed):.1f}" y2="{y(allowed):.1f}"/>'
+        f'<text x="{WIDTH - RIGHT - 4:.0f}" y="{y(allowed) - 5:.1f}" text-anchor="end">'
+        f"{escape(name)}</text>"
+        for name, allowed in limits.items()
+    ]
+    return _svg(f"Unavailable instances over time, at most {most}", height, parts)
+
+
+def legend(forecast: Forecast) -> str:
+    """The colours that the timeline uses."""
+    used = {state for spans in forecast.states.values() for _, state in spans}
+    items = [
+        f'<li><i class="s-{state}"></i>{escape(text)}</li>'
+        for state, text in STATES.items()
+        if state in used
+    ]
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _axis(scale: Scale, height: float) -> str:
+    parts = []
+    for at in scale.ticks():
+        x = scale.x(at)
+        text = "now" if at == 0 else f"+{_on_axis(at)}"
+        parts.append(
+            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6:.0f}" y2="{height:.0f}"/>'
+            f'<text x="{x:.1f}" y="{TOP - 12:.0f}" text-anchor="middle">{text}</text>'
+        )
+    return "".join(parts)
+
+
+def _on_axis(at: float) -> str:
+    """A time exactly: `45 s`, `1:30` minutes, `2:05:00` hours."""
+    seconds = round(at)
+    if seconds < 60:  # noqa: PLR2004 - a minute
+        return f"{seconds} s"
+    hours, rest = divmod(seconds, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
+
+
+def _svg(label: str, height: float, parts: list[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">'
+        f"{''.join(parts)}</svg>"
+    )

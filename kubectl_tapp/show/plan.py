@@ -1,0 +1,330 @@
+"""A forecast for a person, folded in ranges, and for a machine."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape as unmarked
+from rich.table import Table
+
+from kubectl_tapp.base.errors import plain
+from kubectl_tapp.forecast.forecast import (
+    Forecast,
+    InstanceForecast,
+    Outcome,
+    Step,
+    TemplateChange,
+    named,
+)
+from tapp.spec.differences import Difference, Effect
+from tapp.words.ranges import ranges, some
+
+HEAD, TAIL = 8, 2
+"""How many steps are shown at the beginning and at the end where there are more."""
+LONGEST = 60
+"""Characters of a value in a difference."""
+SIGNS = {
+    Outcome.UNCHANGED: ("·", "dim"),
+    Outcome.LABELLED: ("~", "cyan"),
+    Outcome.IN_PLACE: ("~", "yellow"),
+    Outcome.RECREATED: ("±", "red"),
+    Outcome.CREATED: ("+", "green"),
+    Outcome.DELETED: ("-", "red"),
+    Outcome.WAITING: ("!", "magenta"),
+}
+EFFECTS = {
+    Effect.RECREATE: "forces new pods",
+    Effect.IN_PLACE: "in place",
+    Effect.METADATA: "labels and annotations, nothing restarts",
+    Effect.NEW_PODS: "for new pods only",
+}
+ORDER = tuple(SIGNS)
+
+
+def escape(text: str) -> str:
+    """A text that is shown as it is: no markup, and nothing that a terminal obeys."""
+    return unmarked(plain(text))
+
+
+def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> None:
+    """Prints what an edit would do.
+
+    Args:
+        console: where to.
+        forecast: what would happen.
+        folded: instances of one fate in one line; else one line for each.
+    """
+    title = f"TApp {forecast.namespace}/{forecast.name}"
+    if forecast.refused:
+        console.print(f"[bold]{escape(title)}[/]: [red]this edit is refused[/]")
+        for message in forecast.refused:
+            console.print(f"  [red]{escape(message)}[/]")
+        _print_told(console, "Note", forecast.remarks)
+        return
+    console.print(f"[bold]{escape(title)}[/]: {escape(headline(forecast))}")
+    _print_changes(console, forecast)
+    _print_instances(console, forecast, folded=folded)
+    _print_steps(console, forecast)
+    _print_budget(console, forecast)
+    for name, lines in (
+        ("Stuck", forecast.stuck),
+        ("Paused", forecast.paused),
+        ("Conditions", [f"{type}: {text}" for type, text in forecast.refusals]),
+        ("Note", forecast.remarks),
+        ("Assumed", forecast.notes),
+    ):
+        _print_told(console, name, lines)
+
+
+def _print_told(console: Console, name: str, lines: Iterable[str]) -> None:
+    style = _STYLES.get(name, "dim")
+    for number, line in enumerate(lines):
+        if not number:
+            console.print(f"\n[bold]{name}[/]")
+        console.print(f"  [{style}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+
+
+_STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow", "Note": "default"}
+
+
+def headline(forecast: Forecast) -> str:
+    """The whole forecast in one line."""
+    parts = [
+        f"{len(found)} {outcome}"
+        for outcome in ORDER
+        if outcome is not Outcome.UNCHANGED and (found := forecast.of(outcome))
+    ]
+    claims: dict[str, int] = defaultdict(int)
+    for how in forecast.claims.values():
+        claims[how] += how != "kept"
+    parts += [
+        f"{number} {_plural(number, 'claim')} {how}" for how, number in claims.items() if number
+    ]
+    if not parts:
+        return "nothing happens" if not forecast.stuck else "nothing happens, and it is not done"
+    tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
+    end = ", until updates are resumed" if forecast.paused else ""
+    return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)
+
+
+def spoken(seconds: float) -> str:
+    """A duration as people say it: `45 s`, `4 min`, `2 h 10 min`."""
+    if seconds < 90:  # noqa: PLR2004 - a minute and a half
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:  # noqa: PLR2004 - two hours
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def _plural(number: int, word: str) -> str:
+    return word if number == 1 else f"{word}s"
+
+
+def _print_changes(console: Console, forecast: Forecast) -> None:
+    if not (forecast.templates or forecast.fields):
+        return
+    console.print("\n[bold]What changes[/]")
+    for path, before, after in forecast.fields:
+        _print_difference(console, path, before, after, "")
+    for change in forecast.templates:
+        _print_template(console, change)
+
+
+def _print_template(console: Console, change: TemplateChange) -> None:
+    who = named(change.instances) if change.instances else "no instance runs it"
+    console.print(
+        f"  template [bold]{escape(change.name)}[/] {change.how} ({who})", highlight=False
+    )
+    for item in change.differences:
+        _print_difference(console, item.path, item.before, item.after, EFFECTS[item.effect], "  ")
+
+
+def _print_difference(  # noqa: PLR0913, PLR0917
+    console: Console, path: str, before: Any, after: Any, effect: str, indent: str = ""
+) -> None:
+    sign, style = (
+        ("+", "green") if before is None else ("-", "red") if after is None else ("~", "yellow")
+    )
+    values = (
+        shown(after)
+        if before is None
+        else shown(before)
+        if after is None
+        else f"{shown(before)} → {shown(after)}"
+    )
+    tail = f"  [dim]# {escape(effect)}[/]" if effect else ""
+    line = f"  {indent}[{style}]{sign}[/] {escape(path)}: {escape(values)}{tail}"
+    console.print(line, highlight=False, soft_wrap=True)
+
+
+def shown(value: Any) -> str:
+    """A value on one line, strings quoted, not too long."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> None:
+    if not forecast.instances:
+        return
+    console.print("\n[bold]Instances[/]")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1), show_edge=False)
+    for _ in range(4):
+        table.add_column(overflow="fold")
+    for ids, each in folds(forecast.instances) if folded else single(forecast.instances):
+        sign, style = SIGNS[each.outcome]
+        text = f"{some(ids)}" + (f" ({len(ids)})" if len(ids) > 1 else "")
+        table.add_row(
+            f"  [{style}]{sign}[/]", text, f"[{style}]{each.outcome}[/]", escape(why(each))
+        )
+    console.print(table, highlight=False)
+
+
+def folds(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
+    """Instances of one fate together, the most disturbing first."""
+    groups: dict[Any, list[InstanceForecast]] = defaultdict(list)
+    for each in instances:
+        groups[each.outcome, why(each)].append(each)
+    ordered = sorted(groups.values(), key=lambda group: -ORDER.index(group[0].outcome))
+    return [([each.id for each in group], group[0]) for group in ordered]
+
+
+def single(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
+    """Each for itself."""
+    return [([each.id], each) for each in instances]
+
+
+def why(each: InstanceForecast) -> str:
+    """The reason for one instance's fate, and what becomes of its claims."""
+    parts = []
+    match each.outcome:
+        case Outcome.IN_PLACE:
+            parts.append(f"template {each.template}: restarts {', '.join(each.containers)}")
+        case Outcome.RECREATED if each.fields:
+            more = f" and {len(each.fields) - 3} more" if len(each.fields) > 3 else ""  # noqa: PLR2004
+            fields = ", ".join(each.fields[:3])
+            parts.append(f"template {each.template}: because of {fields}{more}")
+        case Outcome.UNCHANGED:
+            pass
+        case _ if each.message:
+            parts.append(each.message)
+        case _:
+            pass
+    if each.waits_for and each.waits_for not in parts:
+        parts.append(f"in the end: {each.waits_for}" if parts else each.waits_for)
+    hows: dict[str, int] = defaultdict(int)
+    for how in each.claims.values():
+        hows[how] += each.outcome is not Outcome.UNCHANGED or how != "kept"
+    parts += [f"{_plural(number, 'claim')} {how}" for how, number in hows.items() if number]
+    return "; ".join(parts)
+
+
+def _print_steps(console: Console, forecast: Forecast) -> None:
+    if not forecast.steps:
+        return
+    console.print("\n[bold]Order[/]")
+    steps = list(forecast.steps)
+    hidden = steps[HEAD:-TAIL] if len(steps) > HEAD + TAIL + 1 else []
+    for step in steps[:HEAD] if hidden else steps:
+        console.print(f"  {escape(step_line(step))}", highlight=False, soft_wrap=True)
+    if hidden:
+        until = spoken(hidden[-1].at)
+        console.print(
+            f"  [dim]… {len(hidden)} more steps like these, until {until}[/]", highlight=False
+        )
+        for step in steps[-TAIL:]:
+            console.print(f"  {escape(step_line(step))}", highlight=False, soft_wrap=True)
+
+
+def step_line(step: Step) -> str:
+    """One step in one line."""
+    groups = (
+        ("update in place", step.updated),
+        ("recreate", step.recreated),
+        ("delete", step.deleted),
+        ("create", step.created),
+    )
+    parts = [f"{word} {some(ids)}" + _many(ids) for word, ids in groups if ids]
+    away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
+    return f"{'+' + spoken(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
+
+
+def _many(ids: tuple[int, ...]) -> str:
+    return f" ({len(ids)})" if len(ids) > 2 else ""  # noqa: PLR2004 - fewer are seen at a glance
+
+
+def _print_budget(console: Console, forecast: Forecast) -> None:
+    lines = [_budget_line(forecast)]
+    if forecast.writes:
+        lines.append(f"about {spoken(forecast.duration)} in all")
+        lines += forecast.pace
+    console.print(f"\n[bold]Budget{' and time'[: 9 * forecast.played]}[/]")
+    for line in lines:
+        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+
+
+def _budget_line(forecast: Forecast) -> str:
+    limits = "; ".join(
+        f"{limit.name} {limit.value} allows "
+        + ("none" if limit.allowed is None else f"{limit.allowed} of {forecast.should_run}")
+        for limit in forecast.limits
+    )
+    if not forecast.played:
+        now = f"{forecast.unavailable_before} of {forecast.should_run} are unavailable now"
+        return now + (f"; {limits}" if limits else "")
+    now = f" ({forecast.unavailable_before} are now)"
+    return f"at most {forecast.unavailable_worst} unavailable at a time{now}" + (
+        f"; {limits}" if limits else ""
+    )
+
+
+def as_document(forecast: Forecast) -> dict[str, Any]:
+    """The forecast as plain values, for `-o json` and `-o yaml`."""
+    document = asdict(forecast)
+    document["templates"] = [
+        {
+            "name": change.name,
+            "how": change.how,
+            "instances": ranges(change.instances),
+            "differences": [_as_document(item) for item in change.differences],
+        }
+        for change in forecast.templates
+    ]
+    document["fields"] = [
+        {"path": path, "before": before, "after": after} for path, before, after in forecast.fields
+    ]
+    document["refusals"] = [
+        {"type": type, "message": message} for type, message in forecast.refusals
+    ]
+    document["states"] = {
+        str(id): [{"at": at, "state": state} for at, state in spans]
+        for id, spans in forecast.states.items()
+    }
+    document["unavailable"] = [{"at": at, "instances": count} for at, count in forecast.unavailable]
+    document["summary"] = headline(forecast) if not forecast.refused else "refused"
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_camel(document)))
+    return plain
+
+
+def _as_document(item: Difference) -> dict[str, Any]:
+    return {"path": item.path, "before": item.before, "after": item.after, "effect": item.effect}
+
+
+_WORDS = {
+    "should_run": "shouldRun",
+    "unavailable_before": "unavailableBefore",
+    "unavailable_worst": "unavailableWorst",
+    "waits_for": "waitsFor",
+}
+
+
+def _camel(value: dict[str, Any]) -> dict[str, Any]:
+    renamed = {_WORDS.get(key, key): item for key, item in value.items()}
+    instances = [
+        {_WORDS.get(key, key): item for key, item in each.items()} for each in renamed["instances"]
+    ]
+    return {**renamed, "instances": instances}

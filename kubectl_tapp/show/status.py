@@ -1,0 +1,160 @@
+"""How a look at a TApp is shown: a table, the budget, and what waits for what."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.decide.events import failing_syncs
+from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.told import told_counts, told_rows, told_sentences
+from kubectl_tapp.decide.words import budget, grouped, places, span
+from kubectl_tapp.show.columns import Step, fitted
+from tapp.words.ranges import ranges, some
+from tapp.words.vocabulary import InstanceStatus
+
+FEW = 24
+"""Up to so many instances have a line each; of more, equal ones share one."""
+_IMAGE = 48
+_HEADS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
+_GIVE_WAY: Sequence[Step] = (
+    *(("IMAGE", 22), ("NODE", 16), ("IMAGE", 14), ("RESTARTS", 0), ("NODE", 0), ("SINCE", 0)),
+    *(("TEMPLATE", 14), ("IMAGE", 0), ("STATE", 14), ("READY", 0), ("STATE", 8), ("TEMPLATE", 0)),
+    *(("STATE", 7), ("REVISION", 0)),
+)
+"""What gives way on a narrow terminal. The number stays whole, and the revision to the last."""
+_GOOD = ("Running", "Succ")
+_NEUTRAL = ("Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated")
+_SHOWN = 10
+_REVISION = len("v1-") + 8
+"""Enough of a hash to tell two apart; `-o json` has all of it."""
+
+
+def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableType:
+    """All of it, as wide as the console.
+
+    Args:
+        look: the TApp.
+        console: where it will be shown.
+        unfold: a line for each instance, however many there are.
+    """
+    parts: list[RenderableType] = [Text(plain(headline(look)), style="bold")]
+    rows = look.rows
+    if rows:
+        parts.append(table(rows, look.plan.now, console.width, unfold=unfold or len(rows) <= FEW))
+    return Group(*parts, *(Text(plain(line)) for line in sentences(look)))
+
+
+def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
+    """What the TApp tells by itself, where its pods may not be read."""
+    rows = told_rows(observed)
+    namespace, now = observed.tapp["metadata"]["namespace"], 0.0
+    head = f"{namespace}/{observed.name}: {', '.join(told_counts(observed))}"
+    parts: list[RenderableType] = [Text(plain(head), style="bold")]
+    if rows:
+        parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
+    return Group(*parts, *(Text(plain(line)) for line in ["", *told_sentences(observed)]))
+
+
+def headline(look: Look) -> str:
+    """The TApp in a line: how many instances run, and how many of them are as they should be."""
+    status = look.observed.tapp.get("status") or {}
+    ready = sum(row.state == "Running" and _runs(look, row.id) for row in look.rows)
+    outdated = [row.id for row in look.rows if row.outdated]
+    parts = [
+        f"{look.namespace}/{look.name}: {look.plan.app_status}",
+        f"{ready}/{look.plan.budgets.should_run} running",
+        f"{len(look.plan.available)} available",
+    ]
+    if outdated:
+        parts.append(f"outdated: {some(outdated)}")
+    elif all(instance.updated for instance, _ in look.cases.values() if instance.should_run):
+        parts.append("all up to date")
+    generation = look.observed.tapp["metadata"].get("generation")
+    if status.get("observedGeneration") not in (None, generation):
+        parts.append("its newest spec has not been looked at yet")
+    elif not status:
+        parts.append("no controller has looked at it yet")
+    if look.observed.tapp["metadata"].get("deletionTimestamp"):
+        parts.append("it is being deleted")
+    return ", ".join(parts)
+
+
+def _runs(look: Look, id: int) -> bool:
+    instance, _ = look.cases[id]
+    return instance.should_run and instance.status is InstanceStatus.RUNNING
+
+
+def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
+    """A line a row, or a line for all rows that are equal."""
+    groups = [[row] for row in rows] if unfold else grouped(rows, _equal)
+    lines = [{head: _cell(cell) for head, cell in _cells(group, now).items()} for group in groups]
+    return fitted(_HEADS, lines, width, _GIVE_WAY)
+
+
+def _cells(group: list[Row], now: float) -> dict[str, Any]:
+    first = group[0]
+    return {
+        "ID": some([row.id for row in group]),
+        "TEMPLATE": first.template,
+        "REVISION": _revision(first),
+        "IMAGE": _image(first.image),
+        "STATE": Text(plain(first.state), style=_style(first)),
+        "READY": first.ready,
+        "RESTARTS": str(first.restarts) if first.ready else "",
+        "NODE": places(group),
+        "SINCE": span(group, now),
+    }
+
+
+def _cell(value: Any) -> Text:
+    """No markup, and nothing that a terminal obeys: templates may be called anything."""
+    return value if isinstance(value, Text) else Text(plain(value))
+
+
+def _equal(row: Row) -> tuple[object, ...]:
+    return (row.template, row.revision, row.outdated, row.image, row.state, row.ready, row.restarts)
+
+
+def _revision(row: Row) -> str:
+    short = row.revision[:_REVISION]
+    return f"{short} (old)".lstrip() if row.outdated else short
+
+
+def _image(image: str) -> str:
+    """The end of an image's name tells more than its beginning."""
+    return image if len(image) <= _IMAGE else f"...{image[3 - _IMAGE :]}"
+
+
+def _style(row: Row) -> str:
+    full = row.ready.partition("/")
+    if row.state in _GOOD:
+        return "green" if full[0] == full[2] or row.state == "Succ" else "yellow"
+    return "yellow" if row.state in _NEUTRAL else "red"
+
+
+def sentences(look: Look) -> list[str]:
+    """Below the table: the budget, what waits for what, what is refused, what could not be read."""
+    first, *rest = budget(look)
+    lines = ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+    waits = waiting(look)
+    if waits:
+        lines.append("")
+        lines += [f"{some(ids)}: {text}" for text, ids in waits[:_SHOWN]]
+        if len(waits) > _SHOWN:
+            others = [id for _, ids in waits[_SHOWN:] for id in ids]
+            lines.append(f"{some(others)}: see `kubectl tapp why {look.name} {ranges(others)}`")
+    if look.refused_beyond:
+        lines += ["", *(f"{found.type}: {found.message}" for found in look.refused_beyond)]
+    lines += [f"note: {text}" for text in failing_syncs(look)]
+    return lines
+
+
+def waiting(look: Look) -> list[tuple[str, list[int]]]:
+    """What is to be said of instances that are not as they should be, and of which."""
+    said = [(text, id) for id in look.cases if (text := look.waits_for(id))]
+    return [(group[0][0], [id for _, id in group]) for group in grouped(said, lambda x: x[0])]

@@ -1,0 +1,189 @@
+"""How the verdict on instances is shown: its reason, what their containers say, what events say."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
+from kubectl_tapp.decide.look import Look, Row, containers_of
+from kubectl_tapp.decide.unready import unpassed
+from kubectl_tapp.decide.words import age, budget, grouped, places, span
+from tapp.spec.templates import Template
+from tapp.words.ranges import some
+from tapp.words.times import UNKNOWN, seconds
+
+FEW = 24
+"""Of more blocks than that, those with one verdict and state are one, with an example."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is known of one instance.
+
+    Attributes:
+        row: as `status` shows it.
+        action: of its verdict.
+        reason: of its verdict.
+        available: whether it counts as available.
+        text: the verdict's sentence, and what is wrong with it.
+        containers: what its containers say, a sentence each.
+        events: the warnings about its pod and claims, a sentence each.
+        obstacle: what stands in its way that the service does not see.
+    """
+
+    row: Row
+    action: str
+    reason: str
+    available: bool
+    text: str
+    containers: Sequence[str]
+    events: Sequence[str]
+    obstacle: str = ""
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether there is nothing to explain."""
+        return self.reason == "UpToDate" and self.available and not (self.events or self.obstacle)
+
+
+def cases(look: Look, ids: Iterable[int]) -> list[Case]:
+    """What is known of these instances."""
+    rows = {row.id: row for row in look.rows}
+    found = []
+    for id in ids:
+        _, verdict = look.cases[id]
+        pod = look.pod(id)
+        found.append(
+            Case(
+                row=rows[id],
+                action=verdict.action,
+                reason=verdict.reason,
+                available=id in look.plan.available,
+                text=look.waits_for(id) or f"{verdict.reason}: it {verdict.message}",
+                containers=_containers(look, id, pod),
+                events=[describe(event, look.plan.now) for event in of_instance(look, id)],
+                obstacle=look.obstacles.of.get(id, ""),
+            )
+        )
+    return found
+
+
+def _containers(look: Look, id: int, pod: Document | None) -> list[str]:
+    if pod is None:
+        return []
+    trouble = look.plan.troubles.get(id)
+    well = id in look.plan.available and not (trouble and trouble.text)
+    return container_lines(pod, look.plan.now, well=well)
+
+
+def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
+    """The answer: each instance, then the arithmetic of the budget, then what concerns them all.
+
+    Args:
+        look: the TApp.
+        ids: the instances that are asked for.
+        everyone: nobody was named: those that are fine are told of together.
+    """
+    known = cases(look, ids)
+    fine = [case.row.id for case in known if case.is_fine] if everyone else []
+    others = [case for case in known if case.row.id not in set(fine)]
+    groups = grouped(others, _alike)
+    if len(groups) > FEW:
+        groups = grouped(others, lambda case: (case.text, case.row.state, case.row.template))
+    going = look.observed.tapp["metadata"].get("deletionTimestamp")
+    result = [f"TApp {look.name} is being deleted"] if going else []
+    result += [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
+    for group in groups:
+        result += _block(look, group)
+    first, *rest = budget(look)
+    result += ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+    if look.refused_beyond:
+        result += ["", *(f"{found.type}: {found.message}" for found in look.refused_beyond)]
+    return result + [f"event: {text}" for text in failing_syncs(look)]
+
+
+def _alike(case: Case) -> Hashable:
+    """What has to be equal for two instances to be told of together."""
+    said = (case.text, *case.containers, None, *case.events)
+    return (said, case.row.state, case.row.ready, case.row.template, case.row.revision)
+
+
+def _block(look: Look, group: Sequence[Case]) -> list[str]:
+    first, rows = group[0], [case.row for case in group]
+    result = [f"{some([row.id for row in rows])}: {first.text}"]
+    result.append(f"    {_pod_line(look, rows)}")
+    if any(_alike(case) != _alike(first) for case in group):
+        result.append(f"    for example {first.row.id}:")
+    result += [f"    {text}" for text in first.containers]
+    return result + [f"    event: {text}" for text in first.events]
+
+
+def _pod_line(look: Look, rows: Sequence[Row]) -> str:
+    first = rows[0]
+    instance, _ = look.cases[first.id]
+    if instance.pod is None:
+        return f"no pod ({first.state}); template {first.template}"
+    where = f" on {node}" if (node := places(rows)) else ""
+    how_long = f" for {text}" if (text := span(rows, look.plan.now)) else ""
+    text = f"pod {first.state}, {first.ready} ready{where}{how_long}; template {first.template}"
+    if first.outdated and isinstance(instance.template, Template):
+        text += f", at {first.revision or 'no revision of ours'}, not {instance.template.revision}"
+    return text
+
+
+def container_lines(pod: Document, now: float, *, well: bool = False) -> list[str]:
+    """What a pod's own status says that is not simply well: its node, its containers.
+
+    Args:
+        pod: the pod.
+        now: seconds since the epoch.
+        well: nothing is wrong with it any more: how its containers ended before is over.
+    """
+    status, metadata = pod.get("status") or {}, pod["metadata"]
+    due = seconds(metadata.get("deletionTimestamp"))
+    late = [f"pod: was to be gone {age(now - due)} ago"] if UNKNOWN < due < now else []
+    if due != UNKNOWN and (held := metadata.get("finalizers")):
+        late.append(f"pod: held by finalizers: {', '.join(held)}")
+    said = [status.get("reason"), status.get("message")]
+    result = [*late, *([f"pod: {': '.join(text for text in said if text)}"] if any(said) else [])]
+    result += [
+        f"no node: {_said(condition)}"
+        for condition in status.get("conditions") or []
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+    ]
+    probes = unpassed(pod)
+    for each in containers_of(pod):
+        told = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
+        result += [f"container {each.get('name')}: {text}" for text in told]
+    return result
+
+
+def _container(status: Document, now: float, probe: str, *, well: bool) -> list[str]:
+    state, before = status.get("state") or {}, status.get("lastState") or {}
+    result = []
+    if waiting := state.get("waiting"):
+        result.append(f"waiting: {_said(waiting)}")
+    if ended := state.get("terminated"):
+        if ended.get("exitCode") or not status.get("ready", True):
+            result.append(f"ended {_ended(ended, now)}")
+    elif state.get("running") and not status.get("ready"):
+        started = age(now - seconds(state["running"].get("startedAt")))
+        why = f": its {probe} probe has not passed" if probe else ""
+        result.append(f"runs for {started}, and is not ready{why}")
+    restarts = status.get("restartCount") or 0
+    if restarts and not well and (last := before.get("terminated")):
+        times = f"restarted {restarts} time{'s'[: restarts != 1]}"
+        result.append(f"{times}; before, it ended {_ended(last, now)}")
+    return result
+
+
+def _said(waiting: Document) -> str:
+    parts = [waiting.get("reason"), " ".join((waiting.get("message") or "").split())]
+    return ": ".join(part for part in parts if part)
+
+
+def _ended(ended: Document, now: float) -> str:
+    reason = f" ({ended['reason']})" if ended.get("reason") else ""
+    when = f" {age(now - seconds(at))} ago" if (at := ended.get("finishedAt")) else ""
+    said = " ".join((ended.get("message") or "").split())
+    return f"with exit code {ended.get('exitCode')}{reason}{when}" + (f": {said}" if said else "")

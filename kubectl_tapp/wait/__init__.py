@@ -1,0 +1,1 @@
+"""Whether a TApp has come to where it was asked to be."""

@@ -1,0 +1,208 @@
+"""Waits until a TApp is as it should be, or will not get on; shows how far it is meanwhile."""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.decide.decisions import decided
+from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.decide.words import instances
+from kubectl_tapp.wait.standing import Standing, standing
+from tapp.pod.trouble import PATIENCE
+
+INTERVAL = 1.0
+"""Seconds between two looks, at least."""
+_SHARE = 3
+"""A look that took long, with thousands of pods, is followed by a pause of so many times that."""
+_PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
+"""What an API server says that is being restarted or has too much to do."""
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
+
+
+def read_duration(text: str) -> float:
+    """Seconds of `90`, `90s`, `10m` or `1h30m`.
+
+    Raises:
+        CommandError: it is none of these, or no time at all.
+    """
+    found = _DURATION.fullmatch(text)
+    hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
+    total = float(3600 * hours + 60 * minutes + rest)
+    if not total:
+        raise CommandError(f"{text!r} is no time to wait: write 90s, 10m or 1h30m", Exit.USAGE)
+    return total
+
+
+@dataclass
+class Watch:
+    """What is waited for.
+
+    Attributes:
+        name: of the TApp.
+        goal: when it is reached.
+        ids: the instances that matter; None for all.
+        timeout: seconds after which to give up.
+        said: what to say when it is reached.
+        stuck_is_reached: whether being stuck is what is waited for.
+    """
+
+    name: str
+    goal: Callable[[Standing], bool]
+    ids: Collection[int] | None = None
+    timeout: float = 600.0
+    said: str = "it is as asked"
+    stuck_is_reached: bool = False
+
+
+class Eye:
+    """Looks at one TApp again and again, and keeps what does not change meanwhile."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        """Reads the registration and the operator's choices, once."""
+        self._session, self._name = session, name
+        cluster: Cluster = session.cluster
+        self._controller = cluster.controller()
+        self._options = cluster.options(self._controller)
+
+    def observe(self) -> Observed:
+        """The TApp as it is now."""
+        observed = self._session.cluster.observe(self._name)
+        observed.require("pods")
+        return observed
+
+    def look(self, observed: Observed | None = None) -> Standing:
+        """How far it is now."""
+        seen = observed or self.observe()
+        if seen.tapp["metadata"].get("deletionTimestamp"):
+            raise CommandError(f"TApp {seen.name} is being deleted")
+        plan = decided(seen, self._controller, self._options, self._session.now())
+        found = standing(plan, seen.tapp)
+        if not (plan.not_created and found.broken):
+            return found
+        cluster: Cluster = self._session.cluster
+        obstacles = Obstacles(cluster, cluster.with_warnings(seen), plan)
+        return standing(plan, seen.tapp, obstacles.of)
+
+
+def wait(session: Session, watch: Watch) -> None:
+    """Waits until the goal is reached.
+
+    Raises:
+        CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
+            what is complete does not get stuck.
+    """
+    begun = session.now()
+    eye = Eye(session, watch.name)
+    stuck_since: float | None = None
+    mark = 0
+    with progress(session) as show:
+        while True:
+            before = session.now()
+            seen = _looked(eye, show)
+            now = session.now()
+            if seen is not None:
+                if watch.goal(seen):
+                    break
+                if watch.stuck_is_reached and seen.is_done(watch.ids):
+                    raise CommandError(_never_stuck(watch), Exit.STUCK)
+                show(f"{watch.name}: {seen.line(watch.ids)}", now - begun)
+                why = _stuck(seen, watch)
+                # The answer is noted after all children are written: until then, whoever writes
+                # one acts on the spec.
+                moves = not seen.seen and seen.mark != mark
+                mark = seen.mark
+                stuck_since = (stuck_since or now) if why and not moves else None
+                if stuck_since is not None and (
+                    now - stuck_since >= PATIENCE or (seen.paused and seen.held and seen.seen)
+                ):
+                    if watch.stuck_is_reached:
+                        session.say(f"{watch.name}: {why}")
+                        return
+                    how = "paused" if seen.seen and seen.paused and not seen.broken else "stuck"
+                    raise CommandError(f"{watch.name} is {how}: {why}", Exit.STUCK)
+            if now - begun >= watch.timeout:
+                raise CommandError(_too_late(watch, seen), Exit.STUCK)
+            session.sleep(max(INTERVAL, _SHARE * (now - before)))
+    took = session.now() - begun
+    session.say(f"{watch.name}: {watch.said}, after {spell(took)}")
+
+
+def _looked(eye: Eye, show: Callable[[str, float], None]) -> Standing | None:
+    try:
+        return eye.look()
+    except KubectlError as error:
+        if error.reason not in _PASSING:
+            raise
+        show(f"no answer from the cluster, trying again: {error}", 0)
+        return None
+
+
+def _stuck(seen: Standing, watch: Watch) -> str:
+    if not seen.seen:
+        return (
+            f"nobody has acted on its generation {seen.generation}: are Metacontroller and the "
+            "service running? `kubectl describe` of the TApp shows what they complain of"
+        )
+    return seen.stuck(watch.ids)
+
+
+def _never_stuck(watch: Watch) -> str:
+    """What is complete gets stuck only after somebody changes something: nothing to wait for."""
+    who = "all its instances are"
+    if watch.ids is not None:
+        who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
+    return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
+
+
+def _too_late(watch: Watch, seen: Standing | None) -> str:
+    what = f"{watch.name} is not {'stuck' if watch.stuck_is_reached else 'there'}"
+    what += f" after {spell(watch.timeout)}"
+    if seen is None:
+        return f"{what}: the cluster does not answer"
+    return f"{what}: {seen.line(watch.ids)}"
+
+
+def spell(seconds: float) -> str:
+    """A time for people: `42 s`, `3 min 5 s`."""
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+
+
+@dataclass
+class _Lines:
+    """Progress where there is no terminal: a line at each change."""
+
+    session: Session
+    last: str = field(default="", init=False)
+
+    def __call__(self, text: str, elapsed: float) -> None:
+        if text != self.last:
+            self.session.say(f"{spell(elapsed):>10}  {text}")
+            self.last = text
+
+
+@contextmanager
+def progress(session: Session) -> Iterator[Callable[[str, float], None]]:
+    """Shows how far something is: one line that changes on a terminal, else a line per change."""
+    from rich.text import Text  # noqa: PLC0415 - it costs start time
+
+    console = session.console
+    if not console.is_terminal:
+        yield _Lines(session)
+        return
+    with console.status("looking") as status:
+
+        def show(text: str, elapsed: float) -> None:
+            # No markup, and nothing that a terminal obeys: a kubelet's own words.
+            status.update(Text(f"{plain(text)}  {spell(elapsed)}"))
+
+        yield show

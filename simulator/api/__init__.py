@@ -1,0 +1,1 @@
+"""The API server, and the controllers beside it."""

@@ -1,0 +1,254 @@
+"""What happens to an object between the request and the store.
+
+Pods: defaults, the admission plugins every cluster runs (ServiceAccount, Priority,
+DefaultTolerationSeconds), then the *policies* a test plugs in. Claims: defaults, the default
+StorageClass where there is one, the protection finalizer, and whether they may grow. Sources:
+kube-apiserver's plugins.
+
+A policy is a callable `(operation, object) -> object`; operation is "CREATE" or "UPDATE". It must
+return a new object rather than change the one it got.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from simulator.api.apply import LAST_APPLIED
+from simulator.api.defaults import default_pod_spec, encode
+from simulator.api.store import ForbiddenError
+from simulator.api.validation import storage_of
+from simulator.objects.objects import (
+    Object,
+    annotations_of,
+    finalizers_of,
+    meta,
+    name_of,
+    owners_of,
+    with_meta,
+)
+from simulator.objects.quantity import compare
+
+Operation = Literal["CREATE", "UPDATE"]
+Policy = Callable[[Operation, Object], Object]
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+_NOT_RESIZABLE = (
+    "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc "
+    "must support resize"
+)
+CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
+TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_UNREACHABLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def _token_volume(name: str) -> Object:
+    namespace = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    certificate = {"key": "ca.crt", "path": "ca.crt"}
+    return {
+        "name": name,
+        "projected": {
+            "defaultMode": 420,
+            "sources": [
+                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                {"configMap": {"items": [certificate], "name": "kube-root-ca.crt"}},
+                {"downwardAPI": {"items": [{**namespace, "path": "namespace"}]}},
+            ],
+        },
+    }
+
+
+def _add_service_account(spec: Object, suffix: str) -> Object:
+    account = spec.get("serviceAccountName") or "default"
+    spec = {**spec, "serviceAccountName": account, "serviceAccount": account}
+    if spec.get("automountServiceAccountToken") is False:
+        return spec
+    volume = f"kube-api-access-{suffix}"
+    mount = {"mountPath": TOKEN_PATH, "name": volume, "readOnly": True}
+    used = False
+    for field in ("initContainers", "containers"):
+        containers = []
+        for container in spec.get(field) or []:
+            mounts = container.get("volumeMounts") or []
+            if all(other.get("mountPath") != TOKEN_PATH for other in mounts):
+                container = {**container, "volumeMounts": [*mounts, mount]}  # noqa: PLW2901
+                used = True
+            containers.append(container)
+        if containers:
+            spec[field] = containers
+    if used:
+        spec["volumes"] = [*(spec.get("volumes") or []), _token_volume(volume)]
+    return spec
+
+
+def _add_tolerations(spec: Object) -> Object:
+    tolerations = spec.get("tolerations") or []
+    added = [
+        {"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}
+        for key in _UNREACHABLE
+        if not any(_tolerates(toleration, key) for toleration in tolerations)
+    ]
+    return {**spec, "tolerations": [*tolerations, *added]} if added else spec
+
+
+def _tolerates(toleration: Object, key: str) -> bool:
+    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in (
+        "NoExecute",
+        "",
+    )
+
+
+def _quality(spec: Object) -> str:
+    resources = [c.get("resources") or {} for c in spec.get("containers") or []]
+    if not any(r.get("requests") or r.get("limits") for r in resources):
+        return "BestEffort"
+    limits = [r.get("limits") or {} for r in resources]
+    guaranteed = all(
+        {"cpu", "memory"} <= limit.keys() and limit == (r.get("requests") or {})
+        for limit, r in zip(limits, resources, strict=True)
+    )
+    return "Guaranteed" if guaranteed else "Burstable"
+
+
+def _is_default(storage_class: Object) -> bool:
+    return annotations_of(storage_class).get(DEFAULT_CLASS) == "true"
+
+
+def _class_of(claim: Object) -> str:
+    older: str | None = annotations_of(claim).get(OLD_CLASS)
+    return claim["spec"].get("storageClassName") or "" if older is None else older
+
+
+def _forbidden(claim: Object, reason: str) -> ForbiddenError:
+    return ForbiddenError(f'persistentvolumeclaims "{name_of(claim)}" is forbidden: {reason}')
+
+
+class Admission:
+    """The admission chain of one cluster."""
+
+    def __init__(self, rng: random.Random, policies: tuple[Policy, ...] = ()) -> None:
+        self._rng = rng
+        self.policies = list(policies)
+
+    def pod_create(self, pod: Object) -> Object:
+        """Return the pod as it is stored when created."""
+        spec = default_pod_spec(encode(pod.get("spec") or {}))
+        suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
+        spec = _add_service_account(spec, suffix)
+        spec = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
+        pod = self._policies("CREATE", {**pod, "spec": _add_tolerations(spec)})
+        return {**pod, "status": {"phase": "Pending", "qosClass": _quality(pod["spec"])}}
+
+    def pod_update(self, pod: Object) -> Object:
+        """Return the pod as the API server reads it from an update."""
+        spec = default_pod_spec(encode(pod.get("spec") or {}))
+        return self._policies("UPDATE", {**pod, "spec": _add_tolerations(spec)})
+
+    def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
+        """Return the claim as it is stored when created, where there are these StorageClasses."""
+        spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
+        if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
+            defaults = [name_of(each) for each in classes if _is_default(each)]
+            if defaults:
+                spec["storageClassName"] = defaults[0]
+        if CLAIM_PROTECTION not in finalizers_of(claim):
+            claim = with_meta(claim, finalizers=[*finalizers_of(claim), CLAIM_PROTECTION])
+        return self._policies("CREATE", {**claim, "spec": spec, "status": {"phase": "Pending"}})
+
+    def claim_update(self, claim: Object) -> Object:
+        """Return the claim as the API server reads it from an update."""
+        spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
+        return self._policies("UPDATE", {**claim, "spec": spec})
+
+    def revision_create(self, revision: Object) -> Object:
+        """Return the ControllerRevision as it is stored when created."""
+        return self._policies("CREATE", {"revision": 0, **revision})
+
+    @staticmethod
+    def check_claim_resize(new: Object, old: Object, classes: Iterable[Object]) -> None:
+        """Refuse a claim's growth that its StorageClass does not allow.
+
+        Source: plugin/pkg/admission/storage/persistentvolume/resize (PersistentVolumeClaimResize).
+        """
+        if compare(storage_of(new), storage_of(old)) <= 0:
+            return
+        if (old.get("status") or {}).get("phase") != "Bound":
+            raise _forbidden(new, "Only bound persistent volume claims can be expanded")
+        name = _class_of(new)
+        allowing = {name_of(each) for each in classes if each.get("allowVolumeExpansion") is True}
+        if not name or name != _class_of(old) or name not in allowing:
+            raise _forbidden(new, _NOT_RESIZABLE)
+
+    def _policies(self, operation: Operation, obj: Object) -> Object:
+        for policy in self.policies:
+            changed = policy(operation, obj)
+            if changed is not obj and changed["kind"] == "Pod":
+                changed = {**changed, "spec": default_pod_spec(encode(changed["spec"]))}
+            obj = changed
+        return obj
+
+
+def strip_last_applied(operation: Operation, obj: Object) -> Object:
+    """Policy: remove Metacontroller's annotation when an object is created."""
+    if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
+        return obj
+    rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
+    return with_meta(obj, annotations=rest or None)
+
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_HEAD = re.compile(
+    r'\{"apiVersion":"v1","kind":"Pod","metadata":'
+    rf'\{{(?:{_STRING}|[:,\[\]]|\{{(?:{_STRING}|[:,])*\}})*\}}(?=,"spec":\{{.*\}}\}}$)'
+)
+
+
+def lean_pods(operation: Operation, obj: Object) -> Object:
+    """Policy: what `metacontroller/components/admission-policies/lean-pods.yaml` does to pods.
+
+    The spec is cut out of Metacontroller's annotation at every write. A new pod gets an empty list
+    of managedFields: the API server then tracks nobody (and shows none; here the list stays).
+    """
+    owned = any(owner["kind"] == "TApp" for owner in owners_of(obj))
+    text = annotations_of(obj).get(LAST_APPLIED, "")
+    if obj["kind"] != "Pod" or not owned or ',"spec":{' not in text:
+        return obj
+    head = _HEAD.match(text)
+    if head is not None:
+        text = head.group() + "}"
+        obj = with_meta(obj, annotations={**annotations_of(obj), LAST_APPLIED: text})
+    if operation == "UPDATE":
+        return obj
+    return {**obj, "metadata": {**meta(obj), "managedFields": []}}
+
+
+def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
+    """Build a policy that adds a container to every pod created, in front unless told."""
+
+    def policy(operation: Operation, obj: Object) -> Object:
+        if operation == "UPDATE" or obj["kind"] != "Pod":
+            return obj
+        others = obj["spec"].get("containers") or []
+        containers = [container, *others] if first else [*others, container]
+        return {**obj, "spec": {**obj["spec"], "containers": containers}}
+
+    return policy
+
+
+def rewrite_images(rewrite: Callable[[str], str]) -> Policy:
+    """Build a policy that passes every image of a pod through `rewrite`, on every write."""
+
+    def policy(_operation: Operation, obj: Object) -> Object:
+        if obj["kind"] != "Pod":
+            return obj
+        spec = dict(obj["spec"])
+        for field in ("initContainers", "containers"):
+            if field in spec:
+                spec[field] = [{**c, "image": rewrite(c["image"])} for c in spec[field]]
+        return {**obj, "spec": spec}
+
+    return policy

@@ -1,0 +1,175 @@
+"""Metacontroller's dynamic apply: a three-way merge that guesses which lists are maps.
+
+Rules (its pkg/dynamic/apply): keys of last-applied that are not desired go, desired keys are
+merged, all others stay. A list whose items (observed, last applied and desired together) are all
+objects sharing one of `MERGE_KEYS` is merged item by item; any other list is replaced. Items with
+equal keys collapse: the last one overwrites them all. A value of the wrong type, and null, count
+as empty. Nothing is mutated, and what does not change is shared with the observed object.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from simulator.objects.objects import Json, Object, annotations_of, meta, with_meta
+
+LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
+
+MERGE_KEYS = ("containerPort", "port", "mountPath", "name", "uid", "ip", "path")
+
+SYSTEM_FIELDS = (
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+)
+
+_encoder = msgspec.json.Encoder(order="sorted")
+_HTML = re.compile("[<>&\u2028\u2029]")
+_MISSING = object()
+
+
+class ApplyError(Exception):
+    """The last-applied annotation cannot be read."""
+
+
+def canonical_json(value: Json) -> str:
+    """Encode like Go's json.Marshal: sorted keys, HTML characters escaped."""
+    text = _encoder.encode(value).decode()
+    return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def merge_key(*lists: list[Json]) -> str | None:
+    """Return the key by which these lists form a map, or None if they do not."""
+    common: set[str] | None = None
+    for items in lists:
+        for item in items:
+            if not isinstance(item, dict):
+                return None
+            common = set(item) if common is None else common & item.keys()
+    return next((key for key in MERGE_KEYS if common and key in common), None)
+
+
+def _as_text(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "<nil>" if value is None else str(value)
+
+
+def _merge_value(observed: Json, last: Json, desired: Json) -> Json:
+    if isinstance(observed, dict):
+        return _merge_map(
+            observed,
+            last if isinstance(last, dict) else {},
+            desired if isinstance(desired, dict) else {},
+        )
+    if isinstance(observed, list):
+        return _merge_list(
+            observed,
+            last if isinstance(last, list) else [],
+            desired if isinstance(desired, list) else None,
+        )
+    return desired
+
+
+def _merge_map(observed: Object, last: Object, desired: Object) -> Object:
+    merged = observed
+    for key in last:
+        if key not in desired and key in merged:
+            merged = {k: v for k, v in merged.items() if k != key}
+    changes = {}
+    for key, value in desired.items():
+        before = merged.get(key, _MISSING)
+        after = value if before is _MISSING else _merge_value(before, last.get(key), value)
+        if after is not before:
+            changes[key] = after
+    return {**merged, **changes} if changes else merged
+
+
+def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | None) -> Json:
+    wanted = desired or []
+    key = merge_key(observed, last, wanted)
+    if key is None:
+        return desired
+    by_key = {_as_text(item[key]): item for item in observed}
+    merged = _merge_map(
+        by_key,
+        {_as_text(item[key]): item for item in last},
+        {_as_text(item[key]): item for item in wanted},
+    )
+    names = [_as_text(item[key]) for item in observed]
+    result = [merged[name] for name in names if name in merged]
+    seen = set(names)
+    for item in wanted:
+        name = _as_text(item[key])
+        if name not in seen:
+            seen.add(name)
+            result.append(merged[name])
+    unchanged = len(result) == len(observed) and all(map(_is, result, observed))
+    return observed if unchanged else result
+
+
+def _is(left: Json, right: Json) -> bool:
+    return left is right
+
+
+def merge(observed: Object, last_applied: Object | None, desired: Object) -> Object:
+    """Apply the difference between last applied and desired to the observed object."""
+    return _merge_map(observed, last_applied or {}, desired)
+
+
+def last_applied(obj: Object) -> Object | None:
+    """Return what was last applied to the object, None if nothing is recorded."""
+    text = annotations_of(obj).get(LAST_APPLIED)
+    if not text:
+        return None
+    try:
+        value: Json = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        message = f'can\'t unmarshal "{LAST_APPLIED}" annotation: {error}'
+        raise ApplyError(message) from error
+    if value is not None and not isinstance(value, dict):
+        message = f'can\'t unmarshal "{LAST_APPLIED}" annotation: not an object'
+        raise ApplyError(message)
+    return value
+
+
+def without_last_applied(desired: Object) -> Object:
+    """Copy a hook's object without the annotation, should it have echoed it."""
+    annotations = meta(desired).get("annotations")
+    if not annotations or LAST_APPLIED not in annotations:
+        return desired
+    rest = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    return {**desired, "metadata": {**meta(desired), "annotations": rest}}
+
+
+def with_last_applied(obj: Object, applied: Object) -> Object:
+    """Record in the object's annotation what is being applied."""
+    text = canonical_json(applied)
+    annotations = annotations_of(obj)
+    if annotations.get(LAST_APPLIED) == text:
+        return obj
+    return with_meta(obj, annotations={**annotations, LAST_APPLIED: text})
+
+
+def apply_update(observed: Object, desired: Object) -> Object:
+    """Return the observed object as it should become."""
+    last = last_applied(observed)
+    desired = without_last_applied(desired)
+    merged = merge(observed, last, desired)
+    old_meta, new_meta = meta(observed), meta(merged)
+    metadata = {k: v for k, v in new_meta.items() if k not in SYSTEM_FIELDS}
+    metadata.update({k: old_meta[k] for k in SYSTEM_FIELDS if k in old_meta})
+    result = {**merged, "metadata": metadata}
+    result.pop("status", None)
+    if "status" in observed:
+        result["status"] = observed["status"]
+    return with_last_applied(result, desired)

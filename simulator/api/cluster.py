@@ -1,0 +1,330 @@
+"""The API server, in memory.
+
+It models: uids, one global resourceVersion, conflicts, generations, no-op writes that change
+nothing, the status subresource, graceful deletion, finalizers and propagation, admission and
+validation. Sources: Kubernetes' registry/rest (delete.go, update.go) and the API conventions.
+What happens *after* a write (garbage collection, kubelet) listens to `subscribe`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import count
+
+from simulator.api.admission import Admission
+from simulator.api.defaults import encode, fill_in
+from simulator.api.store import (
+    DEFAULT,
+    AlreadyExistsError,
+    ConflictError,
+    DeleteOptions,
+    Event,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    Propagation,
+)
+from simulator.api.validation import (
+    check_claim_update,
+    check_metadata,
+    check_metadata_update,
+    check_pod,
+    check_pod_update,
+    check_revision,
+    check_revision_update,
+)
+from simulator.objects.clock import Clock
+from simulator.objects.kinds import CLAIM, NAMESPACE, POD, REVISION, STORAGE_CLASS, Kind, Kinds
+from simulator.objects.objects import (
+    Json,
+    Key,
+    Object,
+    finalizers_of,
+    generation_of,
+    is_terminating,
+    key_of,
+    meta,
+    name_of,
+    namespace_of,
+    owners_of,
+    same,
+    uid_of,
+    version_of,
+    with_meta,
+)
+
+FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
+_SERVER_FIELDS = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "resourceVersion",
+    "managedFields",
+)
+_FINISHED = ("Succeeded", "Failed")
+
+
+class Cluster:
+    """All objects of one cluster; implements `store.Store`."""
+
+    def __init__(self, clock: Clock, kinds: Kinds, rng: random.Random) -> None:
+        self.clock = clock
+        self.kinds = kinds
+        self.admission = Admission(rng)
+        self.revision = 0
+        self._objects: dict[Kind, dict[Key, Object]] = {}
+        self._homes: dict[str, tuple[Kind, Key]] = {}
+        self._listeners: list[Callable[[Event], None]] = []
+        self._uids = count(1)
+        self._series = 0
+        self._generated = count(1)
+
+    def subscribe(self, listener: Callable[[Event], None]) -> None:
+        """Call the listener at every committed change, in order."""
+        self._listeners.append(listener)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return the object or raise NotFoundError."""
+        obj = self._objects.get(kind, {}).get((namespace if kind.namespaced else "", name))
+        if obj is None:
+            message = f'{kind.plural} "{name}" not found'
+            raise NotFoundError(message)
+        return obj
+
+    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
+        """Return all objects of a kind, of one namespace if given, by name."""
+        objects = self._objects.get(kind, {})
+        return [obj for key, obj in sorted(objects.items()) if namespace in (None, key[0])]
+
+    def by_uid(self, uid: str) -> tuple[Kind, Object] | None:
+        """Return the living object with this uid."""
+        home = self._homes.get(uid)
+        return None if home is None else (home[0], self._objects[home[0]][home[1]])
+
+    def contents(self, namespace: str | None = None) -> Sequence[tuple[Kind, Object]]:
+        """Return everything that lives in a namespace, or in any."""
+        return [
+            (kind, obj)
+            for kind in sorted(self._objects, key=lambda kind: kind.sort_key)
+            for obj in self.list(kind, namespace)
+            if kind.namespaced
+        ]
+
+    def create(self, kind: Kind, obj: Object) -> Object:
+        """Create the object; return it as stored."""
+        obj = self._named(kind, obj)
+        if kind.namespaced:
+            home = self.get(NAMESPACE, "", namespace_of(obj))
+            if is_terminating(home):
+                message = f"namespace {namespace_of(obj)} is being terminated"
+                raise ForbiddenError(message)
+        if key_of(obj) in self._objects.get(kind, {}):
+            message = f'{kind.plural} "{name_of(obj)}" already exists'
+            raise AlreadyExistsError(message)
+        if kind is POD:
+            obj = self.admission.pod_create(obj)
+            check_pod(obj)
+        elif kind is CLAIM:
+            obj = self.admission.claim_create(obj, self.list(STORAGE_CLASS))
+            check_metadata(obj)
+        elif kind is REVISION:
+            obj = self.admission.revision_create(obj)
+            check_revision(obj)
+        else:
+            check_metadata(obj)
+            obj = fill_in(obj, kind.schema)
+            if kind.has_status:
+                obj = {key: value for key, value in obj.items() if key != "status"}
+        obj = with_meta(
+            obj,
+            uid=f"{self._series:08x}-0000-4000-8000-{next(self._uids):012x}",
+            creationTimestamp=self.clock.timestamp(),
+            generation=1 if kind.has_generation else None,
+            deletionTimestamp=None,
+            deletionGracePeriodSeconds=None,
+        )
+        return self._commit(kind, None, obj)
+
+    def restore(self, kind: Kind, obj: Object) -> None:
+        """Take an object of another cluster as it is, with its uid, its versions and its status.
+
+        What is created from now on has newer versions, and uids that no simulation began with.
+        """
+        version = version_of(obj)
+        self.revision = max(self.revision, int(version) if version.isdecimal() else 0)
+        self._series = 0x5EED0000
+        self._objects.setdefault(kind, {})[key_of(obj)] = obj
+        self._homes[uid_of(obj)] = kind, key_of(obj)
+        self._publish(Event(kind, None, obj, self.revision))
+
+    def update(self, kind: Kind, obj: Object) -> Object:
+        """Replace the object (PUT), guarded by its resourceVersion; keep the status."""
+        old = self._guarded(kind, obj)
+        new = {**obj, "metadata": self._server_fields(obj, old)}
+        if kind.has_status:
+            new.pop("status", None)
+            if "status" in old:
+                new["status"] = old["status"]
+        if kind is POD:
+            new = self.admission.pod_update(new)
+            check_pod_update(new, old)
+        elif kind is CLAIM:
+            new = self.admission.claim_update(new)
+            check_claim_update(new, old)
+            self.admission.check_claim_resize(new, old, self.list(STORAGE_CLASS))
+        elif kind is REVISION:
+            check_revision_update(new, old)
+        else:
+            check_metadata_update(new, old)
+            new = fill_in(new, kind.schema)
+        if kind.has_generation and not _same_content(new, old):
+            new = with_meta(new, generation=generation_of(old) + 1)
+        return self._replace(kind, old, new)
+
+    def update_status(self, kind: Kind, obj: Object) -> Object:
+        """Replace only the status, guarded by the resourceVersion; of a pod the metadata too."""
+        old = self._guarded(kind, obj)
+        if not kind.has_status:
+            message = "the server could not find the requested resource (status)"
+            raise NotFoundError(message)
+        new = {key: value for key, value in old.items() if key != "status"}
+        if obj.get("status") is not None:
+            new["status"] = obj["status"]
+        if kind is POD:
+            owners = owners_of(old)
+            new["metadata"] = self._server_fields(with_meta(obj, ownerReferences=owners), old)
+            check_metadata_update(new, old)
+        return self._replace(kind, old, new)
+
+    def edit(self, kind: Kind, obj: Object, change: Callable[[Object], Object]) -> Object:
+        """Write past validation, for the parts of the control plane (binding, kubelet, GC)."""
+        old = self.get(kind, *key_of(obj))
+        return self._replace(kind, old, change(old))
+
+    def delete(
+        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
+    ) -> None:
+        """Delete: at once, after a grace period, or when the last finalizer goes."""
+        old = self.get(kind, namespace, name)
+        uid = options.uid
+        if uid is not None and uid != uid_of(old):
+            message = f"Precondition failed: UID in precondition: {uid}, in object: {uid_of(old)}"
+            raise ConflictError(message)
+        grace = _grace(kind, old, options.grace_seconds)
+        finalizers = _propagated(finalizers_of(old), options.propagation)
+        new = with_meta(old, finalizers=finalizers)
+        if not is_terminating(old):
+            if generation_of(old):
+                new = with_meta(new, generation=generation_of(old) + 1)
+        elif grace >= int(meta(old).get("deletionGracePeriodSeconds", 0)):
+            self._replace(kind, old, new)
+            return
+        if grace or finalizers or kind is NAMESPACE:
+            self._replace(kind, old, new, marking=grace)
+        else:
+            self.remove(kind, old)
+
+    def remove(self, kind: Kind, old: Object) -> Object:
+        """Take the object out of the store; return its last form."""
+        self.revision += 1
+        del self._objects[kind][key_of(old)]
+        del self._homes[uid_of(old)]
+        gone = with_meta(old, resourceVersion=str(self.revision))
+        self._publish(Event(kind, gone, None, self.revision))
+        return gone
+
+    def _named(self, kind: Kind, obj: Object) -> Object:
+        metadata: Object = encode(meta(obj), "metadata")
+        if not metadata.get("name") and metadata.get("generateName"):
+            suffix = f"{next(self._generated):05d}"
+            metadata = {**metadata, "name": f"{metadata['generateName']}{suffix}"}
+        if kind.namespaced:
+            if not metadata.get("namespace"):
+                message = "an empty namespace may not be set during creation"
+                raise InvalidError(message, "metadata.namespace")
+        else:
+            metadata.pop("namespace", None)
+        metadata.pop("resourceVersion", None)
+        return {**obj, "metadata": metadata}
+
+    def _guarded(self, kind: Kind, obj: Object) -> Object:
+        old = self.get(kind, *key_of(obj))
+        version = version_of(obj)
+        if not version and kind.custom:
+            message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+            raise InvalidError(message, "metadata.resourceVersion")
+        if (version and version != version_of(old)) or uid_of(obj) not in ("", uid_of(old)):
+            message = (
+                f'Operation cannot be fulfilled on {kind.plural} "{name_of(obj)}": the object has '
+                "been modified; please apply your changes to the latest version and try again"
+            )
+            raise ConflictError(message)
+        return old
+
+    def _server_fields(self, obj: Object, old: Object) -> Object:
+        metadata: Object = encode(meta(obj), "metadata")
+        for field in _SERVER_FIELDS:
+            metadata.pop(field, None)
+            if field in meta(old):
+                metadata[field] = meta(old)[field]
+        return metadata
+
+    def _replace(
+        self, kind: Kind, old: Object, new: Object, *, marking: int | None = None
+    ) -> Object:
+        if marking is not None:
+            new = with_meta(
+                new,
+                deletionTimestamp=self.clock.timestamp(self.clock.now + marking),
+                deletionGracePeriodSeconds=marking,
+            )
+        elif same(new, old):
+            return old
+        grace = int(meta(new).get("deletionGracePeriodSeconds", 0))
+        if is_terminating(new) and not finalizers_of(new) and not grace and kind is not NAMESPACE:
+            return self.remove(kind, new)
+        return self._commit(kind, old, new)
+
+    def _commit(self, kind: Kind, old: Object | None, new: Object) -> Object:
+        self.revision += 1
+        new = with_meta(new, resourceVersion=str(self.revision))
+        self._objects.setdefault(kind, {})[key_of(new)] = new
+        self._homes[uid_of(new)] = kind, key_of(new)
+        self._publish(Event(kind, old, new, self.revision))
+        return new
+
+    def _publish(self, event: Event) -> None:
+        for listener in self._listeners:
+            listener(event)
+
+
+def _same_content(new: Object, old: Object) -> bool:
+    def content(obj: Object) -> dict[str, Json]:
+        return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+    return same(content(new), content(old))
+
+
+def _grace(kind: Kind, obj: Object, asked: int | None) -> int:
+    """Return the seconds a pod gets: none if it never ran anywhere or has finished."""
+    if kind is not POD or not obj["spec"].get("nodeName"):
+        return 0
+    if (obj.get("status") or {}).get("phase") in _FINISHED:
+        return 0
+    if asked is not None:
+        return asked
+    if is_terminating(obj):
+        return int(meta(obj).get("deletionGracePeriodSeconds", 0))
+    return max(int(obj["spec"].get("terminationGracePeriodSeconds", 30)), 0)
+
+
+def _propagated(finalizers: list[str], propagation: Propagation | None) -> list[str]:
+    if propagation is None:
+        return finalizers
+    rest = [name for name in finalizers if name not in (FOREGROUND, ORPHAN)]
+    if propagation == "Foreground":
+        return [*rest, FOREGROUND]
+    return [*rest, ORPHAN] if propagation == "Orphan" else rest

@@ -1,0 +1,283 @@
+"""Controllers of kube-controller-manager that a workload hook meets.
+
+Garbage collection follows Kubernetes' pkg/controller/garbagecollector: an object goes when *all*
+its owners are gone; with one solid owner left only the dangling references go, also while another
+owner waits in a foreground deletion. Claims are bound after a moment, expanded as by a CSI driver,
+and protected while a scheduled pod uses them (pvc-protection controller). A terminating namespace
+takes its contents with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from simulator.api.admission import CLAIM_PROTECTION
+from simulator.api.cluster import FOREGROUND, ORPHAN, Cluster
+from simulator.api.store import DeleteOptions, Event, NotFoundError, Propagation
+from simulator.api.validation import storage_of
+from simulator.objects.clock import Clock
+from simulator.objects.kinds import CLAIM, NAMESPACE, POD, Kind
+from simulator.objects.objects import (
+    Object,
+    finalizers_of,
+    is_terminating,
+    key_of,
+    name_of,
+    namespace_of,
+    owners_of,
+    uid_of,
+    with_meta,
+)
+from simulator.objects.quantity import compare
+
+
+def without_finalizer(name: str) -> Callable[[Object], Object]:
+    """Build an edit that removes one finalizer."""
+    return lambda obj: with_meta(obj, finalizers=[f for f in finalizers_of(obj) if f != name])
+
+
+def _without_owners(uids: set[str]) -> Callable[[Object], Object]:
+    return lambda obj: with_meta(
+        obj, ownerReferences=[ref for ref in owners_of(obj) if ref["uid"] not in uids]
+    )
+
+
+class GarbageCollector:
+    """Follows owner references, a moment after the event."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, *, delay: float = 0.1) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._delay = delay
+        self._dependents: dict[str, dict[str, None]] = {}
+        self._pending: dict[str, None] = {}
+        cluster.subscribe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        old, new = event.old, event.new
+        before = {ref["uid"] for ref in owners_of(old)} if old else set()
+        after = {ref["uid"] for ref in owners_of(new)} if new else set()
+        uid = uid_of(event.object)
+        for owner in sorted(before - after):
+            self._dependents.get(owner, {}).pop(uid, None)
+            self._enqueue_if_waiting(owner)
+        for owner in sorted(after - before):
+            self._dependents.setdefault(owner, {})[uid] = None
+            found = self._cluster.by_uid(owner)
+            if found is None or namespace_of(found[1]) not in ("", namespace_of(event.object)):
+                self._enqueue(uid)
+        if new is None:
+            for dependent in self._dependents.pop(uid, {}):
+                self._enqueue(dependent)
+        elif is_terminating(new) and {FOREGROUND, ORPHAN} & set(finalizers_of(new)):
+            self._enqueue(uid)
+
+    def _enqueue_if_waiting(self, uid: str) -> None:
+        owner = self._cluster.by_uid(uid)
+        if owner is not None and FOREGROUND in finalizers_of(owner[1]):
+            self._enqueue(uid)
+
+    def _enqueue(self, uid: str) -> None:
+        if not self._pending:
+            self._clock.after(self._delay, self._work)
+        self._pending[uid] = None
+
+    def _work(self) -> None:
+        pending, self._pending = self._pending, {}
+        for uid in pending:
+            found = self._cluster.by_uid(uid)
+            if found is not None:
+                self._collect(*found)
+
+    def _collect(self, kind: Kind, obj: Object) -> None:
+        if is_terminating(obj):
+            if ORPHAN in finalizers_of(obj):
+                self._orphan(kind, obj)
+            elif FOREGROUND in finalizers_of(obj):
+                self._foreground(kind, obj)
+            return
+        solid, dangling, waiting = self._classify(obj)
+        if not owners_of(obj) or (solid and not dangling and not waiting):
+            return
+        if solid:
+            self._cluster.edit(kind, obj, _without_owners(dangling | waiting))
+            return
+        propagation: Propagation = "Background"
+        if (waiting and self._dependents.get(uid_of(obj))) or FOREGROUND in finalizers_of(obj):
+            propagation = "Foreground"
+        elif ORPHAN in finalizers_of(obj):
+            propagation = "Orphan"
+        self._cluster.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), propagation))
+
+    def _classify(self, obj: Object) -> tuple[set[str], set[str], set[str]]:
+        solid: set[str] = set()
+        dangling: set[str] = set()
+        waiting: set[str] = set()
+        for ref in owners_of(obj):
+            found = self._cluster.by_uid(ref["uid"])
+            if found is None or namespace_of(found[1]) not in ("", namespace_of(obj)):
+                dangling.add(ref["uid"])
+            elif is_terminating(found[1]) and FOREGROUND in finalizers_of(found[1]):
+                waiting.add(ref["uid"])
+            else:
+                solid.add(ref["uid"])
+        return solid, dangling, waiting
+
+    def _orphan(self, kind: Kind, owner: Object) -> None:
+        for uid in list(self._dependents.get(uid_of(owner), {})):
+            found = self._cluster.by_uid(uid)
+            if found is not None:
+                self._cluster.edit(*found, _without_owners({uid_of(owner)}))
+        self._cluster.edit(kind, owner, without_finalizer(ORPHAN))
+
+    def _foreground(self, kind: Kind, owner: Object) -> None:
+        blocking = False
+        for uid in self._dependents.get(uid_of(owner), {}):
+            found = self._cluster.by_uid(uid)
+            refs = owners_of(found[1]) if found else []
+            blocking |= any(
+                ref["uid"] == uid_of(owner) and ref.get("blockOwnerDeletion") for ref in refs
+            )
+            if found and not is_terminating(found[1]):
+                self._enqueue(uid)
+        if not blocking:
+            self._cluster.edit(kind, owner, without_finalizer(FOREGROUND))
+
+
+class ClaimController:
+    """Binds claims, expands their volumes, and guards those that are in use.
+
+    Attributes:
+        bind_seconds: how long a claim waits for its volume.
+        largest: what the storage driver can make of a volume; None for any size. A claim that asks
+            for more is marked as infeasible, and its volume stays.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        *,
+        bind_seconds: float = 0.5,
+        expand_seconds: float = 2.0,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self.bind_seconds = bind_seconds
+        self._expand_seconds = expand_seconds
+        self.largest: str | None = None
+        cluster.subscribe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind is CLAIM and event.new is not None:
+            key = key_of(event.new)
+            if event.old is None:
+                self._clock.after(self.bind_seconds, lambda: self._bind(*key))
+            if is_terminating(event.new) and (event.old is None or not is_terminating(event.old)):
+                self._clock.after(0.1, lambda: self._release(*key))
+            elif _lacks_room(event.new) and not (event.old and _same_size(event.old, event.new)):
+                self._clock.after(self._expand_seconds, lambda: self._expand(*key))
+        elif event.kind is POD and event.new is None:
+            namespace = namespace_of(event.object)
+            for claim in claims_of(event.object):
+                self._clock.after(0.1, partial(self._release, namespace, claim))
+
+    def _bind(self, namespace: str, name: str) -> None:
+        def bound(claim: Object) -> Object:
+            volume = f"pvc-{uid_of(claim)}"
+            status = {
+                "phase": "Bound",
+                "accessModes": claim["spec"].get("accessModes", []),
+                "capacity": (claim["spec"].get("resources") or {}).get("requests", {}),
+            }
+            return {**claim, "spec": {**claim["spec"], "volumeName": volume}, "status": status}
+
+        try:
+            claim = self._cluster.get(CLAIM, namespace, name)
+        except NotFoundError:
+            return
+        if (claim.get("status") or {}).get("phase") == "Pending":
+            self._cluster.edit(CLAIM, claim, bound)
+
+    def _expand(self, namespace: str, name: str) -> None:
+        def expanded(claim: Object) -> Object:
+            status, size = dict(claim.get("status") or {}), storage_of(claim)
+            status.pop("allocatedResourceStatuses", None)
+            if self.largest is None or compare(size, self.largest) <= 0:
+                status["capacity"] = {**(status.get("capacity") or {}), "storage": size}
+            else:
+                status["allocatedResources"] = {"storage": size}
+                status["allocatedResourceStatuses"] = {"storage": "ControllerResizeInfeasible"}
+            return {**claim, "status": status}
+
+        try:
+            claim = self._cluster.get(CLAIM, namespace, name)
+        except NotFoundError:
+            return
+        if _lacks_room(claim):
+            self._cluster.edit(CLAIM, claim, expanded)
+
+    def _release(self, namespace: str, name: str) -> None:
+        try:
+            claim = self._cluster.get(CLAIM, namespace, name)
+        except NotFoundError:
+            return
+        if not is_terminating(claim) or CLAIM_PROTECTION not in finalizers_of(claim):
+            return
+        pods = self._cluster.list(POD, namespace)
+        if not any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods):
+            self._cluster.edit(CLAIM, claim, without_finalizer(CLAIM_PROTECTION))
+
+
+def _lacks_room(claim: Object) -> bool:
+    """Whether a Bound claim asks for more than its volume has."""
+    status = claim.get("status") or {}
+    has = (status.get("capacity") or {}).get("storage", "0")
+    return status.get("phase") == "Bound" and compare(storage_of(claim), has) > 0
+
+
+def _same_size(old: Object, new: Object) -> bool:
+    return storage_of(old) == storage_of(new)
+
+
+def claims_of(pod: Object) -> list[str]:
+    """Return the names of the claims that a pod mounts."""
+    volumes = pod["spec"].get("volumes") or []
+    return [
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in volumes
+        if "persistentVolumeClaim" in volume
+    ]
+
+
+class NamespaceController:
+    """Empties a terminating namespace, then removes it."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._terminating: dict[str, bool] = {}
+        cluster.subscribe(self._on_event)
+
+    def _on_event(self, event: Event) -> None:
+        obj = event.object
+        if event.kind is NAMESPACE and event.new is not None and is_terminating(obj):
+            self._visit(name_of(obj))
+        elif event.new is None and namespace_of(obj) in self._terminating:
+            self._visit(namespace_of(obj))
+
+    def _visit(self, name: str) -> None:
+        if not self._terminating.get(name):
+            self._terminating[name] = True
+            self._clock.after(0.1, lambda: self._empty(name))
+
+    def _empty(self, name: str) -> None:
+        self._terminating[name] = False
+        contents = self._cluster.contents(name)
+        for kind, obj in contents:
+            if not is_terminating(obj):
+                self._cluster.delete(kind, *key_of(obj), DeleteOptions(propagation="Background"))
+        if not self._cluster.contents(name):
+            del self._terminating[name]
+            self._cluster.remove(NAMESPACE, self._cluster.get(NAMESPACE, "", name))

@@ -1,0 +1,305 @@
+"""Which objects, and which changes of objects, the API server accepts.
+
+Sources: Kubernetes' core validation (updates of pods wholly, of their creation a useful part), and
+apimachinery's ObjectMeta validation. Every refusal is a 422 that names a path.
+"""
+
+from __future__ import annotations
+
+import re
+
+from simulator.api.defaults import CONTAINER_LISTS, containers_of
+from simulator.api.store import InvalidError
+from simulator.objects.objects import (
+    Json,
+    Object,
+    annotations_of,
+    changed_paths,
+    finalizers_of,
+    is_terminating,
+    labels_of,
+    meta,
+    name_of,
+    owners_of,
+    same,
+)
+from simulator.objects.quantity import compare
+
+ONLY_THESE = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+    "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
+    "to 1 if it was previously negative)"
+)
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_LABEL_KEY = re.compile(
+    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
+)
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_MAX_NAME, _MAX_LABEL, _MAX_ANNOTATIONS = 253, 63, 256 * 1024
+_FIXED_ANNOTATIONS = (
+    "container.apparmor.security.beta.kubernetes.io/",
+    "kubernetes.io/config.mirror",
+)
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+
+
+def _refuse(obj: Object, path: str, reason: str) -> InvalidError:
+    message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
+    return InvalidError(message, path)
+
+
+def _check_strings(obj: Object, field: str) -> None:
+    values: dict[str, Json] = meta(obj).get(field) or {}
+    for key, value in values.items():
+        if not isinstance(value, str):
+            raise _refuse(
+                obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string"
+            )
+
+
+def check_metadata(obj: Object) -> None:
+    """Refuse malformed names, labels, annotations and owner references."""
+    _check_strings(obj, "labels")
+    _check_strings(obj, "annotations")
+    name = name_of(obj)
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+        raise _refuse(obj, "metadata.name", f'Invalid value: "{name}"')
+    for key, value in labels_of(obj).items():
+        if not _LABEL_KEY.fullmatch(key):
+            raise _refuse(obj, "metadata.labels", f'Invalid value: "{key}"')
+        if not _LABEL_VALUE.fullmatch(value) or len(value) > _MAX_LABEL:
+            raise _refuse(obj, "metadata.labels", f'Invalid value: "{value}"')
+    size = 0
+    for key, value in annotations_of(obj).items():
+        size += len(key) + len(value)
+    if size > _MAX_ANNOTATIONS:
+        raise _refuse(obj, "metadata.annotations", "Too long: may not be more than 262144 bytes")
+    _check_owners(obj)
+
+
+def _check_owners(obj: Object) -> None:
+    path = "metadata.ownerReferences"
+    for index, ref in enumerate(owners_of(obj)):
+        for field in ("apiVersion", "kind", "name", "uid"):
+            if not ref.get(field):
+                raise _refuse(obj, f"{path}[{index}].{field}", "must not be empty")
+    if sum(ref.get("controller") is True for ref in owners_of(obj)) > 1:
+        raise _refuse(obj, path, "Only one reference can have Controller set to true")
+
+
+def check_metadata_update(new: Object, old: Object) -> None:
+    """Refuse new finalizers on an object that is being deleted."""
+    check_metadata(new)
+    if is_terminating(old):
+        added = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
+        if added:
+            reason = "no new finalizers can be added if the object is being deleted"
+            raise _refuse(new, "metadata.finalizers", f"Forbidden: {reason}, found {added}")
+
+
+def check_pod(pod: Object) -> None:
+    """Refuse a pod that could not be created."""
+    check_metadata(pod)
+    spec = pod["spec"]
+    if not spec.get("containers"):
+        raise _refuse(pod, "spec.containers", "Required value")
+    if spec.get("restartPolicy") not in _RESTART_POLICIES:
+        reason = f'Unsupported value: "{spec.get("restartPolicy")}"'
+        raise _refuse(pod, "spec.restartPolicy", reason)
+    volumes = [volume.get("name") for volume in spec.get("volumes") or []]
+    _check_unique(pod, volumes, "spec.volumes[{}].name")
+    names: set[str] = set()
+    for field, index, container in containers_of(spec):
+        path = f"spec.{field}[{index}]"
+        name = container.get("name")
+        if not name or not _NAME.fullmatch(str(name)):
+            raise _refuse(pod, f"{path}.name", f'Invalid value: "{name or ""}"')
+        if name in names:
+            raise _refuse(pod, f"{path}.name", f'Duplicate value: "{name}"')
+        names.add(name)
+        _check_image(pod, path, container)
+        mounts = container.get("volumeMounts") or []
+        for number, mount in enumerate(mounts):
+            if mount.get("name") not in volumes:
+                reason = f'Not found: "{mount.get("name")}"'
+                raise _refuse(pod, f"{path}.volumeMounts[{number}].name", reason)
+        paths = [mount.get("mountPath") for mount in mounts]
+        _check_unique(pod, paths, f"{path}.volumeMounts[{{}}].mountPath")
+
+
+def _check_unique(obj: Object, values: list[Json], path: str) -> None:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise _refuse(obj, path.format(index), f'Duplicate value: "{value}"')
+
+
+def _check_image(pod: Object, path: str, container: Object) -> None:
+    image = container.get("image")
+    if not image:
+        raise _refuse(pod, f"{path}.image", "Required value")
+    if image != image.strip():
+        reason = "must not have leading or trailing whitespace"
+        raise _refuse(pod, f"{path}.image", f'Invalid value: "{image}": {reason}')
+
+
+def check_pod_update(new: Object, old: Object) -> None:
+    """Refuse an update that changes what a running pod cannot change."""
+    check_metadata_update(new, old)
+    _check_fixed_annotations(new, old)
+    if new["spec"] is old["spec"] or same(new["spec"], old["spec"]):
+        return
+    for field in CONTAINER_LISTS:
+        if len(new["spec"].get(field) or []) != len(old["spec"].get(field) or []):
+            reason = "Forbidden: pod updates may not add or remove containers"
+            raise _refuse(new, f"spec.{field}", reason)
+    for field, index, container in containers_of(new["spec"]):
+        _check_image(new, f"spec.{field}[{index}]", container)
+    _check_deadline(new, old)
+    _check_tolerations(new, old)
+    _check_gates(new, old)
+    permitted = _with_permitted_changes(new, old)
+    path = next(iter(changed_paths(old["spec"], permitted, "spec")), None)
+    if path is not None:
+        error = _refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}")
+        error.path = path
+        raise error
+
+
+def _check_fixed_annotations(new: Object, old: Object) -> None:
+    before, after = annotations_of(old), annotations_of(new)
+    for key in sorted(before.keys() | after.keys()):
+        if key.startswith(_FIXED_ANNOTATIONS) and before.get(key) != after.get(key):
+            reason = "Forbidden: may not add, remove or update"
+            raise _refuse(new, f"metadata.annotations[{key}]", reason)
+
+
+def _check_deadline(new: Object, old: Object) -> None:
+    path = "spec.activeDeadlineSeconds"
+    before, after = (
+        old["spec"].get("activeDeadlineSeconds"),
+        new["spec"].get("activeDeadlineSeconds"),
+    )
+    if after is not None:
+        if after < 0:
+            raise _refuse(new, path, f"Invalid value: {after}: must be between 0 and 2147483647")
+        if before is not None and after > before:
+            reason = "must be less than or equal to previous value"
+            raise _refuse(new, path, f"Invalid value: {after}: {reason}")
+    elif before is not None:
+        reason = "must not update from a positive integer to nil value"
+        raise _refuse(new, path, f"Invalid value: {before}: {reason}")
+
+
+def _check_tolerations(new: Object, old: Object) -> None:
+    def bare(toleration: Object) -> Object:
+        return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+
+    tolerations = new["spec"].get("tolerations") or []
+    kept = [bare(toleration) for toleration in tolerations]
+    for index, toleration in enumerate(old["spec"].get("tolerations") or []):
+        if bare(toleration) not in kept:
+            reason = (
+                "Forbidden: existing toleration can not be modified except its tolerationSeconds"
+            )
+            raise _refuse(new, f"spec.tolerations[{index}]", reason)
+    for index, toleration in enumerate(tolerations):
+        path = f"spec.tolerations[{index}]"
+        if toleration.get("tolerationSeconds") is not None and (
+            toleration.get("effect") != "NoExecute"
+        ):
+            reason = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            raise _refuse(new, f"{path}.effect", f"Invalid value: {reason}")
+
+
+def _check_gates(new: Object, old: Object) -> None:
+    before = [gate["name"] for gate in old["spec"].get("schedulingGates") or []]
+    for index, gate in enumerate(new["spec"].get("schedulingGates") or []):
+        if gate["name"] not in before:
+            reason = "Forbidden: only deletion is allowed"
+            raise _refuse(new, f"spec.schedulingGates[{index}].name", reason)
+
+
+def _with_permitted_changes(new: Object, old: Object) -> Object:
+    """Return the new spec with every change that is permitted taken back."""
+    spec, before = dict(new["spec"]), old["spec"]
+    for field in CONTAINER_LISTS:
+        if field in spec:
+            pairs = zip(spec[field], before[field], strict=True)
+            spec[field] = [{**container, "image": was["image"]} for container, was in pairs]
+    restored = ["activeDeadlineSeconds", "tolerations", "schedulingGates"]
+    grace = "terminationGracePeriodSeconds"
+    if before.get(grace, 0) < 0 and spec.get(grace) == 1:
+        restored.append(grace)
+    if before.get("schedulingGates"):
+        restored += _restore_gated(new, old)
+    for field in restored:
+        if field in before:
+            spec[field] = before[field]
+        else:
+            spec.pop(field, None)
+    return spec
+
+
+def _restore_gated(new: Object, old: Object) -> list[str]:
+    """A pod that waits at a scheduling gate may narrow where it can run."""
+    before = old["spec"].get("nodeSelector") or {}
+    after = new["spec"].get("nodeSelector") or {}
+    return ["nodeSelector"] if before.items() <= after.items() else []
+
+
+def storage_of(claim: Object) -> str:
+    """Return the storage that a claim asks for, "0" where it asks for none."""
+    requests = (claim["spec"].get("resources") or {}).get("requests") or {}
+    return str(requests.get("storage", "0"))
+
+
+def check_claim_update(new: Object, old: Object) -> None:
+    """Refuse any change of a claim but its size, binding and the attributes class.
+
+    Source: ValidatePersistentVolumeClaimUpdate. A request may be taken back as long as it stays
+    above what the volume has: so people recover from an expansion that failed.
+    """
+    check_metadata_update(new, old)
+    before, after = dict(old["spec"]), dict(new.get("spec") or {})
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    if bound and ((after.get("resources") or {}).get("requests") or {}).get("storage"):
+        resources = after["resources"]
+        requests = {**resources["requests"], "storage": storage_of(old)}
+        after["resources"] = {**resources, "requests": requests}
+    if "volumeName" not in before:
+        after.pop("volumeName", None)
+    for spec in (before, after):
+        spec.pop("volumeAttributesClassName", None)
+    path = next(iter(changed_paths(before, after, "spec")), None)
+    if path is not None:
+        reason = (
+            "Forbidden: spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims"
+        )
+        error = _refuse(new, "spec", reason)
+        error.path = path
+        raise error
+    capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
+    if compare(storage_of(new), storage_of(old)) < 0 and compare(storage_of(new), capacity) <= 0:
+        path = "spec.resources.requests.storage"
+        raise _refuse(new, path, "Forbidden: field can not be less than status.capacity")
+
+
+def check_revision(revision: Object) -> None:
+    """Refuse a ControllerRevision that holds nothing (apps/validation)."""
+    check_metadata(revision)
+    if revision.get("data") is None:
+        raise _refuse(revision, "data", "Required value: data is mandatory")
+    number = revision["revision"]
+    if not isinstance(number, int) or number < 0:
+        reason = f"Invalid value: {number}: must be greater than or equal to 0"
+        raise _refuse(revision, "revision", reason)
+
+
+def check_revision_update(new: Object, old: Object) -> None:
+    """Refuse another content; number, labels and annotations may change."""
+    check_metadata_update(new, old)
+    check_revision(new)
+    if not same(new["data"], old["data"]):
+        raise _refuse(new, "data", "Invalid value: field is immutable")

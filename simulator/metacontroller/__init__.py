@@ -1,0 +1,1 @@
+"""Metacontroller's semantics: caches, claiming, hooks, children."""

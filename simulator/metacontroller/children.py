@@ -1,0 +1,131 @@
+"""Bringing children from what is observed to what the hook wants.
+
+Source: Metacontroller's pkg/controller/common/manage_children.go. First all deletes (uid
+precondition, background), then creates and updates kind by kind. AlreadyExists, NotFound and
+Conflict are swallowed; any other error is remembered, and the remaining children are still
+processed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from simulator.api.apply import ApplyError, apply_update, with_last_applied
+from simulator.api.store import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    DeleteOptions,
+    NotFoundError,
+    Store,
+)
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.protocol import Desired
+from simulator.objects.kinds import Kind, Kinds, UnknownKindError
+from simulator.objects.objects import (
+    Object,
+    controller_ref,
+    is_terminating,
+    key_of,
+    labels_of,
+    owners_of,
+    same,
+    uid_of,
+    with_meta,
+)
+
+Observed = Mapping[Kind, Mapping[str, Entry]]
+
+
+class Children:
+    """Manages the children of one parent during one sync."""
+
+    def __init__(
+        self, store: Store, kinds: Kinds, methods: Mapping[Kind, str], *, generate_selector: bool
+    ) -> None:
+        self._store = store
+        self._kinds = kinds
+        self._methods = methods
+        self._generate_selector = generate_selector
+
+    def manage(self, parent: Object, observed: Observed, wanted: list[Desired]) -> list[str]:
+        """Write what has to be written; return the errors."""
+        errors: list[str] = []
+        desired: dict[Kind, dict[str, Desired]] = {}
+        for child in wanted:
+            try:
+                kind = self._kinds.named(child.api_version, child.kind)
+            except UnknownKindError as error:
+                errors.append(str(error))
+                continue
+            desired.setdefault(kind, {})[child.key] = child
+        for kind in sorted(observed, key=lambda kind: kind.sort_key):
+            for key, entry in observed[kind].items():
+                if key not in desired.get(kind, {}) and not is_terminating(entry.obj):
+                    self._delete(kind, entry.obj, errors)
+        for kind in sorted(desired, key=lambda kind: kind.sort_key):
+            known = observed.get(kind, {})
+            for key, child in sorted(desired[kind].items()):
+                try:
+                    self._apply(kind, parent, known.get(key), child)
+                except (ApiError, ApplyError) as error:
+                    errors.append(str(error))
+        return errors
+
+    def _delete(self, kind: Kind, obj: Object, errors: list[str]) -> None:
+        try:
+            self._store.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), "Background"))
+        except NotFoundError:
+            return
+        except ApiError as error:
+            errors.append(f"can't delete {kind.name} {'/'.join(key_of(obj))}: {error}")
+
+    def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
+        if entry is not None and entry.settled == child.raw:
+            return
+        desired = self._labelled(child.decode(), parent)
+        if entry is None:
+            self._create(kind, parent, desired)
+        else:
+            self._update(kind, entry, child, desired)
+
+    def _update(self, kind: Kind, entry: Entry, child: Desired, desired: Object) -> None:
+        observed = entry.obj
+        updated = apply_update(observed, desired)
+        if same(updated, observed):
+            entry.settled = child.raw
+            return
+        if is_terminating(observed):
+            return
+        match self._methods.get(kind, "OnDelete"):
+            case "InPlace":
+                try:
+                    self._store.update(kind, updated)
+                except (NotFoundError, ConflictError):
+                    return
+            case "Recreate":
+                try:
+                    self._store.delete(
+                        kind, *key_of(observed), DeleteOptions(uid_of(observed), "Background")
+                    )
+                except NotFoundError:
+                    return
+            case _:
+                return
+
+    def _create(self, kind: Kind, parent: Object, desired: Object) -> None:
+        obj = with_last_applied(desired, desired)
+        ref = controller_ref(parent)
+        owners = owners_of(obj)
+        if all(other.get("uid") != ref["uid"] for other in owners):
+            obj = with_meta(obj, ownerReferences=[*owners, ref])
+        try:
+            self._store.create(kind, obj)
+        except AlreadyExistsError:
+            return
+
+    def _labelled(self, desired: Object, parent: Object) -> Object:
+        labels = labels_of(desired)
+        if not self._generate_selector or "controller-uid" in labels:
+            return desired
+        return with_meta(desired, labels={**labels, "controller-uid": uid_of(parent)})

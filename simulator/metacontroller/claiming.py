@@ -1,0 +1,136 @@
+"""Which objects are a parent's children: claiming, adopting, releasing.
+
+Source: Metacontroller's pkg/dynamic/controllerref. Owned and matching: claimed, also while it
+terminates. Owned and not matching: released, unless the parent is being deleted. Nobody's and
+matching: adopted, after a live look at the parent. The hook sees the cached form, from before the
+adoption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulator.api.store import ApiError, ConflictError, NotFoundError, Store
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.environment import Environment
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import (
+    Object,
+    controller_of,
+    controller_ref,
+    is_terminating,
+    key_of,
+    labels_of,
+    namespace_of,
+    owners_of,
+    selects,
+    uid_of,
+    with_meta,
+)
+
+RETRIES = 5
+
+
+class ClaimError(Exception):
+    """A child could not be adopted or released."""
+
+
+def atomic_update(
+    store: Store,
+    kind: Kind,
+    obj: Object,
+    change: Callable[[Object], Object],
+    *,
+    status: bool = False,
+) -> Object:
+    """Read, change and write the living object; retry when somebody else was faster."""
+    for attempt in range(RETRIES):
+        current = store.get(kind, *key_of(obj))
+        if uid_of(current) != uid_of(obj):
+            message = f'{kind.plural} "{key_of(obj)[1]}" not found'
+            raise NotFoundError(message)
+        changed = change(current)
+        if changed is current:
+            return current
+        try:
+            if status and kind.has_status:
+                return store.update_status(kind, changed)
+            return store.update(kind, changed)
+        except ConflictError:
+            if attempt == RETRIES - 1:
+                raise
+    raise AssertionError
+
+
+def parent_selector(parent: Object, *, generated: bool) -> Object:
+    """Return the selector of a parent's children."""
+    if generated:
+        return {"matchLabels": {"controller-uid": uid_of(parent)}}
+    selector: Object = (parent.get("spec") or {}).get("selector") or {}
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        message = ".spec.selector must have either matchLabels, matchExpressions, or both"
+        raise ClaimError(message)
+    return selector
+
+
+def claim(
+    environment: Environment, parent_kind: Kind, parent: Object, child_kind: Kind, selector: Object
+) -> list[Entry]:
+    """Return the parent's children of one kind, adopting and releasing on the way."""
+    store, cache = environment.store, environment.cache
+    home = namespace_of(parent)
+    candidates = cache.owned_by(child_kind, uid_of(parent), home)
+    candidates += cache.owned_by(child_kind, "", home)
+    adoptable: bool | None = None
+    claimed, errors = [], []
+    for entry in candidates:
+        matches = selects(selector, labels_of(entry.obj))
+        try:
+            if controller_of(entry.obj) is not None:
+                if matches:
+                    claimed.append(entry)
+                elif not is_terminating(parent):
+                    _release(store, child_kind, entry.obj, parent)
+            elif matches and not is_terminating(parent) and not is_terminating(entry.obj):
+                if adoptable is None:
+                    adoptable = _may_adopt(store, parent_kind, parent)
+                if not adoptable:
+                    message = f"can't adopt {key_of(entry.obj)}: the parent is being deleted"
+                    raise ClaimError(message)
+                if _adopt(store, child_kind, entry.obj, parent):
+                    claimed.append(entry)
+        except (ApiError, ClaimError) as error:
+            errors.append(str(error))
+    if errors:
+        raise ClaimError("; ".join(errors))
+    return claimed
+
+
+def _may_adopt(store: Store, kind: Kind, parent: Object) -> bool:
+    live = store.get(kind, *key_of(parent))
+    return uid_of(live) == uid_of(parent) and not is_terminating(live)
+
+
+def _adopt(store: Store, kind: Kind, child: Object, parent: Object) -> bool:
+    ref = controller_ref(parent)
+
+    def adopted(obj: Object) -> Object:
+        others = [other for other in owners_of(obj) if other["uid"] != ref["uid"]]
+        return with_meta(obj, ownerReferences=[*others, ref])
+
+    try:
+        atomic_update(store, kind, child, adopted)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _release(store: Store, kind: Kind, child: Object, parent: Object) -> None:
+    def released(obj: Object) -> Object:
+        others = [ref for ref in owners_of(obj) if ref["uid"] != uid_of(parent)]
+        return with_meta(obj, ownerReferences=others)
+
+    try:
+        atomic_update(store, kind, child, released)
+    except NotFoundError:
+        return

@@ -1,0 +1,122 @@
+"""A CompositeController manifest, read: which resources, which hooks, which strategies.
+
+Source: Metacontroller's pkg/apis/metacontroller/v1alpha1. The Rolling
+strategies are not modelled and are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from simulator.objects.objects import Object, finalizers_of, labels_of, name_of, selects
+
+METHODS = ("OnDelete", "InPlace", "Recreate")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_INFORMER_RESYNC = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One webhook."""
+
+    url: str
+    version: str = "v1"
+    seconds: float = 10.0
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChildResource:
+    """One kind of children and how they are updated."""
+
+    api_version: str
+    plural: str
+    method: str = "OnDelete"
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """One CompositeController."""
+
+    manifest: Object
+    name: str
+    parent_api_version: str
+    parent_plural: str
+    children: tuple[ChildResource, ...]
+    sync: Hook | None
+    finalize: Hook | None
+    customize: Hook | None
+    generate_selector: bool = False
+    ignore_status_changes: bool = False
+    resync_seconds: float = _INFORMER_RESYNC
+    parent_selector: Object | None = field(default=None)
+
+    @property
+    def finalizer(self) -> str:
+        """Return the finalizer that parents get when there is a finalize hook."""
+        return f"metacontroller.io/compositecontroller-{self.name}"
+
+    def matches(self, parent: Object) -> bool:
+        """Tell whether the parent is one of those that this controller selects."""
+        return selects(self.parent_selector, labels_of(parent))
+
+    def cares_for(self, parent: Object) -> bool:
+        """Tell whether the parent is selected, or still carries the finalizer."""
+        return self.finalizer in finalizers_of(parent) or self.matches(parent)
+
+
+def seconds(text: str) -> float:
+    """Read a Go duration such as `1m30s`."""
+    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
+
+
+def hook_of(hooks: Object, name: str) -> Hook | None:
+    """Read one of a controller's hooks."""
+    hook = hooks.get(name)
+    if not hook or not hook.get("webhook"):
+        return None
+    webhook, version = hook["webhook"], hook.get("version", "v1")
+    url = webhook.get("url")
+    if not url:
+        service = webhook["service"]
+        protocol, port = service.get("protocol", "http"), service.get("port", 80)
+        host = f"{service['name']}.{service['namespace']}:{port}"
+        url = f"{protocol}://{host}{webhook['path']}"
+    mode = webhook.get("responseUnMarshallMode", "strict" if version == "v2" else "loose")
+    timeout = seconds(webhook["timeout"]) if webhook.get("timeout") else 0.0
+    return Hook(url, version, timeout or 10.0, strict=mode == "strict")
+
+
+def resync_of(spec: Object) -> float:
+    """Return how often every parent is synced without a reason: never more than once a second."""
+    asked = spec.get("resyncPeriodSeconds")
+    return _INFORMER_RESYNC if asked is None else max(float(asked), 1.0)
+
+
+def read(manifest: Object) -> Composite:
+    """Read a CompositeController manifest."""
+    spec = manifest["spec"]
+    parent, hooks = spec["parentResource"], spec.get("hooks") or {}
+    children = []
+    for child in spec.get("childResources") or []:
+        method = (child.get("updateStrategy") or {}).get("method") or "OnDelete"
+        if method not in METHODS:
+            message = f"update strategy {method} is not modelled"
+            raise ValueError(message)
+        children.append(ChildResource(child["apiVersion"], child["resource"], method))
+    return Composite(
+        manifest=manifest,
+        name=name_of(manifest),
+        parent_api_version=parent["apiVersion"],
+        parent_plural=parent["resource"],
+        children=tuple(children),
+        sync=hook_of(hooks, "sync"),
+        finalize=hook_of(hooks, "finalize"),
+        customize=hook_of(hooks, "customize"),
+        generate_selector=bool(spec.get("generateSelector")),
+        ignore_status_changes=bool(parent.get("ignoreStatusChanges")),
+        resync_seconds=resync_of(spec),
+        parent_selector=parent.get("labelSelector"),
+    )

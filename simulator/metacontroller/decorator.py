@@ -1,0 +1,211 @@
+"""Metacontroller, running one DecoratorController.
+
+It is called for every event of every object that its selectors match, and what its hook answers is
+put into the object itself: labels, annotations and the status. Source: Metacontroller 4.17.2,
+pkg/controller/decorator (controller.go, hooks.go, selector.go). One sync: take off a finalizer that
+an older form of the controller left, ask the hook, PUT the status, PUT the object.
+
+Not modelled, and refused: attachments, the hooks finalize and customize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from simulator.api.store import ConflictError, NotFoundError
+from simulator.metacontroller import protocol
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.composite import Hook, hook_of, resync_of
+from simulator.metacontroller.environment import Environment
+from simulator.metacontroller.finalizers import Finalizer
+from simulator.metacontroller.hook_calls import Caller, HookCall
+from simulator.metacontroller.hook_client import HookClient
+from simulator.metacontroller.loop import Loop, Writes
+from simulator.metacontroller.triggers import only_status
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import (
+    Object,
+    annotations_of,
+    key_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    same,
+    selects,
+    version_of,
+    with_meta,
+)
+
+DecoratedKey = tuple[str, str, str, str]
+"""apiVersion, kind, namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decorated:
+    """One kind of objects that are decorated, and which of them."""
+
+    api_version: str
+    plural: str
+    label_selector: Object | None = None
+    annotation_selector: Object | None = None
+    ignore_status_changes: bool = False
+
+    def matches(self, obj: Object) -> bool:
+        """Tell whether an object of this kind is selected."""
+        return selects(self.label_selector, labels_of(obj)) and selects(
+            self.annotation_selector, annotations_of(obj)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DecoratorManifest:
+    """One DecoratorController."""
+
+    manifest: Object
+    name: str
+    resources: tuple[Decorated, ...]
+    sync: Hook
+    resync_seconds: float
+
+    @property
+    def finalizer(self) -> str:
+        """Return the finalizer that objects would get if there were a finalize hook."""
+        return f"metacontroller.io/decoratorcontroller-{self.name}"
+
+
+def read_decorator(manifest: Object) -> DecoratorManifest:
+    """Read a DecoratorController manifest; raise ValueError for what is not modelled."""
+    spec = manifest["spec"]
+    hooks = spec.get("hooks") or {}
+    asked = ["attachments"] if spec.get("attachments") else []
+    asked += [name for name in ("finalize", "customize") if hooks.get(name)]
+    if asked:
+        message = f"DecoratorController {name_of(manifest)}: {', '.join(asked)} not modelled"
+        raise ValueError(message)
+    sync = hook_of(hooks, "sync")
+    if sync is None:
+        message = f"DecoratorController {name_of(manifest)}: no sync hook"
+        raise ValueError(message)
+    return DecoratorManifest(
+        manifest=manifest,
+        name=name_of(manifest),
+        resources=tuple(_decorated(resource) for resource in spec["resources"]),
+        sync=sync,
+        resync_seconds=resync_of(spec),
+    )
+
+
+def _decorated(resource: Object) -> Decorated:
+    selector = resource.get("annotationSelector")
+    if selector is not None:
+        selector = {**selector, "matchLabels": selector.get("matchAnnotations")}
+    return Decorated(
+        resource["apiVersion"],
+        resource["resource"],
+        resource.get("labelSelector"),
+        selector,
+        bool(resource.get("ignoreStatusChanges")),
+    )
+
+
+class Decorator(Loop[DecoratedKey]):
+    """Keeps all objects of one DecoratorController in sync."""
+
+    def __init__(
+        self,
+        decorator: DecoratorManifest,
+        environment: Environment,
+        client: HookClient,
+        on_call: Callable[[HookCall], None] = lambda _call: None,
+    ) -> None:
+        super().__init__(environment.clock, decorator.resync_seconds)
+        self.decorator = decorator
+        self._store = environment.store
+        self._cache = environment.cache
+        self._caller = Caller(environment.clock, client, on_call)
+        self._finalizer = Finalizer(decorator.finalizer, False, environment)
+        self._controller = msgspec.json.encode(decorator.manifest)
+        self._resources = {(each.api_version, each.plural): each for each in decorator.resources}
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._cache.on_change(self._on_change)
+
+    def _on_change(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
+        """An update counts by what it leads to: an object that lost its label is left alone."""
+        resource, entry = self._resources.get((kind.api_version, kind.plural)), new or old
+        if resource is None or entry is None:
+            return
+        self._kinds[kind.api_version, kind.name] = kind
+        ignoring = resource.ignore_status_changes
+        if ignoring and old is not None and new is not None and only_status(old.obj, new.obj):
+            return
+        if self._cares_for(kind, entry.obj):
+            self.queue.add(_key(kind, entry.obj))
+
+    def _cares_for(self, kind: Kind, obj: Object) -> bool:
+        selected = self._resources[kind.api_version, kind.plural].matches(obj)
+        return selected or self._finalizer.on(obj)
+
+    def _keys(self) -> Iterable[DecoratedKey]:
+        return [
+            _key(kind, entry.obj)
+            for kind in self._kinds.values()
+            for entry in self._cache.entries(kind)
+            if self._cares_for(kind, entry.obj)
+        ]
+
+    def _decide(self, key: DecoratedKey) -> Writes | None:
+        api_version, name, *place = key
+        kind = self._kinds[api_version, name]
+        entry = self._cache.get(kind, (place[0], place[1]))
+        if entry is None or not self._cares_for(kind, entry.obj):
+            return None
+        obj = self._finalizer.sync(entry.obj)
+        if obj is not entry.obj:
+            entry = Entry(obj)
+            if not self._cares_for(kind, obj):
+                return None
+        parts = protocol.decorate_request(self._controller, entry)
+        hook = self.decorator.sync
+        body = self._caller.call(hook, "decorate", key_of(obj), parts)
+        return partial(self._write, key, kind, obj, protocol.decode_decorate(body, hook))
+
+    def _write(
+        self, key: DecoratedKey, kind: Kind, obj: Object, answer: protocol.Decoration
+    ) -> None:
+        """PUT the status, and then the object, of which only labels and annotations count.
+
+        The second PUT follows the first also where nothing else changed. A 404 or 409 of either is
+        no error, and ends the sync: whatever happened causes the next one.
+        """
+        if answer.resync_after > 0:
+            self.queue.add_after(key, answer.resync_after)
+        observed = obj.get("status")
+        status = observed if answer.status is None else answer.status
+        status_changed = not same(observed, status)
+        labels = _merged(labels_of(obj), answer.labels)
+        annotations = _merged(annotations_of(obj), answer.annotations)
+        if not status_changed and labels == labels_of(obj) and annotations == annotations_of(obj):
+            return
+        updated = with_meta(obj, labels=labels or None, annotations=annotations or None)
+        if status is not None:
+            updated["status"] = status
+        try:
+            if status_changed and kind.has_status:
+                written = self._store.update_status(kind, updated)
+                updated = with_meta(updated, resourceVersion=version_of(written))
+            self._store.update(kind, updated)
+        except (NotFoundError, ConflictError):
+            return
+
+
+def _key(kind: Kind, obj: Object) -> DecoratedKey:
+    return kind.api_version, kind.name, namespace_of(obj), name_of(obj)
+
+
+def _merged(present: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    both = {**present, **changes}
+    return {key: value for key, value in both.items() if value is not None}

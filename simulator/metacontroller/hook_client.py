@@ -1,0 +1,157 @@
+"""How Metacontroller reaches the hook: over HTTP, or a WSGI application in process.
+
+`FaultyHook` stands in front of either and makes calls fail. Source: Metacontroller's pkg/hooks.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+TOO_MANY = 429
+
+
+class HookError(Exception):
+    """The hook could not be called, or its answer could not be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP response."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class HookClient(Protocol):
+    """Sends one POST request."""
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        """Return the answer, or raise HookError if there is none within so many seconds."""
+
+
+Wsgi = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class WsgiHook:
+    """Calls a WSGI application in this process; only the path of the URL matters."""
+
+    def __init__(self, application: Wsgi) -> None:
+        self._application = application
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:  # noqa: ARG002
+        """Call the application and collect its answer."""
+        parts = urlsplit(url)
+        environ = {
+            "REQUEST_METHOD": "POST",
+            "SCRIPT_NAME": "",
+            "PATH_INFO": parts.path,
+            "QUERY_STRING": parts.query,
+            "SERVER_NAME": parts.hostname or "hook",
+            "SERVER_PORT": str(parts.port or 80),
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "HTTP_HOST": parts.netloc or "hook",
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(body)),
+            "REMOTE_ADDR": "127.0.0.1",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(body),
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": False,
+            "wsgi.multiprocess": False,
+            "wsgi.run_once": False,
+        }
+        seen: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start(status: str, headers: list[tuple[str, str]], _error: object = None) -> None:
+            seen.append((status, headers))
+
+        chunks = self._application(environ, start)
+        try:
+            content = b"".join(chunks)
+        finally:
+            close = getattr(chunks, "close", None)
+            if close is not None:
+                close()
+        status, headers = seen[-1]
+        return Answer(int(status.split()[0]), content, {k.lower(): v for k, v in headers})
+
+
+class HttpHook:
+    """Calls a server; `base`, if given, replaces scheme and host of the manifest's URL.
+
+    `headers` are sent besides, asked for at each call.
+    """
+
+    def __init__(self, base: str = "", headers: Callable[[], dict[str, str]] = dict) -> None:
+        self._base = base.rstrip("/")
+        self._headers = headers
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        """Send the request over a connection of its own."""
+        target = urlsplit(self._base + urlsplit(url).path if self._base else url)
+        connect = (
+            http.client.HTTPSConnection if target.scheme == "https" else http.client.HTTPConnection
+        )
+        connection = connect(target.hostname or "localhost", target.port, timeout=seconds)
+        try:
+            headers = {"Content-Type": "application/json", **self._headers()}
+            connection.request("POST", target.path or "/", body, headers)
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return Answer(response.status, response.read(), found)
+        except (OSError, http.client.HTTPException) as error:
+            message = f"http error: {error}"
+            raise HookError(message) from error
+        finally:
+            connection.close()
+
+
+@dataclass(slots=True)
+class _Fault:
+    path: str
+    status: int
+    times: int
+    after_deciding: bool
+
+
+class FaultyHook:
+    """Lets the next calls fail, each rule so many times."""
+
+    def __init__(self, inner: HookClient) -> None:
+        self._inner = inner
+        self._faults: list[_Fault] = []
+
+    def fail(
+        self, times: int = 1, *, status: int = 500, path: str = "", after_deciding: bool = False
+    ) -> None:
+        """Answer the next calls (whose path ends so) with a status; 0 means a timeout.
+
+        With `after_deciding` the hook is asked first and its answer is lost.
+        """
+        self._faults.append(_Fault(path, status, times, after_deciding))
+
+    def heal(self) -> None:
+        """Forget all faults."""
+        self._faults.clear()
+
+    def post(self, url: str, body: bytes, seconds: float) -> Answer:
+        """Fail if a rule says so, else pass the call on."""
+        for fault in self._faults:
+            if fault.times and urlsplit(url).path.endswith(fault.path):
+                fault.times -= 1
+                if fault.after_deciding:
+                    self._inner.post(url, body, seconds)
+                if not fault.status:
+                    message = "http error: context deadline exceeded"
+                    raise HookError(message)
+                headers = {"retry-after": "1"} if fault.status == TOO_MANY else {}
+                return Answer(fault.status, b'{"error":"injected"}', headers)
+        return self._inner.post(url, body, seconds)

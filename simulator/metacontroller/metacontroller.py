@@ -1,0 +1,163 @@
+"""Metacontroller, running one CompositeController.
+
+It reads the cluster through informer caches, asks the hook, and writes through a `store.Store`.
+Source: its pkg/controller/composite, version 4.17.2. One sync: finalizer, claim children, find
+related objects, ask the hook, manage children, write status.
+
+Not modelled: Rolling strategies with their own kind of revisions, server-side apply, ETags, client
+QPS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from simulator.api.store import ConflictError, NotFoundError
+from simulator.metacontroller import protocol
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.children import Children
+from simulator.metacontroller.claiming import ClaimError, atomic_update, claim, parent_selector
+from simulator.metacontroller.composite import Composite
+from simulator.metacontroller.environment import Environment
+from simulator.metacontroller.finalizers import Finalizer
+from simulator.metacontroller.hook_calls import Caller, HookCall, HookCalls
+from simulator.metacontroller.hook_client import HookClient
+from simulator.metacontroller.loop import Loop, Writes
+from simulator.metacontroller.related import Related
+from simulator.metacontroller.triggers import Triggers
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import (
+    Key,
+    Object,
+    generation_of,
+    is_terminating,
+    key_of,
+    same,
+    selects,
+    uid_of,
+)
+
+
+class ManageError(ClaimError):
+    """Some children could not be written; the others were."""
+
+
+@dataclass(slots=True)
+class _Sync:
+    """What one sync has found out before it writes."""
+
+    parent: Object
+    observed: dict[Kind, dict[str, Entry]]
+    answer: protocol.SyncAnswer
+
+
+def _aggregate(errors: list[str]) -> str:
+    """Several errors in one, as k8s.io/apimachinery/pkg/util/errors writes them."""
+    known = list(dict.fromkeys(errors))
+    return known[0] if len(known) == 1 else f"[{', '.join(known)}]"
+
+
+class Metacontroller(Loop[Key]):
+    """Keeps all parents of one CompositeController in sync."""
+
+    def __init__(
+        self,
+        composite: Composite,
+        environment: Environment,
+        client: HookClient,
+        on_call: Callable[[HookCall], None] = lambda _call: None,
+    ) -> None:
+        super().__init__(environment.clock, composite.resync_seconds)
+        self.composite = composite
+        self._environment = environment
+        self._store = environment.store
+        self._finalizer = Finalizer(
+            composite.finalizer, composite.finalize is not None, environment
+        )
+        self._calls = HookCalls(composite, Caller(environment.clock, client, on_call))
+        self._related = Related(composite, environment, self._calls.ask_customize)
+        self._triggers = Triggers(composite, environment, self._related, self.queue.add)
+
+    def parent(self, key: Key) -> Object | None:
+        """Return the parent of this key as it was last seen."""
+        entry = self._triggers.parent(key)
+        return None if entry is None else entry.obj
+
+    def _keys(self) -> Iterable[Key]:
+        return [key_of(entry.obj) for entry in self._triggers.parents()]
+
+    def _forget(self) -> None:
+        self._related.forget()
+
+    def _decide(self, key: Key) -> Writes | None:
+        """Do all that comes before the first write of a child: the last step asks the hook."""
+        entry, parent_kind = self._triggers.parent(key), self._triggers.parent_kind
+        if entry is None or parent_kind is None or not self.composite.cares_for(entry.obj):
+            return None
+        parent = self._finalizer.sync(entry.obj)
+        if parent is not entry.obj:
+            entry = Entry(parent)
+        if not self.composite.cares_for(parent):
+            return None
+        selector = parent_selector(parent, generated=self.composite.generate_selector)
+        children: dict[Kind, list[Entry]] = {}
+        for resource in self.composite.children:
+            kind = self._environment.kinds.by_plural(resource.api_version, resource.plural)
+            children[kind] = claim(self._environment, parent_kind, parent, kind, selector)
+        related = self._related.objects(entry)
+        answer = self._calls.ask_sync(entry, children, related)
+        observed = {
+            kind: {protocol.child_key(child.obj): child for child in entries}
+            for kind, entries in children.items()
+        }
+        return partial(self._write, key, _Sync(parent, observed, answer))
+
+    def _write(self, key: Key, sync: _Sync) -> None:
+        parent, answer = sync.parent, sync.answer
+        if answer.resync_after > 0:
+            self.queue.add_after(key, answer.resync_after)
+        if answer.finalized:
+            parent = self._finalizer.remove(parent)
+        self._check_labels(parent, answer)
+        errors: list[str] = []
+        if not is_terminating(parent) or self._finalizer.should_finalize(parent):
+            errors = self._children().manage(parent, sync.observed, answer.children)
+        try:
+            self._write_status(parent, answer.status)
+        except (NotFoundError, ConflictError):
+            return
+        if errors:
+            about = f"{parent['kind']} {'/'.join(key)}"
+            message = f"can't reconcile children for {about}: {_aggregate(errors)}"
+            raise ManageError(message)
+
+    def _check_labels(self, parent: Object, answer: protocol.SyncAnswer) -> None:
+        generated = self.composite.generate_selector
+        selector = parent_selector(parent, generated=generated)
+        for child in answer.children:
+            labels = child.labels
+            if generated and "controller-uid" not in labels:
+                labels = {**labels, "controller-uid": uid_of(parent)}
+            if not selects(selector, labels):
+                message = f"labels on desired child {child.key} don't match parent selector"
+                raise ClaimError(message)
+
+    def _children(self) -> Children:
+        kinds = self._environment.kinds
+        methods = {
+            kinds.by_plural(child.api_version, child.plural): child.method
+            for child in self.composite.children
+        }
+        generate = self.composite.generate_selector
+        return Children(self._store, kinds, methods, generate_selector=generate)
+
+    def _write_status(self, parent: Object, status: Object) -> None:
+        wanted = {**status, "observedGeneration": generation_of(parent)}
+
+        def changed(live: Object) -> Object:
+            return live if same(live.get("status"), wanted) else {**live, "status": wanted}
+
+        kind = self._environment.kinds.of(parent)
+        atomic_update(self._store, kind, parent, changed, status=True)

@@ -1,0 +1,272 @@
+"""The hook protocol: request bytes, and what may stand in an answer.
+
+Requests are put together from the JSON that the cache keeps per object, so a thousand children are
+not encoded again at every sync. Source: Metacontroller's pkg/controller/composite/api and
+pkg/hooks; in strict mode an answer with unknown or duplicate keys is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.composite import Hook
+from simulator.metacontroller.hook_client import TOO_MANY, Answer, HookError
+from simulator.objects.kinds import Kind
+from simulator.objects.objects import Json, Object, key_of, namespace_of
+
+SYNC_FIELDS = ("status", "children", "resyncAfterSeconds", "finalized")
+DECORATE_FIELDS = (
+    "labels",
+    "annotations",
+    "status",
+    "attachments",
+    "resyncAfterSeconds",
+    "finalized",
+)
+
+_STRINGS = dict[str, str | None] | None
+
+Group = Mapping[Kind, Iterable[Entry]]
+
+
+class TooManyRequestsError(HookError):
+    """429: the hook asks to be left alone for a while."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"too many requests, retry after {seconds:g} s")
+        self.seconds = seconds
+
+
+class _HeadMeta(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Head(msgspec.Struct):
+    apiVersion: str  # noqa: N815
+    kind: str
+    metadata: _HeadMeta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """One child as the hook wants it; `raw` is its JSON, byte for byte."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str
+    labels: dict[str, str]
+    raw: bytes
+
+    @property
+    def key(self) -> str:
+        """Return the name that identifies the child among those of its kind."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def decode(self) -> Object:
+        """Return the whole object, with its namespace."""
+        obj: Object = msgspec.json.decode(self.raw)
+        if self.namespace and namespace_of(obj) != self.namespace:
+            obj["metadata"] = {**(obj.get("metadata") or {}), "namespace": self.namespace}
+        return obj
+
+
+@dataclass(frozen=True, slots=True)
+class SyncAnswer:
+    """A decoded answer of the sync or finalize hook."""
+
+    status: Object
+    children: list[Desired]
+    resync_after: float
+    finalized: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decoration:
+    """A decoded answer of a DecoratorController's sync hook.
+
+    A label or annotation that is None is to be removed; a status that is None stays as it is.
+    """
+
+    labels: dict[str, str | None]
+    annotations: dict[str, str | None]
+    status: Object | None
+    resync_after: float
+
+
+def child_key(obj: Object) -> str:
+    """Return `namespace/name`, or the name of a cluster-scoped object."""
+    namespace, name = key_of(obj)
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[bytes]:
+    yield b',"%s":{' % name.encode()
+    home = namespace_of(parent)
+    separator = b""
+    for kind in sorted(group, key=lambda kind: kind.hook_key):
+        yield separator + b'"%s":{' % kind.hook_key.encode()
+        separator, comma = b",", b""
+        for entry in group[kind]:
+            key = child_key(entry.obj)
+            if version != "v2" and home:
+                if namespace_of(entry.obj) != home:
+                    continue
+                key = key.partition("/")[2]
+            yield comma + b'"%s":' % key.encode()
+            yield entry.json
+            comma = b","
+        yield b"}"
+    yield b"}"
+
+
+def sync_request(
+    hook: Hook, controller: bytes, parent: Entry, groups: tuple[Group, Group], *, finalizing: bool
+) -> list[bytes]:
+    """Build the body for sync and finalize, in parts; `groups` are children and related."""
+    children, related = groups
+    return [
+        b'{"controller":' + controller + b',"parent":',
+        parent.json,
+        *_group("children", children, parent.obj, hook.version),
+        *_group("related", related, parent.obj, hook.version),
+        b',"finalizing":true}' if finalizing else b',"finalizing":false}',
+    ]
+
+
+def customize_request(controller: bytes, parent: Entry) -> list[bytes]:
+    """Build the body for customize."""
+    return [b'{"controller":' + controller + b',"parent":', parent.json, b"}"]
+
+
+def decorate_request(controller: bytes, decorated: Entry) -> list[bytes]:
+    """Build the body for a decorator that has no attachments, customize or finalize hook."""
+    return [
+        b'{"controller":' + controller + b',"object":',
+        decorated.json,
+        b',"attachments":{},"related":{},"finalizing":false}',
+    ]
+
+
+def check_status(answer: Answer) -> None:
+    """Raise unless the hook answered 200."""
+    if answer.status == TOO_MANY:
+        after = answer.headers.get("retry-after", "")
+        raise TooManyRequestsError(float(after) if after.isdigit() else 0.0)
+    if answer.status != 200:  # noqa: PLR2004
+        text = answer.body.decode(errors="replace")
+        message = f"unsupported status code: {answer.status} body: {text}"
+        raise HookError(message)
+
+
+def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[str, msgspec.Raw]:
+    """Split a JSON object into its fields; refuse what strict mode refuses."""
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
+        unknown = sorted(set(fields) - set(known))
+        if strict and unknown:
+            message = f'strict validation failed: unknown field "{unknown[0]}"'
+            raise HookError(message)
+        if strict:
+            _refuse_duplicates(body, fields, known)
+    except (msgspec.DecodeError, ValueError) as error:
+        message = f"can't unmarshal webhookResponse: {error}"
+        raise HookError(message) from error
+    return fields
+
+
+def _refuse_duplicates(
+    body: bytes, fields: Mapping[str, msgspec.Raw], known: tuple[str, ...]
+) -> None:
+    rebuilt = b",".join(b'"%s":%s' % (key.encode(), bytes(raw)) for key, raw in fields.items())
+    if body.strip() != b"{%s}" % rebuilt:
+        json.loads(body, object_pairs_hook=_unique_at_the_top(known))
+    for name in ("status", "labels", "annotations"):
+        if name in fields:
+            json.loads(bytes(fields[name]), object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Json]]) -> Object:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        message = f'strict validation failed: duplicate field "{twice}"'
+        raise HookError(message)
+    return found
+
+
+def _unique_at_the_top(known: tuple[str, ...]) -> Json:
+    def pairs_hook(pairs: list[tuple[str, Json]]) -> Object:
+        if {key for key, _ in pairs} <= set(known) and pairs:
+            return _unique(pairs)
+        return dict(pairs)
+
+    return pairs_hook
+
+
+def decode_sync(body: bytes, hook: Hook, home: str) -> SyncAnswer:
+    """Decode an answer of sync or finalize; children without a namespace get `home`."""
+    fields = decode_object(body, SYNC_FIELDS, strict=hook.strict)
+    try:
+        status: Object | None = _field(fields, "status", dict[str, Json] | None)
+        items: list[msgspec.Raw] | None = _field(fields, "children", list[msgspec.Raw] | None)
+        resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
+        finalized: bool | None = _field(fields, "finalized", bool | None)
+        children = [_child(bytes(raw), home) for raw in items or []]
+    except msgspec.DecodeError as error:
+        message = f"can't unmarshal webhookResponse: {error}"
+        raise HookError(message) from error
+    return SyncAnswer(status or {}, children, resync or 0.0, bool(finalized))
+
+
+def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
+    raw = fields.get(name)
+    return None if raw is None else msgspec.json.decode(raw, type=shape)
+
+
+def _child(raw: bytes, home: str) -> Desired:
+    if raw == b"null":
+        message = "null in children: the real Metacontroller panics"
+        raise HookError(message)
+    head = msgspec.json.decode(raw, type=_Head)
+    metadata = head.metadata or _HeadMeta()
+    namespace = metadata.namespace or home
+    labels = metadata.labels or {}
+    return Desired(head.apiVersion, head.kind, metadata.name, namespace, labels, raw)
+
+
+def decode_decorate(body: bytes, hook: Hook) -> Decoration:
+    """Decode an answer of a decorator's sync hook; attachments are not modelled."""
+    fields = decode_object(body, DECORATE_FIELDS, strict=hook.strict)
+    try:
+        labels: dict[str, str | None] | None = _field(fields, "labels", _STRINGS)
+        annotations: dict[str, str | None] | None = _field(fields, "annotations", _STRINGS)
+        status: Object | None = _field(fields, "status", dict[str, Json] | None)
+        attachments: list[Json] | None = _field(fields, "attachments", list[Json] | None)
+        resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
+        _field(fields, "finalized", bool | None)  # means nothing without a finalize hook
+    except msgspec.DecodeError as error:
+        message = f"can't unmarshal webhookResponse: {error}"
+        raise HookError(message) from error
+    if attachments:
+        message = "attachments are not modelled"
+        raise HookError(message)
+    return Decoration(labels or {}, annotations or {}, status, resync or 0.0)
+
+
+def decode_customize(body: bytes, hook: Hook) -> list[Object]:
+    """Decode an answer of customize: its rules."""
+    fields = decode_object(body, ("relatedResources",), strict=hook.strict)
+    try:
+        return _field(fields, "relatedResources", list[dict[str, Json]] | None) or []
+    except msgspec.DecodeError as error:
+        message = f"can't unmarshal webhookResponse: {error}"
+        raise HookError(message) from error

@@ -1,0 +1,125 @@
+"""Related objects: the customize hook's rules, their cache, and what they select.
+
+Source: Metacontroller's pkg/controller/common/customize. Answers are cached for 20 minutes per
+(parent uid, generation). Names exclude selectors; a namespace excludes a namespace selector; no
+selector means everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simulator.metacontroller.cache import Entry
+from simulator.metacontroller.composite import Composite
+from simulator.metacontroller.environment import Environment
+from simulator.metacontroller.hook_client import HookError
+from simulator.objects.kinds import NAMESPACE, Kind
+from simulator.objects.objects import (
+    Object,
+    generation_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    selects,
+    uid_of,
+)
+
+CACHE_SECONDS = 1200.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    rules: list[Object]
+    until: float
+
+
+class Related:
+    """Answers which related objects a parent has, and which parents an object concerns."""
+
+    def __init__(
+        self,
+        composite: Composite,
+        environment: Environment,
+        ask: Callable[[Entry], list[Object]],
+    ) -> None:
+        self._hook = composite.customize
+        self._cache = environment.cache
+        self._kinds = environment.kinds
+        self._clock = environment.clock
+        self._version = composite.customize.version if composite.customize else "v1"
+        self._ask = ask
+        self._answers: dict[tuple[str, int], _Cached] = {}
+
+    def rules(self, parent: Entry) -> list[Object]:
+        """Return the parent's rules, asking the hook if they are not cached."""
+        key = uid_of(parent.obj), generation_of(parent.obj)
+        cached = self._answers.get(key)
+        if cached is None or cached.until <= self._clock.now:
+            cached = _Cached(self._ask(parent), self._clock.now + CACHE_SECONDS)
+            self._answers[key] = cached
+        return cached.rules
+
+    def forget(self) -> None:
+        """Forget all cached answers."""
+        self._answers.clear()
+
+    def objects(self, parent: Entry) -> dict[Kind, list[Entry]]:
+        """Return the related objects of a parent, by kind."""
+        found: dict[Kind, dict[str, Entry]] = {}
+        if self._hook is None:
+            return {}
+        for rule in self.rules(parent):
+            kind = self._kinds.by_plural(rule["apiVersion"], rule["resource"])
+            _check(rule, kind)
+            group = found.setdefault(kind, {})
+            for entry in self._cache.entries(kind):
+                if self._selects(rule, kind, entry.obj, parent.obj):
+                    group[uid_of(entry.obj)] = entry
+        return {kind: list(group.values()) for kind, group in found.items()}
+
+    def concerns(self, parent: Entry, kind: Kind, obj: Object) -> bool:
+        """Tell whether a change of this object is a reason to sync the parent."""
+        try:
+            rules = self.rules(parent)
+        except HookError:
+            return False
+        return any(
+            (rule["apiVersion"], rule["resource"]) == (kind.api_version, kind.plural)
+            and self._selects(rule, kind, obj, parent.obj)
+            for rule in rules
+        )
+
+    def _selects(self, rule: Object, kind: Kind, obj: Object, parent: Object) -> bool:
+        if not selects(rule.get("labelSelector"), labels_of(obj)):
+            return False
+        if rule.get("names") and name_of(obj) not in rule["names"]:
+            return False
+        if not kind.namespaced:
+            return True
+        home = namespace_of(parent)
+        if self._version != "v2" and home and namespace_of(obj) != home:
+            return False
+        if rule.get("namespace") and namespace_of(obj) != rule["namespace"]:
+            return False
+        if rule.get("namespaceSelector") is None:
+            return True
+        entry = self._cache.get(NAMESPACE, ("", namespace_of(obj)))
+        return entry is not None and selects(rule["namespaceSelector"], labels_of(entry.obj))
+
+
+def _check(rule: Object, kind: Kind) -> None:
+    selectors = [
+        name for name in ("labelSelector", "namespaceSelector") if rule.get(name) is not None
+    ]
+    message = ""
+    if rule.get("names") and selectors:
+        message = (
+            "related rule cannot have both names and labelSelector/namespaceSelector specified"
+        )
+    elif rule.get("namespace") and "namespaceSelector" in selectors:
+        message = "related rule cannot have both namespace and namespaceSelector specified"
+    elif "namespaceSelector" in selectors and not kind.namespaced:
+        message = "namespaceSelector is only supported for namespaced related resources"
+    if message:
+        raise HookError(message)

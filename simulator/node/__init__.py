@@ -1,0 +1,1 @@
+"""Nodes, kubelets and what a pod does on them."""

@@ -1,0 +1,185 @@
+"""The kubelets of all nodes: they let `pod_worker.PodWorker` run each pod, and write what it says.
+
+Each pod has at most one timer. Not modelled: probes that fail later on, resize, ephemeral
+containers, static pods, volumes.
+
+Levers for tests: `behaviour` (`simulator.node.levers`), `finish`, `evict`, `fail_liveness`,
+`retry`, `release`, `restart`.
+"""
+
+from __future__ import annotations
+
+import random
+
+from simulator.api.cluster import Cluster
+from simulator.api.store import DeleteOptions, Event
+from simulator.node.levers import Levers
+from simulator.node.local_pod import Node
+from simulator.node.pod_status import FINISHED
+from simulator.node.pod_worker import PodWorker
+from simulator.node.takeover import Sight
+from simulator.objects.clock import Clock, Timer
+from simulator.objects.kinds import POD
+from simulator.objects.objects import Object, is_terminating, key_of, same, uid_of, with_meta
+
+
+class Kubelet:
+    """All kubelets of a cluster."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, rng: random.Random) -> None:
+        self.behaviour = Levers()
+        self.lost_nodes: set[str] = set()
+        """Nodes that are not heard of: their containers live on."""
+        self.sight: Sight | None = None
+        """How to take over pods that other kubelets ran; None: there are none such."""
+        self.managed_fields = True
+        """Whether the API server says in `managedFields` when a kubelet wrote a status."""
+        self._cluster = cluster
+        self._clock = clock
+        self._rng = rng
+        self._nodes: dict[str, Node] = {}
+        self._workers: dict[str, PodWorker] = {}
+        self._timers: dict[str, Timer] = {}
+        cluster.subscribe(self._on_event)
+
+    def worker(self, pod: Object) -> PodWorker | None:
+        """Return what runs for a pod: the truth, whatever its status says."""
+        return self._workers.get(uid_of(pod))
+
+    def finish(self, pod: Object, exit_code: int = 0, container: str | None = None) -> None:
+        """Let a running pod's main containers (or the one that is named) exit now."""
+        self._workers[uid_of(pod)].finish(exit_code, container, self._clock.now)
+        self._work(uid_of(pod))
+
+    def fail_liveness(self, pod: Object, container: str) -> None:
+        """Let a container's liveness probe fail: the kubelet restarts it."""
+        self._workers[uid_of(pod)].fail_liveness(container, self._clock.now)
+        self._work(uid_of(pod))
+
+    def evict(self, pod: Object, reason: str = "Evicted") -> None:
+        """End a pod as the node's eviction manager does: phase Failed, all containers dead."""
+        message = "The node was low on resource: memory."
+        self._workers[uid_of(pod)].evict(reason, message, self._clock.now)
+        self._work(uid_of(pod))
+
+    def retry(self) -> None:
+        """Let every container that waits for its next attempt try now."""
+        for uid, worker in list(self._workers.items()):
+            worker.retry(self._clock.now)
+            self._work(uid)
+
+    def release(self) -> None:
+        """Finish the deletes that hung (set `behaviour.hangs_on_delete` back first)."""
+        for uid, worker in list(self._workers.items()):
+            if is_terminating(worker.local.pod):
+                worker.ask(self._clock.now)
+                self._work(uid)
+
+    def restart(self, node: str) -> None:
+        """Start a node's kubelet anew; its containers live on."""
+        for uid, worker in list(self._workers.items()):
+            if worker.local.pod["spec"].get("nodeName") == node:
+                worker.restart(self._clock.now)
+                self._work(uid)
+
+    def resume(self, node: str) -> None:
+        """Let a node that was lost hear of what it missed, and be heard.
+
+        Containers of pods that are gone live on until now, and get their grace period.
+        """
+        self.lost_nodes.discard(node)
+        for uid, worker in list(self._workers.items()):
+            if worker.local.pod["spec"].get("nodeName") == node:
+                found = self._cluster.by_uid(uid)
+                pod = _removed(worker.local.pod) if found is None else found[1]
+                worker.notice(pod, self._clock.now)
+                self._work(uid)
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind is not POD:
+            return
+        pod, uid = event.object, uid_of(event.object)
+        worker, name = self._workers.get(uid), pod["spec"].get("nodeName")
+        if event.new is None:
+            if worker is not None and name not in self.lost_nodes:
+                self._drop(uid)
+        elif worker is None:
+            if name:
+                node = self._nodes.setdefault(
+                    name, Node(self.behaviour, self._rng, self._clock.timestamp)
+                )
+                worker = self._workers[uid] = PodWorker(pod, node, self._clock.now)
+                if self.sight is not None and _was_run(pod):
+                    worker.take_over(self.sight, self._clock.now)
+                self._wake(uid)
+        elif name not in self.lost_nodes:
+            worker.notice(pod, self._clock.now)
+            self._wake(uid)
+
+    def _drop(self, uid: str) -> None:
+        self._clock.cancel(self._timers.pop(uid, None))
+        del self._workers[uid]
+
+    def _wake(self, uid: str) -> None:
+        worker = self._workers[uid]
+        due, soon = worker.wake, worker.wake_soon
+        timer = self._timers.get(uid)
+        if timer is not None and not timer.cancelled:
+            if timer.due == due and timer.background == (soon is None):
+                return
+            self._clock.cancel(timer)
+        if due is not None:
+            self._timers[uid] = self._clock.after(
+                due - self._clock.now, lambda: self._work(uid), background=soon is None
+            )
+
+    def _work(self, uid: str) -> None:
+        worker = self._workers.get(uid)
+        if worker is None:
+            return
+        worker.advance(self._clock.now)
+        found = self._cluster.by_uid(uid)
+        if found is None and worker.local.gone:
+            self._drop(uid)
+        elif found is not None and found[1]["spec"]["nodeName"] not in self.lost_nodes:
+            self._write(worker, found[1])
+        if uid in self._workers:
+            self._wake(uid)
+
+    def _write(self, worker: PodWorker, pod: Object) -> None:
+        local = worker.local
+        status = local.merged(pod)
+        if not same(status, pod.get("status")):
+            pod = self._cluster.edit(POD, pod, lambda old: self._signed({**old, "status": status}))
+        if local.gone:
+            options = DeleteOptions(uid_of(pod), grace_seconds=0)
+            self._cluster.delete(POD, *key_of(pod), options)
+
+    def _signed(self, pod: Object) -> Object:
+        if not self.managed_fields or pod["metadata"].get("managedFields") == []:
+            return pod  # see simulator.api.admission.lean_pods
+        entry = {
+            "manager": "kubelet",
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": self._clock.timestamp(),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {},
+            "subresource": "status",
+        }
+        others = [
+            one for one in pod["metadata"].get("managedFields") or [] if one["manager"] != "kubelet"
+        ]
+        return with_meta(pod, managedFields=[*others, entry])
+
+
+def _was_run(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    return bool(status.get("containerStatuses") or status.get("phase") in FINISHED)
+
+
+def _removed(pod: Object) -> Object:
+    """Return what a kubelet makes of a pod that it runs and that is gone from the API."""
+    grace = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    gone = with_meta(pod, deletionGracePeriodSeconds=grace)
+    return gone if is_terminating(gone) else with_meta(gone, deletionTimestamp="now")

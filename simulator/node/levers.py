@@ -1,0 +1,173 @@
+"""How containers, images and kubelets behave: one set of levers for every kubelet of the tests.
+
+Times are in seconds. Images are named as the pod's spec spells them. Everything may be changed at
+any time and counts from the next step on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from simulator.objects.objects import Object
+
+NEVER = math.inf
+KILLED = 137
+NAME = re.compile(r"[a-z0-9]+([._:/@-]+[a-zA-Z0-9]+)*")
+
+
+@dataclass
+class Levers:
+    """What a test can ask of kubelets; at rest everything goes well."""
+
+    schedule_seconds: float = 0.2
+    react_seconds: float = 0.2
+    """Until the kubelet hears of a change of the pod."""
+    gate_seconds: float = 0.5
+    """Until the kubelet has heard of a change of a readiness gate, and reckons Ready anew."""
+    jitter: float = 0.5
+    """By up to this share the times above, and a start, are longer."""
+    by_chance: bool = True
+    """Whether a kubelet's own pauses are of any length up to their longest; else of half that."""
+    relist_seconds: float = 1.0
+    """The kubelet looks at its containers this often; what happens between shows only then."""
+    pull_seconds: float = 0.0
+    pulls: dict[str, float] = field(default_factory=dict)
+    """Seconds that pulling this image takes, instead of `pull_seconds`."""
+    start_seconds: float = 1.0
+    hooks: dict[str, float] = field(default_factory=dict)
+    """Seconds that a postStart hook of this image keeps the pod worker busy."""
+    init_seconds: float = 0.5
+    stop_seconds: float = 0.5
+    stops: dict[str, float] = field(default_factory=dict)
+    """Seconds that a container of this image takes to stop, instead of `stop_seconds`; what takes
+    longer than its grace period is killed at its end."""
+    stop_code: int = KILLED
+    """Exit code of a container that was asked to stop, and did."""
+    ready_seconds: float = 0.0
+    """As if every container had a readiness probe that succeeds after so long."""
+    passes: dict[str, float] = field(default_factory=dict)
+    """Seconds after its start from which the probes of this image succeed; `NEVER`: they fail."""
+    starts: dict[str, float] = field(default_factory=dict)
+    """The same of its startup probe, instead of `passes`."""
+    bad_images: set[str] = field(default_factory=set)
+    """Images that cannot be pulled while they are in here."""
+    unready_images: set[str] = field(default_factory=set)
+    """Images that never serve, as if they had a readiness probe that fails."""
+    crashing_images: set[str] = field(default_factory=set)
+    """Images whose containers exit with code 1 `crash_seconds` after they started."""
+    crashing: dict[str, int] = field(default_factory=dict)
+    """The same with another exit code."""
+    crash_seconds: float = 1.0
+    init_codes: dict[str, int] = field(default_factory=dict)
+    """Exit codes of init containers by image; 0 where none is given."""
+    backoff_seconds: float = 10.0
+    backoff_limit: float = 300.0
+    retry_seconds: float = 10.0
+    """After a sync that failed the pod worker waits so long, and up to half of it more."""
+    digests: dict[str, str] = field(default_factory=dict)
+    """Image to digest, for two names of one image; other images have digests of their own."""
+    known: dict[str, str] = field(default_factory=dict)
+    """Digest (`sha256:...`) to the name under which nodes have had the image for long."""
+    reports_generation: bool = True
+    """`status.observedGeneration`, which there is since Kubernetes 1.34."""
+    completes: Callable[[Object, str], tuple[float, int] | None] = lambda _pod, _container: None
+    """When and how a container ends by itself."""
+    refuses: Callable[[Object], bool] = lambda _pod: False
+    hangs_on_delete: Callable[[Object], bool] = lambda _pod: False
+    unschedulable: Callable[[Object], bool] = lambda _pod: False
+
+    def pull_time(self, image: str) -> float:
+        """Return how long pulling this image takes."""
+        return self.pulls.get(image, self.pull_seconds)
+
+    def pull_of(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
+        """Return the same for a container of a pod; `fresh`: it has never run there."""
+        return self.pull_time(image)
+
+    def pull_error(self, image: str) -> str:
+        """Return what a registry says that does not have the image."""
+        why = f'failed to pull and unpack image "{normal(image)}": {normal(image)}: not found'
+        return f"rpc error: code = NotFound desc = {why}"
+
+    def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
+        """Return how long a container would take to stop, and with which code."""
+        return self.stops.get(image, self.stop_seconds), self.stop_code
+
+    def moment(self, time: float) -> float:
+        """Return when a kubelet does what is due at a time."""
+        return time
+
+    def passing(self, image: str) -> float:
+        """Return after how long a container of this image really serves, and its probes tell so."""
+        if image in self.unready_images:
+            return NEVER
+        return self.passes.get(image, self.ready_seconds)
+
+    def starting(self, image: str) -> float:
+        """Return after how long a startup probe of this image succeeds."""
+        passing = self.passing(image)
+        return passing if image in self.unready_images else self.starts.get(image, passing)
+
+    def probed_anyway(self, image: str) -> bool:
+        """Tell whether this image counts as probed although the spec shows no probe."""
+        return image in self.unready_images or self.ready_seconds > 0
+
+    def exit_of(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
+        """Return when, after its start, a container ends by itself, and with which code."""
+        if image in self.crashing:
+            return self.crash_seconds, self.crashing[image]
+        if image in self.crashing_images:
+            return self.crash_seconds, 1
+        if once:
+            return self.init_seconds, self.init_codes.get(image, 0)
+        return self.completes(pod, container)
+
+    def refusal(self, pod: Object) -> tuple[str, str] | None:
+        """Return reason and message if the kubelet does not take the pod."""
+        if self.refuses(pod):
+            return "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"
+        return None
+
+    def hangs(self, pod: Object) -> bool:
+        """Tell whether the pod's deletion hangs."""
+        return self.hangs_on_delete(pod)
+
+    def no_room(self, _pod: Object, nodes: int) -> str:
+        """Return the scheduler's words for a pod that no node takes."""
+        return f"0/{nodes} nodes are available: {nodes} Insufficient cpu."
+
+    def image_id(self, image: str) -> str:
+        """Return the imageID of a container that runs this image."""
+        repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", normal(image))
+        return f"{repository}@{self.digest(image)}"
+
+    def digest(self, image: str) -> str:
+        """Return what the image's name stands for."""
+        if "@" in image:
+            return image.rpartition("@")[2]
+        known = self.digests.get(image) or hashlib.sha256(normal(image).encode()).hexdigest()
+        return f"sha256:{known.removeprefix('sha256:')}"
+
+
+Exit = tuple[float, int] | None
+
+
+def valid(image: str) -> bool:
+    """Tell whether a container runtime would take it for an image's name at all."""
+    path = re.sub(r"(:[^/:@]*)?(@.*)?$", "", image)
+    return bool(NAME.fullmatch(image)) and path == path.lower()
+
+
+def normal(image: str) -> str:
+    """Return the name as a runtime reports it: nginx is docker.io/library/nginx:latest."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif "." not in first and ":" not in first and first != "localhost":
+        image = f"docker.io/{image}"
+    last = image.rpartition("/")[2]
+    return image if ":" in last or "@" in last else f"{image}:latest"

@@ -1,0 +1,143 @@
+"""Nodes: a scheduler that spreads pods evenly, and what happens when a node is lost.
+
+Sources: kube-scheduler's binding, the node lifecycle controller (Ready becomes Unknown, the node is
+tainted, pods lose Ready at once and nothing else of their status changes). What the taint does is
+`simulator.node.taints`; nobody answers on the node, so what is deleted stays Terminating, unless it
+was marked Failed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulator.api.cluster import Cluster
+from simulator.api.controllers import claims_of
+from simulator.api.store import Event, NotFoundError
+from simulator.node.kubelet import Kubelet
+from simulator.node.pod_status import conditions
+from simulator.node.taints import NO_EXECUTE, TaintManager
+from simulator.objects.clock import Clock
+from simulator.objects.kinds import CLAIM, NODE, POD
+from simulator.objects.objects import (
+    Object,
+    generation_of,
+    is_terminating,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+
+UNREACHABLE = "node.kubernetes.io/unreachable"
+
+
+class Nodes:
+    """The nodes of a cluster, and its scheduler."""
+
+    def __init__(self, cluster: Cluster, clock: Clock, kubelet: Kubelet, count: int) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._kubelet = kubelet
+        self._next = 0
+        self.taints = TaintManager(cluster, clock)
+        for number in range(count):
+            self.add(f"node-{number}")
+        cluster.subscribe(self._on_event)
+
+    def add(self, name: str) -> None:
+        """Add a ready node."""
+        labels = {"kubernetes.io/hostname": name}
+        metadata = {"name": name, "labels": labels}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}}
+        created = self._cluster.create(NODE, node)
+        self._cluster.edit(NODE, created, self._ready("True"))
+
+    def lose(self, name: str) -> None:
+        """Cut a node off: its pods are not ready, and are evicted when they stop tolerating it."""
+        self._kubelet.lost_nodes.add(name)
+        node = self._cluster.get(NODE, "", name)
+        taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
+        self._cluster.edit(NODE, node, self._ready("Unknown"))
+        for pod in self._cluster.list(POD):
+            if pod["spec"].get("nodeName") == name:
+                self._cluster.edit(POD, pod, self._unready)
+        self._cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
+
+    def recover(self, name: str) -> None:
+        """Bring a lost node back; its kubelet does what it missed."""
+        node = self._cluster.get(NODE, "", name)
+        self._cluster.edit(NODE, node, lambda old: {**self._ready("True")(old), "spec": {}})
+        self._kubelet.resume(name)
+        for pod in self._cluster.list(POD):
+            self._consider(pod)
+
+    def _ready(self, status: str) -> Callable[[Object], Object]:
+        now = self._clock.timestamp()
+        condition = {"type": "Ready", "status": status, "lastTransitionTime": now}
+        return lambda node: {
+            **node,
+            "status": {**(node.get("status") or {}), "conditions": [condition]},
+        }
+
+    def _unready(self, pod: Object) -> Object:
+        status = {**(pod.get("status") or {})}
+        before = status.get("conditions") or []
+        observed = next((c.get("observedGeneration") for c in before if c["type"] == "Ready"), None)
+        if not any(one["type"] == "Ready" and one["status"] == "True" for one in before):
+            return pod
+        truths = {"Ready": (False, "NodeNotReady", "")}
+        status["conditions"] = conditions(before, truths, self._clock.timestamp(), observed)
+        return {**pod, "status": status}
+
+    def _on_event(self, event: Event) -> None:
+        if event.kind is POD and event.new is not None:
+            gated = event.old is not None and event.old["spec"].get("schedulingGates")
+            if event.old is None or gated:
+                self._consider(event.new)
+        elif event.kind is CLAIM and event.old is None and event.new is not None:
+            for pod in self._cluster.list(POD, namespace_of(event.new)):
+                if name_of(event.new) in claims_of(pod):
+                    self._consider(pod)
+
+    def _consider(self, pod: Object) -> None:
+        spec = pod["spec"]
+        if not spec.get("nodeName") and not spec.get("schedulingGates"):
+            uid = uid_of(pod)
+            self._clock.after(self._kubelet.behaviour.schedule_seconds, lambda: self._bind(uid))
+
+    def _obstacle(self, pod: Object) -> str:
+        """Tell which claim of a pod is not there, in kube-scheduler's words; "" if none is."""
+        for name in claims_of(pod):
+            try:
+                claim = self._cluster.get(CLAIM, namespace_of(pod), name)
+            except NotFoundError:
+                return f'persistentvolumeclaim "{name}" not found'
+            if is_terminating(claim):
+                return f'persistentvolumeclaim "{name}" is being deleted'
+        return ""
+
+    def _bind(self, uid: str) -> None:
+        found = self._cluster.by_uid(uid)
+        if found is None or found[1]["spec"].get("nodeName"):
+            return
+        pod = found[1]
+        names = [name_of(node) for node in self._cluster.list(NODE)]
+        free = [name for name in names if name not in self._kubelet.lost_nodes]
+        now = self._clock.timestamp()
+        generation = generation_of(pod) if self._kubelet.behaviour.reports_generation else None
+        before = pod["status"].get("conditions") or []
+        obstacle = self._obstacle(pod)
+        if not free or obstacle or self._kubelet.behaviour.unschedulable(pod):
+            said = obstacle or self._kubelet.behaviour.no_room(pod, len(names))
+            truths = {"PodScheduled": (False, "Unschedulable", said)}
+            status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
+            self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
+            return
+        truths = {"PodScheduled": (True, "", "")}
+        status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
+        node = free[self._next % len(free)]
+        self._next += 1
+        self._cluster.edit(
+            POD,
+            pod,
+            lambda old: {**old, "spec": {**old["spec"], "nodeName": node}, "status": status},
+        )

@@ -1,0 +1,135 @@
+"""What one sync of a pod worker does: which containers it kills, and which it starts.
+
+Source: pkg/kubelet/kuberuntime, computePodActions and computeInitContainerActions, without
+ephemeral containers, resize and restart rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simulator.node.container import Container, Run, restarts
+from simulator.objects.objects import Object
+
+
+@dataclass(slots=True)
+class Plan:
+    """In this order: kill one after the other, start one after the other."""
+
+    kill: list[Container] = field(default_factory=list)
+    start: list[Container] = field(default_factory=list)
+    kill_pod: bool = False
+    """Nothing is to run any more: everything is stopped at once."""
+
+
+def specs_of(pod: Object) -> dict[str, Object]:
+    """Return the containers of a pod's spec by name."""
+    spec = pod["spec"]
+    return {one["name"]: one for one in [*(spec.get("initContainers") or []), *spec["containers"]]}
+
+
+def policy_of(pod: Object, container: Container) -> str:
+    """Return when a container is started again."""
+    if container.sidecar:
+        return "Always"
+    policy = str(pod["spec"].get("restartPolicy") or "Always")
+    return "OnFailure" if container.init and policy == "Always" else policy
+
+
+def to_be_started(pod: Object, container: Container) -> bool:
+    """Tell whether a container that does not run is to run (ShouldContainerBeRestarted)."""
+    run = container.run
+    if "deletionTimestamp" in pod["metadata"]:
+        return False
+    if run is None:
+        return True
+    return not run.alive and restarts(policy_of(pod, container), run.exit_code)
+
+
+def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Plan:
+    """Compare what runs with what the spec says."""
+    plan, specs = Plan(), specs_of(pod)
+    if not _initialized(pod, inits, mains, plan) or plan.kill_pod:
+        return plan
+    kept, begun = 0, len(plan.start)
+    for one in mains:
+        run = one.run
+        if one.stays(specs[one.name]["image"]):
+            kept += 1
+        elif run is None or not run.alive:
+            if to_be_started(pod, one):
+                plan.start.append(one)
+        elif run.image != specs[one.name]["image"]:
+            plan.kill.append(one)  # whatever the restart policy says
+            plan.start.append(one)
+        elif run.unhealthy:
+            plan.kill.append(one)
+            if policy_of(pod, one) != "Never":
+                plan.start.append(one)
+        else:
+            kept += 1
+    if not kept and len(plan.start) == begun:
+        return Plan(kill_pod=True)
+    return plan
+
+
+def _initialized(pod: Object, inits: list[Container], mains: list[Container], plan: Plan) -> bool:
+    """Plan the init containers, last one first; tell whether the others may run."""
+    specs, begin = specs_of(pod), Begin(seen=any(one.alive for one in mains))
+    begin.done = begin.seen or not inits
+    for number in reversed(range(len(inits))):
+        one, following = inits[number], inits[number + 1 : number + 2]
+        if one.stays(specs[one.name]["image"]):
+            if not begin.seen:
+                return False
+            continue
+        if one.run is None:
+            if begin.seen and one.sidecar:
+                begin.start.append(one)
+            continue
+        if one.sidecar:
+            _sidecar(one, one.run, following, specs[one.name]["image"], begin, plan)
+        elif not begin.seen and not one.alive:
+            if not one.run.exit_code:
+                begin.done = begin.done or not following
+                begin.start += following
+            elif to_be_started(pod, one):
+                begin.start.append(one)
+            else:
+                plan.kill_pod = True
+                return False
+        begin.seen = True
+    if inits and not begin.seen:
+        begin.start.append(inits[0])
+    plan.start += reversed(begin.start)
+    return begin.done
+
+
+@dataclass(slots=True)
+class Begin:
+    """How far the init containers are."""
+
+    seen: bool
+    """One that comes later has begun, or a main container runs."""
+    done: bool = False
+    start: list[Container] = field(default_factory=list)
+
+
+def _sidecar(  # noqa: PLR0913, PLR0917
+    one: Container, run: Run, following: list[Container], image: str, begin: Begin, plan: Plan
+) -> None:
+    if not run.alive:
+        begin.start.append(one)
+        return
+    if _waits_for_startup(one) and not run.unhealthy:
+        return
+    begin.done = begin.done or not following
+    begin.start += [] if begin.seen else following
+    if run.image != image or run.unhealthy:
+        plan.kill.append(one)
+        begin.start.append(one)
+
+
+def _waits_for_startup(one: Container) -> bool:
+    probe, run = one.startup, one.run
+    return probe is not None and run is not None and (probe.run != run.id or not probe.passed)

@@ -1,0 +1,133 @@
+"""The status that a kubelet computes for a pod from the statuses of its containers.
+
+Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from simulator.node.container import restarts
+from simulator.objects.objects import Object
+
+FINISHED = ("Succeeded", "Failed")
+Truth = tuple[bool, str, str]
+"""Whether a condition is true, its reason and its message."""
+
+
+def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
+    """Compute the phase; `final`: nothing of the pod will be started again."""
+    spec = pod["spec"]
+    policy = str(spec.get("restartPolicy") or "Always")
+    waits = failed = False
+    for one in spec.get("initContainers") or []:
+        state, code = shown[one["name"]]["state"], exit_code(shown[one["name"]])
+        if one.get("restartPolicy") == "Always":
+            begun = "running" in state and shown[one["name"]]["started"]
+            waits = waits or not (initialized or begun or code is not None)
+        elif code is None:
+            waits = True
+        elif code and not restarts("OnFailure" if policy == "Always" else policy, code):
+            failed = True
+    if failed:
+        return "Failed"
+    codes = [exit_code(shown[one["name"]]) for one in spec["containers"]]
+    running = any("running" in one["state"] for one in shown.values() if _counts(spec, one))
+    if waits or any(
+        "waiting" in shown[one["name"]]["state"] and code is None
+        for one, code in zip(spec["containers"], codes, strict=True)
+    ):
+        return "Pending"
+    if running:
+        return "Running"
+    ended = [code for code in codes if code is not None]
+    if not final and any(restarts(policy, code) for code in ended):
+        return "Running"
+    return "Failed" if any(ended) else "Succeeded"
+
+
+def _counts(spec: Object, status: Object) -> bool:
+    plain = (
+        one["name"]
+        for one in spec.get("initContainers") or []
+        if one.get("restartPolicy") != "Always"
+    )
+    return status["name"] not in plain
+
+
+def exit_code(status: Object) -> int | None:
+    """Return how the container ended, unless it runs or never ran."""
+    ended = status["state"].get("terminated")
+    if ended is None and "waiting" in status["state"]:
+        ended = status["lastState"].get("terminated")
+    return None if ended is None else int(ended["exitCode"])
+
+
+def unready(spec: Object, shown: Mapping[str, Object]) -> list[str]:
+    """Return the containers for which a pod that runs is not Ready."""
+    sidecars = [
+        one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
+    ]
+    names = [one["name"] for one in [*sidecars, *spec["containers"]]]
+    return [name for name in names if not shown[name]["ready"]]
+
+
+def truths_of(
+    pod: Object, phase: str, unready_names: list[str], *, initialized: bool
+) -> dict[str, Truth]:
+    """Return the kubelet's conditions."""
+    closed = [_closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"]
+    reason = "ContainersNotReady"
+    message = f"containers with unready status: [{' '.join(unready_names)}]"
+    if phase in FINISHED:
+        reason, message = ("PodCompleted" if phase == "Succeeded" else "PodFailed"), ""
+    containers = _truth(not unready_names and phase not in FINISHED, reason, message)
+    gated = _truth(not closed, "ReadinessGatesNotReady", ", ".join(closed))
+    return {
+        "Initialized": _truth(initialized or phase == "Succeeded", "ContainersNotInitialized"),
+        "ContainersReady": containers,
+        "Ready": gated if containers[0] else containers,
+    }
+
+
+def gates_of(pod: Object) -> dict[str, str | None]:
+    """Return the status of each readiness gate's condition, None for one that is missing."""
+    known = {c["type"]: c["status"] for c in (pod.get("status") or {}).get("conditions") or []}
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
+    return {gate: known.get(gate) for gate in gates}
+
+
+def _closed(gate: str, status: str | None) -> str:
+    if status is None:
+        return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    return f'the status of pod readiness gate "{gate}" is not "True", but {status}'
+
+
+def _truth(truth: bool, reason: str, message: str = "") -> Truth:
+    return (True, "", "") if truth else (False, reason, message)
+
+
+def conditions(
+    before: Iterable[Object],
+    truths: Mapping[str, Truth],
+    now: str,
+    generation: int | None,
+) -> list[Object]:
+    """Set conditions, keep all others; a transition time stays while the status does."""
+    known = {condition["type"]: condition for condition in before}
+    result = [condition for kind, condition in known.items() if kind not in truths]
+    for kind, (truth, reason, message) in truths.items():
+        status, previous = "True" if truth else "False", known.get(kind)
+        same = previous is not None and previous["status"] == status
+        since = previous["lastTransitionTime"] if previous is not None and same else now
+        condition: Object = {
+            "type": kind,
+            "status": status,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        if generation is not None:
+            condition["observedGeneration"] = generation
+        condition |= {k: v for k, v in (("reason", reason), ("message", message)) if v}
+        result.append(condition)
+    return sorted(result, key=lambda condition: str(condition["type"]))

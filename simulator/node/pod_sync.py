@@ -1,0 +1,178 @@
+"""One sync of a pod worker, as a generator: it yields whatever it is busy with.
+
+What is yielded tells when it goes on. Source: pkg/kubelet SyncPod and SyncTerminatingPod,
+kuberuntime's SyncPod, doBackOff, startContainer and killContainer, images' image_manager.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+
+from simulator.node.container import Container, Run
+from simulator.node.levers import KILLED, Levers, valid
+from simulator.node.local_pod import LocalPod
+from simulator.node.pod_plan import make_plan, specs_of
+from simulator.objects.objects import Object, is_terminating, meta
+
+SANDBOX_SECONDS = 0.3
+"""What it takes to stop what is left of a pod whose containers have ended."""
+Busy = Callable[[], float]
+"""Until when, as it stands now."""
+
+
+class Sync:
+    """One sync; `run` it to its end, then ask how it went."""
+
+    def __init__(self, local: LocalPod) -> None:
+        self.changed = False
+        """Some container is another than before."""
+        self.failed = False
+        """Something could not be started, for another reason than a back-off."""
+        self.backoffs: list[float] = []
+        """When the back-offs end for which something was not started."""
+        self._local = local
+
+    @property
+    def _levers(self) -> Levers:
+        return self._local.node.levers
+
+    def run(self) -> Iterator[Busy]:
+        """Act on the newest spec that is known when it begins."""
+        local, pod = self._local, self._local.pod
+        if is_terminating(pod):
+            yield from self._terminate(pod)
+            return
+        if local.end is not None:
+            return
+        refused = None if local.begun else self._levers.refusal(pod)
+        if refused is not None and not local.status:
+            local.refuse(pod, *refused)
+            return
+        local.publish(pod)
+        if local.ending:
+            yield from self._kill_all(_grace(pod))
+            yield self._after(SANDBOX_SECONDS)
+            local.publish(pod, final=True)
+            local.end = local.phase, "", ""
+            return
+        self.changed, local.sandboxed = not local.sandboxed, True
+        exited = {one.name: one.last_exited for one in local.all}
+        plan = make_plan(pod, local.inits, local.mains)
+        if plan.kill_pod:
+            yield from self._kill_all(_grace(pod))
+        for one in plan.kill:
+            yield from self._kill([one.runs[0]], _grace(pod))
+        for one in plan.start:
+            started = yield from self._start(pod, one, exited[one.name])
+            if one.once and not started:
+                return
+
+    def _terminate(self, pod: Object) -> Iterator[Busy]:
+        local = self._local
+        if self._levers.hangs(pod):
+            return
+        if local.end is None:
+            local.publish(pod)
+        yield from self._kill_all(float(meta(pod).get("deletionGracePeriodSeconds") or 0))
+        if local.end is None:
+            local.publish(pod, final=True)
+            local.end = local.phase, "", ""
+        local.gone = True
+
+    def _kill_all(self, grace: float) -> Iterator[Busy]:
+        yield from self._kill([one.runs[0] for one in self._local.all if one.alive], grace)
+
+    def _kill(self, runs: list[Run], grace: float) -> Iterator[Busy]:
+        """Stop processes, each at its own pace; at the end of the grace period they are killed."""
+        local = self._local
+        for run in runs:
+            self.changed = run.stopping = True
+            seconds, code = self._levers.stop_of(local.pod, run.image)
+            seconds = local.node.spread(seconds)
+            code = code if seconds < grace else KILLED
+            end = local.now + min(seconds, grace)
+            if run.ends_at is None or end < run.ends_at:
+                run.ends_at, run.exit_code = end, code
+        while any(run.alive for run in runs):
+            yield lambda: _last_end(runs)
+
+    def _start(
+        self, pod: Object, one: Container, exited: Run | None
+    ) -> Generator[Busy, None, bool]:
+        """Start a container unless it has to wait; return whether it was started."""
+        local, spec, levers = self._local, specs_of(pod)[one.name], self._levers
+        image, first, limit = spec["image"], levers.backoff_seconds, levers.backoff_limit
+        if exited is not None and exited.finished is not None:
+            end = one.crashes.ends(image, exited.finished, limit)
+            if end is not None and local.now < end:
+                self.backoffs.append(end)
+                wait = f"back-off {one.crashes.wait(image):g}s"
+                name, space, uid = (meta(pod).get(key) for key in ("name", "namespace", "uid"))
+                where = f"container={one.name} pod={name}_{space}({uid})"
+                one.reason = "CrashLoopBackOff", f"{wait} restarting failed {where}"
+                return False
+            one.crashes.next(image, exited.finished, local.now, first, limit)
+        error = yield from self._pull(pod, one, spec)
+        if error is not None:
+            one.reason, self.failed = error, True
+            return False
+        yield self._after(local.node.spread(self._levers.start_seconds))
+        one.add(self._process(pod, one, image))
+        one.reason, self.changed = None, True
+        if image in self._levers.hooks:
+            yield self._after(self._levers.hooks[image])
+        return True
+
+    def _pull(
+        self, pod: Object, one: Container, spec: Object
+    ) -> Generator[Busy, None, tuple[str, str] | None]:
+        """Get the image; return reason and message if it cannot be had."""
+        local, image = self._local, spec["image"]
+        if not valid(image):
+            why = f'couldn\'t parse image name "{image}": invalid reference format'
+            return "InvalidImageName", f'Failed to apply default image tag "{image}": {why}'
+        if spec.get("imagePullPolicy") == "Never":
+            if image not in self._levers.bad_images:
+                return None
+            why = "is not present with pull policy of Never"
+            return "ErrImageNeverPull", f'Container image "{image}" {why}'
+        limit = self._levers.backoff_limit
+        end = one.pulls.ends(image, one.pulls.updated(image), limit)
+        if end is not None and local.now < end:
+            why = f"ErrImagePull: {one.pull_errors[image]}"
+            return "ImagePullBackOff", f'Back-off pulling image "{image}": {why}'
+        yield self._after(self._levers.pull_of(pod, one.name, image, fresh=one.run is None))
+        if image not in self._levers.bad_images:
+            return None
+        one.pulls.next(image, local.now, local.now, self._levers.backoff_seconds, limit)
+        one.pull_errors[image] = self._levers.pull_error(image)
+        return "ErrImagePull", one.pull_errors[image]
+
+    def _process(self, pod: Object, one: Container, image: str) -> Run:
+        local, levers = self._local, self._levers
+        planned = levers.exit_of(pod, one.name, image, once=one.once)
+        number = 0 if one.run is None else one.run.restarts + 1
+        return Run(
+            id=f"containerd://{local.node.rng.getrandbits(256):064x}",
+            image=image,
+            shown=local.node.name_of(image),
+            image_id=levers.image_id(image),
+            restarts=number,
+            started=local.now,
+            serves_from=local.now + levers.passing(image),
+            starts_from=local.now + levers.starting(image),
+            ends_at=None if planned is None else local.now + planned[0],
+            exit_code=0 if planned is None else planned[1],
+        )
+
+    def _after(self, seconds: float) -> Busy:
+        end = self._local.now + seconds
+        return lambda: end
+
+
+def _grace(pod: Object) -> float:
+    return float(pod["spec"].get("terminationGracePeriodSeconds", 30))
+
+
+def _last_end(runs: Iterable[Run]) -> float:
+    return max((run.ends_at or 0.0 for run in runs if run.alive), default=0.0)

@@ -1,0 +1,226 @@
+"""The pod worker of a kubelet: one pod, one sync at a time, without any I/O or clock of its own.
+
+A sync first *publishes* the pod as it is, with the generation that it is about to act on, and only
+then kills, pulls and starts, one container after the other. Whatever happens meanwhile, a newer
+spec too, waits for its end. What the runtime did shows at the next sync, which a look at the
+runtime brings about (once a second), a probe, a change of the pod, or the end of a back-off.
+
+Whoever drives it calls `notice` when the API object changed and `advance` when `wake` has come, and
+writes `local.merged` (or removes the pod when `local.gone`). Sources: pkg/kubelet (pod_workers.go,
+pleg), and what was watched on a real node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simulator.node.container import Container, Run
+from simulator.node.levers import KILLED
+from simulator.node.local_pod import LocalPod, Node
+from simulator.node.pod_plan import specs_of
+from simulator.node.pod_status import FINISHED, gates_of
+from simulator.node.pod_sync import Busy, Sync
+from simulator.node.takeover import Sight, take_over
+from simulator.objects.objects import Json, Object, generation_of, is_terminating
+
+RESYNC = 60.0
+
+
+class PodWorker:
+    """The worker of one pod."""
+
+    def __init__(self, pod: Object, node: Node, now: float, address: str = "") -> None:
+        self.local = LocalPod(pod, node, now, address)
+        self._node = node
+        self._sync = Sync(self.local)
+        self._work: Iterator[Busy] | None = None
+        self._busy_until: Busy = lambda: now
+        self._asked: float | None = now + node.spread(node.levers.react_seconds)
+        self._retry: float | None = None
+        self._not_before = now
+
+    # What it is told.
+
+    def notice(self, pod: Object, now: float) -> None:
+        """Hear of a change of the API object."""
+        old, self.local.pod = self.local.pod, pod
+        levers = self._node.levers
+        if _matters(pod) != _matters(old):
+            self.ask(now + self._node.spread(levers.react_seconds))
+        elif gates_of(pod) != gates_of(old):
+            self.ask(now + self._node.spread(levers.gate_seconds))
+
+    def finish(self, exit_code: int, container: str | None, now: float) -> None:
+        """Let the main containers, or the one that is named, exit by themselves."""
+        local = self.local
+        for one in local.mains if container is None else local.all:
+            if container in (None, one.name) and one.run is not None and one.alive:
+                one.run.ends_at, one.run.exit_code = now, exit_code
+
+    def fail_liveness(self, container: str, now: float) -> None:
+        """Let a container's liveness probe fail for good: the kubelet restarts it."""
+        for one in self.local.all:
+            if one.name == container and one.run is not None:
+                one.run.unhealthy = True
+        self.ask(now)
+
+    def evict(self, reason: str, message: str, now: float) -> None:
+        """End the pod as a node under pressure does: all is killed at once."""
+        local = self.local
+        if local.end is not None:
+            return
+        for one in local.all:
+            if one.run is not None and one.alive:
+                _end(one.run, now, KILLED)
+        self._work = None
+        local.now, local.end = now, ("Failed", reason, message)
+        local.publish(local.pod, final=True)
+
+    def retry(self, now: float) -> None:
+        """Look again at everything that waits: for an image, a back-off or a probe."""
+        levers = self._node.levers
+        for one in self.local.all:
+            one.crashes.end_all()
+            one.pulls.end_all()
+            if one.run is not None and one.alive:
+                one.run.serves_from = one.run.started + levers.passing(one.run.image)
+                one.run.starts_from = one.run.started + levers.starting(one.run.image)
+            for probe in one.probers:
+                probe.asked = now
+        self.ask(now)
+
+    def restart(self, now: float) -> None:
+        """The kubelet is started anew: containers live on, what was only in its memory is lost."""
+        self._work = None
+        for one in self.local.all:
+            one.forget()
+            run = one.run
+            if run is not None and run.alive and run.stopping and run.exit_code == KILLED:
+                run.stopping, run.ends_at = False, None  # it ignored what it was told
+        self.local.recall()
+        self.ask(now + self._node.spread(self._node.levers.react_seconds))
+
+    def adopt(self, now: float) -> None:
+        """Take over a pod that another kubelet ran, by what the API object says of it."""
+        status = self.local.pod.get("status") or {}
+        if status.get("phase") in FINISHED:
+            self.local.end = status["phase"], status.get("reason", ""), status.get("message", "")
+        lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+        known = {one["name"]: one for some in lists for one in some or []}
+        for one in self.local.all:
+            if known.get(one.name, {}).get("containerID"):
+                one.add(self._adopted(one, known[one.name], now))
+        self.local.recall()
+
+    def take_over(self, sight: Sight, now: float) -> None:
+        """Go on with a pod that another kubelet ran; see `simulator.node.takeover`."""
+        if not take_over(self.local, sight, now):
+            self._asked = None
+
+    def _adopted(self, one: Container, status: Object, now: float) -> Run:
+        image = specs_of(self.local.pod)[one.name]["image"]
+        ended = status["state"].get("terminated")
+        return Run(
+            id=status["containerID"],
+            image=image,
+            shown=status["image"],
+            image_id=status["imageID"],
+            restarts=status["restartCount"],
+            started=now,
+            serves_from=now,
+            starts_from=now,
+            exit_code=0 if ended is None else ended["exitCode"],
+            finished=None if "running" in status["state"] else now,
+        )
+
+    # What it does.
+
+    @property
+    def wake(self) -> float | None:
+        """Return when something happens by itself."""
+        times = [self.wake_soon, self._retry if self._work is None else None]
+        return min((time for time in times if time is not None), default=None)
+
+    @property
+    def wake_soon(self) -> float | None:
+        """Return the same, without what is only tried again after a failure."""
+        times = [run.ends_at for run in self._alive()]
+        times.append(self.local.probe_at() if self.local.end is None else None)
+        if self._work is not None:
+            times.append(self._busy_until())
+        elif self._asked is not None:
+            times.append(max(self._asked, self._not_before))
+        return min((time for time in times if time is not None), default=None)
+
+    def advance(self, now: float) -> None:
+        """Do everything that is due by now, in its order."""
+        while (time := self.wake) is not None and time <= now:
+            self.local.now = max(self.local.now, self._node.levers.moment(time))
+            self._step(self.local.now)
+        self.local.now = max(self.local.now, now)
+
+    def _step(self, now: float) -> None:
+        ended = [run for run in self._alive() if run.ends_at is not None and run.ends_at <= now]
+        if ended:
+            for run in ended:
+                _end(run, run.ends_at or now, run.exit_code)
+            self.ask(now + self._relist())
+        elif self.local.end is None and _due(self.local.probe_at(), now):
+            if self.local.probe():
+                self.ask(now)
+        elif self._work is not None:
+            self._go_on(self._work, now)
+        else:
+            self._asked = self._retry = None
+            self._sync = Sync(self.local)
+            self._work = self._sync.run()
+            self._go_on(self._work, now)
+
+    def _go_on(self, work: Iterator[Busy], now: float) -> None:
+        try:
+            self._busy_until = next(work)
+        except StopIteration:
+            self._work = None
+            self._plan_next(self._sync, now)
+
+    def _plan_next(self, sync: Sync, now: float) -> None:
+        """The next sync begins after a look at the runtime, at once if there is something new."""
+        self._not_before = now + self._relist()
+        if sync.changed:
+            self.ask(self._not_before)
+        if sync.failed:
+            self._retry = now + self._node.levers.retry_seconds * self._stretch()
+        elif sync.backoffs:
+            wait = min(max(min(sync.backoffs) - now, 0.0), RESYNC)
+            self._retry = now + wait * self._stretch()
+
+    def _stretch(self) -> float:
+        return 1 + self._chance() * 0.5
+
+    def _relist(self) -> float:
+        return self._node.levers.relist_seconds * self._chance()
+
+    def _chance(self) -> float:
+        return self._node.rng.random() if self._node.levers.by_chance else 0.5
+
+    def ask(self, time: float) -> None:
+        """Let it sync, at that time or as soon after it as it can."""
+        self._asked = time if self._asked is None else min(self._asked, time)
+
+    def _alive(self) -> list[Run]:
+        return [one.runs[0] for one in self.local.all if one.alive]
+
+
+def _end(run: Run, now: float, code: int) -> None:
+    run.finished, run.exit_code, run.ends_at = now, code, None
+
+
+def _due(time: float | None, now: float) -> bool:
+    return time is not None and time <= now
+
+
+def _matters(pod: Object) -> Json:
+    """What of an API object makes its kubelet sync it, beside readiness gates."""
+    grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
+    finished = (pod.get("status") or {}).get("phase") in FINISHED
+    return generation_of(pod), is_terminating(pod), grace, finished

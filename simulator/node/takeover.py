@@ -1,0 +1,197 @@
+"""Taking over a pod that another kubelet runs, by what the API object says of it.
+
+What runs goes on as if this kubelet had started it. What does not come up stays exactly as it is
+shown until its image changes: of a crash, a missing image or a missing volume the API tells that
+it is so, not when it will be over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from simulator.node.container import Container, Run
+from simulator.node.levers import normal
+from simulator.node.local_pod import LocalPod
+from simulator.node.pod_plan import specs_of
+from simulator.node.pod_status import FINISHED
+from simulator.objects.objects import Object, generation_of, is_terminating, meta
+
+_STARTING = ("ContainerCreating", "PodInitializing")
+Moment = Callable[[str | None], float | None]
+"""Reads a time of the API; None for one that is missing or unreadable."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How to read what another kubelet wrote.
+
+    Attributes:
+        moment: reads a time.
+        start_patience: seconds after which a container that is being created is taken as stuck.
+        ready_patience: the same for one that runs and is not ready.
+    """
+
+    moment: Moment
+    start_patience: float = 300.0
+    ready_patience: float = 300.0
+
+
+def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
+    """Begin with what the API object says; return whether anything is left to do by itself."""
+    pod = local.pod
+    status = pod.get("status") or {}
+    if status.get("phase") in FINISHED:
+        local.end = status["phase"], status.get("reason", ""), status.get("message", "")
+    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+    shown = {one["name"]: one for some in lists for one in some or [] if one.get("name")}
+    local.recall()
+    local.status = {"phase": status.get("phase", "Pending")}
+    if status.get("startTime"):
+        local.status["startTime"] = status["startTime"]
+    rest = local.end is None
+    for one in local.all:
+        known = shown.get(one.name)
+        if known is None:
+            rest = False
+            continue
+        _fill(local, one, _complete(known), sight, now)
+        image = specs_of(pod)[one.name]["image"]
+        ends_well = one.once and one.run is not None and not one.run.alive
+        rest = rest and (one.stays(image) or _runs(one, image) or ends_well)
+        rest = rest and not _is_awaited(local, one)
+    local.sandboxed = any(one.runs or one.stuck for one in local.all)
+    if is_terminating(pod):
+        return True
+    if local.end is not None:
+        return False
+    seen = status.get("observedGeneration")
+    return not rest or (seen is not None and seen < generation_of(pod))
+
+
+def _complete(known: Object) -> Object:
+    """A container's status with everything in it that a kubelet always writes."""
+    empty = {"image": "", "imageID": "", "restartCount": 0, "ready": False, "lastState": {}}
+    return {**empty, **known, "state": known.get("state") or {"waiting": {"reason": "Unknown"}}}
+
+
+def _fill(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> None:
+    image = specs_of(local.pod)[one.name]["image"]
+    run = _run_of(local, one, known, sight, now)
+    if run is not None:
+        one.add(run)
+        for probe in one.probers:
+            probe.run = run.id
+            passed = known.get("started") if probe.startup else known["ready"]
+            probe.passed = True if passed else None
+            # When it ticks nobody can tell; of those that have passed all tick alike.
+            probe.since = now if passed else run.started
+            probe.looked = now
+    local.keep(one.name, known)
+    if _is_broken(local, one, known, sight, now):
+        one.stuck = image
+
+
+def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> Run | None:
+    """The process that a status tells of: the one that runs, or the last one that ended."""
+    state = known["state"]
+    running, ended = state.get("running"), state.get("terminated")
+    if running is None and ended is None:
+        ended = known["lastState"].get("terminated")
+    identity = known.get("containerID") or (ended or {}).get("containerID")
+    if not identity or (running is None and ended is None):
+        return None
+    began = sight.moment((running or ended or {}).get("startedAt"))
+    started = now if began is None else began
+    spelt = specs_of(local.pod)[one.name]["image"]
+    levers = local.node.levers
+    finished = None
+    if ended is not None and running is None:
+        finished = sight.moment(ended.get("finishedAt"))
+        finished = now if finished is None else finished
+    return Run(
+        id=identity,
+        image=spelt if _is_current(local.pod, known, spelt, sight, now) else known["image"],
+        shown=known["image"],
+        image_id=known["imageID"],
+        restarts=known["restartCount"],
+        started=started,
+        serves_from=started if known["ready"] or one.once else started + levers.passing(spelt),
+        starts_from=started if known.get("started") else started + levers.starting(spelt),
+        exit_code=0 if ended is None else int(ended.get("exitCode", 0)),
+        finished=finished,
+    )
+
+
+def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float) -> bool:
+    """Whether a container runs what the spec asks for, as far as can be told.
+
+    A runtime may report another name of the same image. And a kubelet says that it has seen a
+    generation before it stops a container because of it: right after that the name counts.
+    """
+    if normal(known["image"]) == normal(spelt):
+        return True
+    if "@" in spelt and known["imageID"].endswith(spelt.rpartition("@")[2]):
+        return True
+    seen, generation = (pod.get("status") or {}).get("observedGeneration"), generation_of(pod)
+    if seen is not None and seen < generation:
+        return False
+    began = sight.moment((known["state"].get("running") or {}).get("startedAt"))
+    asked, reported = _written(pod, sight)
+    newest = max([time for time in (asked, reported) if time is not None], default=None)
+    if began is None or newest is None or generation <= 1:
+        return True
+    grace = float(pod["spec"].get("terminationGracePeriodSeconds") or 0)
+    return began > newest or now - newest > grace + AFTERWARDS
+
+
+AFTERWARDS = 60.0
+"""Seconds beyond the grace period in which a kubelet does what it has seen."""
+
+
+def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
+    """When the pod was last asked for something, and when its kubelet last reported."""
+    asked: list[float] = []
+    reported: list[float] = []
+    for entry in meta(pod).get("managedFields") or []:
+        time = sight.moment(entry.get("time"))
+        if time is not None:
+            (reported if entry.get("subresource") == "status" else asked).append(time)
+    return max(asked, default=None), max(reported, default=None)
+
+
+def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> bool:
+    """Whether a container does not come up, and nothing tells that this will change by itself."""
+    state, image = known["state"], specs_of(local.pod)[one.name]["image"]
+    if local.end is not None:
+        return False
+    if one.run is not None and not _is_current(local.pod, known, image, sight, now):
+        return False  # its kubelet is about to do something about it
+    waiting = state.get("waiting")
+    if waiting is not None:
+        if waiting.get("reason") not in _STARTING:
+            return True
+        begun = sight.moment(meta(local.pod).get("creationTimestamp"))
+        return begun is not None and now - begun > sight.start_patience and not _waits(local, one)
+    if state.get("terminated") is not None:
+        failed = int(state["terminated"].get("exitCode", 0)) != 0
+        return failed and known["restartCount"] > 0
+    if known["ready"] or one.once:
+        return False
+    begun = sight.moment(state["running"].get("startedAt"))
+    return begun is not None and now - begun > sight.ready_patience
+
+
+def _waits(local: LocalPod, one: Container) -> bool:
+    """Whether a container only waits for one before it."""
+    return any(other.stuck for other in local.inits if other is not one)
+
+
+def _runs(one: Container, image: str) -> bool:
+    return one.run is not None and one.run.alive and one.run.image == image
+
+
+def _is_awaited(local: LocalPod, one: Container) -> bool:
+    """Whether a container's readiness without a probe is for the next sync to find."""
+    shown = local.shown(one.name)
+    return not one.stuck and not one.once and not one.probers and not shown.get("ready")

@@ -1,0 +1,1 @@
+"""Objects, kinds, quantities and time."""

@@ -1,0 +1,1 @@
+"""A plan as it is answered: children, status, conditions, events."""

@@ -1,0 +1,146 @@
+"""All desired children of a plan, in a fixed order: revisions, claims, pods."""
+
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from tapp.answer.claim_answers import grown_claim, new_claim
+from tapp.answer.render import (
+    kept_revision,
+    marked_pod,
+    new_pod,
+    new_revision,
+    overlaid_pod,
+)
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Adopt, Create, Mark, Update
+from tapp.kube.objects import ClaimObject
+from tapp.plan import Plan
+from tapp.pod.inplace import record_of
+from tapp.pod.manifest import Manifest
+from tapp.pod.pod import Pod
+from tapp.spec.model import TApp
+from tapp.spec.templates import Template
+from tapp.world import Options
+
+Child = dict[str, Any] | Raw
+
+
+class Observed(Protocol):
+    """What pods and claims look like in full."""
+
+    def kept(self, pod: Pod, template: Template | None) -> Child:
+        """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
+
+    def kept_claim(self, claim: ClaimObject) -> Child:
+        """The answer to a claim that stays as it is."""
+
+    def manifest(self, pod: Pod) -> Manifest:
+        """A pod's labels, annotations and spec."""
+
+
+class NamespaceMissingError(Exception):
+    """Claims are due, but the request does not show the Namespace that must co-own them.
+
+    Without that second owner the garbage collector would delete the data together with the TApp.
+    """
+
+
+def desired_children(plan: Plan, options: Options, observed: Observed) -> list[Child]:
+    """The children of an answer. What is left out, Metacontroller deletes.
+
+    Raises:
+        NamespaceMissingError: a claim would be created unprotected.
+    """
+    tapp, claims, history = plan.world.tapp, plan.claims, plan.history
+    children: list[Child] = [kept_revision(revision) for revision in history.keep]
+    children += [new_revision(tapp, record) for record in history.create]
+    children += _kept_claims(plan, observed)
+    if claims.create:
+        uid = plan.world.namespace_uid
+        if not uid:
+            raise NamespaceMissingError(
+                f"related has no Namespace {tapp.metadata.namespace!r} to co-own the claims of "
+                f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
+            )
+        children += [new_claim(tapp, claim, uid) for claim in claims.create]
+    new, keep = NewPods(tapp, options.toleration_seconds), Action.KEEP
+    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+        pod, template = instance.pod, instance.template
+        if verdict.change is not None:
+            children.append(_changed(instance, verdict.change, new, observed, plan.now))
+        elif verdict.action is keep and pod is not None:
+            known = template if instance.updated and isinstance(template, Template) else None
+            children.append(observed.kept(pod, known))
+    children += [observed.kept(pod, None) for pod in plan.world.foreign]
+    return children
+
+
+def _kept_claims(plan: Plan, observed: Observed) -> list[Child]:
+    """The claims that stay: as they are, or larger."""
+    kept = {claim.metadata.name: observed.kept_claim(claim) for claim in plan.claims.keep}
+    for name, size in plan.growth.to.items():
+        kept[name] = grown_claim(kept[name], size)
+    return list(kept.values())
+
+
+def _changed(
+    instance: Instance,
+    change: Create | Adopt | Mark | Update,
+    new: "NewPods",
+    observed: Observed,
+    now: float,
+) -> Child:
+    """The pod of an instance that is made, adopted, or updated in place."""
+    match change:
+        case Create(template):
+            return new.create(instance.id, template)
+        case Adopt(pod, template):
+            return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
+        case Mark():
+            return marked_pod(observed.manifest(change.pod), change)
+        case Update(pod, template, images):
+            record = None
+            if images:
+                record = record_of(pod, template.revision, images, instance.update, now)
+            return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
+
+
+class NewPods:
+    """Pods to create: rendered once for all instances of a template."""
+
+    _NUMBER = 2**31 - 1
+    """The number in the rendered text; no instance has it."""
+
+    def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
+        """`toleration_seconds` as in `new_pod`."""
+        self._tapp = tapp
+        self._failures = tapp.status.failures
+        self._toleration_seconds = toleration_seconds
+        self._stencils: dict[str, list[bytes]] = {}
+
+    def create(self, instance: int, template: Template) -> Child:
+        """The pod of one instance."""
+        failures = self._failures.get(str(instance), 0)
+        if failures > 0:
+            return new_pod(self._tapp, instance, template, self._toleration_seconds, failures)
+        stencil = self._stencils.get(template.name)
+        if stencil is None:
+            stencil = self._stencils[template.name] = self._stencil(template)
+        if not stencil:
+            return self._render(instance, template)
+        return Raw((b"%d" % instance).join(stencil))
+
+    def _stencil(self, template: Template) -> list[bytes]:
+        """A pod's text around the instance's number, proved with instance 0.
+
+        Empty where that number is the author's own somewhere, in the template or the name.
+        """
+        text = msgspec.json.encode(self._render(self._NUMBER, template))
+        stencil = text.split(b"%d" % self._NUMBER)
+        proof = msgspec.json.encode(self._render(0, template))
+        return stencil if b"0".join(stencil) == proof else []
+
+    def _render(self, instance: int, template: Template) -> dict[str, Any]:
+        return new_pod(self._tapp, instance, template, self._toleration_seconds)

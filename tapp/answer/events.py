@@ -1,0 +1,315 @@
+"""What a sync has to tell under the TApp's Events: a pure function of its plan and its status.
+
+An event is named by what happened, so that a sync which is repeated, by whichever replica and on
+however stale an observation, tells the same again under the same name, and the API server keeps
+one. Therefore only what an author has asked for, and what the parent's status has not said yet, is
+told; and a roll is told of in steps of a tenth, however many instances it has
+(docs/operations.md, "Events").
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from tapp.decide.instances import FINISHED, Instance
+from tapp.decide.judge import Action, Verdict
+from tapp.decide.rollout import BUDGET_REASONS
+from tapp.plan import Plan
+from tapp.pod.pod import Pod
+from tapp.spec.model import ObservedCondition
+from tapp.spec.templates import Template
+from tapp.words.conditions import HARMLESS, Reason, Type
+from tapp.words.ranges import some
+from tapp.words.vocabulary import InstanceStatus
+
+STEPS = 10
+"""So many events a roll of one template has at most; up to so many instances each has its own."""
+NOTE_BYTES = 1_000
+"""Kubernetes takes 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)."""
+_NAME = 200
+"""Characters of the TApp's name that an event's name begins with."""
+_ALWAYS = {Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED}
+
+
+class EventReason(StrEnum):
+    """Reasons of events; what is refused has its condition's type as the reason."""
+
+    CREATED = "Created"
+    DELETED = "Deleted"
+    UPDATED_IN_PLACE = "UpdatedInPlace"
+    RECREATED = "Recreated"
+    WAITING = "Waiting"
+    COMPLETED = "Completed"
+    BROKEN = "InstancesBroken"
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """One event of a TApp, without its time and who reports it.
+
+    Attributes:
+        name: the same whenever the same is told.
+        warning: whether a person should look at it.
+        reason: a CamelCase word.
+        action: what was done, or is not.
+        note: a sentence for a person, of at most `NOTE_BYTES`.
+        pod: name and uid of the one pod that it is about, if it is about one.
+    """
+
+    name: str
+    warning: bool
+    reason: str
+    action: str
+    note: str
+    pod: tuple[str, str] | None = None
+
+
+class _Told(msgspec.Struct, frozen=True, gc=False):
+    """What happened; `key` tells it from whatever else happens to the TApp."""
+
+    reason: str
+    action: str
+    note: str
+    key: tuple[Any, ...]
+    warning: bool = False
+    pod: Pod | None = None
+
+
+def events(plan: Plan, status: Mapping[str, Any]) -> list[Event]:
+    """The events of one sync, in a fixed order.
+
+    Args:
+        plan: what the sync does.
+        status: the status that it answers (`status.summarize`).
+    """
+    conditions = {condition["type"]: condition for condition in status["conditions"]}
+    before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
+    told = [each for rule in _RULES for each in rule(plan)]
+    told += _refused(conditions, before)
+    told += _broken(plan, conditions, before)
+    told += _completed(plan, conditions, before)
+    meta = plan.world.tapp.metadata
+    return [_event(meta.name, meta.uid, each) for each in told]
+
+
+def _event(tapp: str, uid: str, told: _Told) -> Event:
+    text = msgspec.json.encode((uid, told.reason, told.key))
+    name = f"{tapp[:_NAME].rstrip('-.')}.{sha256(text).hexdigest()[:20]}"
+    pod = None if told.pod is None else (told.pod.name, told.pod.uid)
+    return Event(name, told.warning, told.reason, told.action, _cut(told.note), pod)
+
+
+def _cut(note: str) -> str:
+    """As much of a note as Kubernetes takes, which counts bytes."""
+    text = note.encode("utf-8", "replace")
+    if len(text) <= NOTE_BYTES:
+        return text.decode()
+    return text[: NOTE_BYTES - 3].decode("utf-8", "ignore") + "..."
+
+
+# --- what is done to instances --------------------------------------------------------------------
+
+Cases = list[tuple[Instance, Verdict]]
+
+
+def _created(plan: Plan) -> Iterator[_Told]:
+    """Pods of instances that are new or started again. Another pod in a place is not: see below.
+
+    Creation waits for no budget, so one generation does it once. A status that knows of the
+    instance says that its pod was asked for before.
+    """
+    known = plan.world.tapp.status.statuses
+    fresh = {"", InstanceStatus.KILLED, *FINISHED}
+    cases = [pair for pair in _of(plan, Action.CREATE) if known.get(str(pair[0].id), "") in fresh]
+    for (name, revision), pairs in _by_template(cases).items():
+        note = f"{_ids(pairs)} from template {name!r} ({revision})"
+        yield _Told(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
+
+
+def _deleted(plan: Plan) -> Iterator[_Told]:
+    """Pods that are not wanted any more: scaled down, killed, or finished."""
+    found: dict[str, Cases] = {}
+    for instance, verdict in _of(plan, Action.DELETE):
+        if not _is_replaced(instance):
+            found.setdefault(verdict.reason, []).append((instance, verdict))
+    for reason, pairs in sorted(found.items()):
+        note = f"{_ids(pairs)}: {pairs[0][1].message}"
+        asked = (_generation(plan),) if reason in _ASKED else _uids(pairs)
+        key = (reason, *asked)
+        yield _Told(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(pairs))
+
+
+_ASKED = ("ScaledDown", "Killed")
+"""Why a spec lets pods go; those that have finished go one by one."""
+
+
+def _updated(plan: Plan) -> Iterator[_Told]:
+    """Steps of a roll, in place or by new pods."""
+    rolling = {action: _by_template(_of(plan, action)) for action in _STEPS}
+    progress = _progress(plan) if any(rolling.values()) else {}
+    for action, reason in _STEPS.items():
+        for (name, revision), pairs in rolling[action].items():
+            run, all_of_them = progress.get(name, (0, 1))
+            note = (
+                f"{_ids(pairs)} to {revision}: {pairs[0][1].message}; "
+                f"done before: {run} of {all_of_them}"
+            )
+            step = STEPS * run // all_of_them
+            key = (_generation(plan), name, revision, step)
+            yield _Told(reason, action, note, key, pod=_only_pod(pairs))
+
+
+_STEPS = {
+    Action.UPDATE: EventReason.UPDATED_IN_PLACE,
+    Action.RECREATE: EventReason.RECREATED,
+}
+
+
+def _replaced(plan: Plan) -> Iterator[_Told]:
+    """Pods that have ended and make room for others."""
+    found: dict[str, Cases] = {}
+    for instance, verdict in _of(plan, Action.DELETE):
+        if _is_replaced(instance):
+            found.setdefault(verdict.reason, []).append((instance, verdict))
+    for reason, pairs in sorted(found.items()):
+        failed = [pair for pair in pairs if pair[0].status is not InstanceStatus.POD_SUCC]
+        note = f"{_ids(pairs)}: {(failed or pairs)[0][1].message}"
+        yield _Told(
+            EventReason.RECREATED,
+            Action.DELETE,
+            note,
+            (reason, *_uids(pairs)),
+            warning=bool(failed),
+            pod=_only_pod(pairs),
+        )
+
+
+def _taken(plan: Plan) -> Iterator[_Told]:
+    """Pods at their template's revision that somebody else has deleted: an eviction, a person."""
+    known = plan.world.tapp.status.statuses
+    pairs = [
+        (instance, verdict)
+        for instance, verdict in plan.open_cases
+        if verdict.reason == "Terminating"
+        and instance.should_run
+        and not instance.leaving
+        and known.get(str(instance.id)) != InstanceStatus.KILLING
+        and (pod := instance.pod) is not None
+        and isinstance(instance.template, Template)
+        and pod.told.template_hash == instance.template.revision
+    ]
+    if pairs:
+        note = f"{_ids(pairs)}: its pod is deleted, but not for an update; another one follows"
+        yield _Told(EventReason.RECREATED, Action.KEEP, note, _uids(pairs), pod=_only_pod(pairs))
+
+
+def _waiting(plan: Plan) -> Iterator[_Told]:
+    """Updates that wait for the budget, or are paused: when that begins, with a new spec or late.
+
+    In the middle of a roll something always waits, and that is no news.
+    """
+    tapp = plan.world.tapp
+    before = [c.reason for c in tapp.status.conditions if c.type == Type.PROGRESSING]
+    quiet = before in ([], [Reason.COMPLETE], [Reason.STUCK])
+    if tapp.status.observed_generation == _generation(plan) and not quiet:
+        return
+    for reasons in (BUDGET_REASONS, ("Paused",)):
+        pairs = [pair for pair in plan.open_cases if pair[1].reason in reasons]
+        if pairs:
+            note = f"{_ids(pairs)}: {pairs[0][1].message}"
+            key = (_generation(plan), reasons[0])
+            yield _Told(EventReason.WAITING, Action.KEEP, note, key)
+
+
+_RULES: tuple[Callable[[Plan], Iterator[_Told]], ...] = (
+    _created,
+    _deleted,
+    _updated,
+    _replaced,
+    _taken,
+    _waiting,
+)
+
+
+def _is_replaced(instance: Instance) -> bool:
+    """Whether an instance whose pod is deleted gets another one for it."""
+    return instance.should_run and not instance.leaving
+
+
+def _of(plan: Plan, action: Action) -> Cases:
+    return [pair for pair in plan.open_cases if pair[1].action is action]
+
+
+def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
+    found: dict[tuple[str, str], Cases] = {}
+    for instance, verdict in cases:
+        template = instance.template
+        if isinstance(template, Template):
+            found.setdefault((template.name, template.revision), []).append((instance, verdict))
+    return dict(sorted(found.items()))
+
+
+def _progress(plan: Plan) -> dict[str, tuple[int, int]]:
+    """Template -> how many of its instances run its revision, and how many there are."""
+    run, all_of_them = Counter[str](), Counter[str]()
+    for instance in plan.instances:
+        if instance.should_run:
+            all_of_them[instance.template.name] += 1
+            run[instance.template.name] += instance.updated
+    return {name: (run[name], count) for name, count in all_of_them.items()}
+
+
+def _generation(plan: Plan) -> int:
+    return plan.world.tapp.metadata.generation
+
+
+def _ids(pairs: Cases) -> str:
+    numbers = some(instance.id for instance, _ in pairs)
+    return f"instance {numbers}" if len(pairs) == 1 else f"instances {numbers}"
+
+
+def _uids(pairs: Cases) -> tuple[str, ...]:
+    return tuple(instance.pod.uid for instance, _ in pairs if instance.pod is not None)
+
+
+def _only_pod(pairs: Cases) -> Pod | None:
+    return pairs[0][0].pod if len(pairs) == 1 else None
+
+
+# --- what the conditions say ----------------------------------------------------------------------
+
+Conditions = Mapping[str, Mapping[str, str]]
+Before = Mapping[str, ObservedCondition]
+
+
+def _refused(conditions: Conditions, before: Before) -> Iterator[_Told]:
+    """A condition that turns True, or says something else than before."""
+    for type, condition in conditions.items():
+        message = condition["message"]
+        old = before.get(type)
+        if type in _ALWAYS or (old is not None and (old.status, old.message) == ("True", message)):
+            continue
+        yield _Told(type, "Refuse", message, (message,), warning=type not in HARMLESS)
+
+
+def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_Told]:
+    """Instances that do not get well by waiting; the message changes with every crash."""
+    degraded = conditions[Type.DEGRADED]
+    old = before.get(Type.DEGRADED, ObservedCondition())
+    if degraded["reason"] != Reason.BROKEN or old.reason == Reason.BROKEN:
+        return
+    key = (_generation(plan), old.last_transition_time)
+    yield _Told(EventReason.BROKEN, Action.KEEP, degraded["message"], key, warning=True)
+
+
+def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_Told]:
+    """Everything is as the spec asks, and was not before: once per generation."""
+    ready, old = conditions[Type.READY], before.get(Type.READY)
+    if ready["status"] != "True" or old is None or old.status == "True":
+        return
+    generation = _generation(plan)
+    note = f"{ready['message']} (generation {generation})"
+    yield _Told(EventReason.COMPLETED, Action.KEEP, note, (generation,))

@@ -1,0 +1,254 @@
+"""Desired children: a new pod from its template, an existing one as it is, or with an overlay.
+
+Metacontroller applies what is returned at once, so an existing pod is never answered with the raw
+template: admission has changed it, and most of the difference would be an illegal update
+(docs/design.md, "What is answered for a pod that exists"). Nothing observed is changed here; new
+documents share its parts.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from tapp.decide.judge import Mark
+from tapp.kube.env import without_repeats
+from tapp.kube.objects import RevisionObject
+from tapp.kube.tolerations import with_defaults, without_limit
+from tapp.pod.manifest import Manifest
+from tapp.spec.model import TApp
+from tapp.spec.templates import Template, has_served_gate
+from tapp.storage.claims import claim_templates, claims_of
+from tapp.storage.history import NewRecord
+from tapp.words.vocabulary import (
+    CHANGE_CAUSE,
+    CONTROLLER_UID,
+    DRAIN,
+    FAILURES,
+    IN_PLACE_UPDATE,
+    INSTANCE,
+    LOST_NODE,
+    POD_INDEX,
+    POD_STATUS,
+    TEMPLATE,
+    TEMPLATE_HASH,
+    TEMPLATE_IMAGES,
+    UNIQ_HASH,
+)
+
+Document = dict[str, Any]
+
+_LONGEST_CAUSE = 1_000
+"""Characters of a change-cause that are kept: it stands in every later request."""
+
+
+def new_pod(
+    tapp: TApp, instance: int, template: Template, toleration_seconds: int, failures: int = 0
+) -> Document:
+    """The pod of an instance that has none.
+
+    Args:
+        tapp: the parent.
+        instance: its number.
+        template: what it runs.
+        toleration_seconds: for the two tolerations that admission adds to every pod; they are
+            written at once where the template has any of its own, because Metacontroller would
+            otherwise see a changed list.
+        failures: how many pods of it have failed in a row, each soon after it was made.
+    """
+    name = f"{tapp.metadata.name}-{instance}"
+    metadata: Document = {
+        "name": name,
+        "namespace": tapp.metadata.namespace,
+        "labels": _labels(template, instance),
+        "annotations": _annotations(template),
+    }
+    if failures:
+        metadata["annotations"][FAILURES] = str(failures)
+    if template.finalizers:
+        metadata["finalizers"] = template.finalizers
+    spec = dict(template.spec)
+    if tapp.spec.service_name:
+        spec["hostname"] = name
+        spec["subdomain"] = tapp.spec.service_name
+    volumes = [
+        {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+        for volume, claim in claims_of(
+            tapp.metadata.name, instance, claim_templates(tapp.spec)
+        ).items()
+    ]
+    if volumes:
+        spec["volumes"] = [*spec.get("volumes", []), *volumes]
+    tolerations = spec.get("tolerations") or []
+    if tapp.spec.force_delete_pod:
+        spec["tolerations"] = with_defaults(without_limit(tolerations), None)
+    elif tolerations:
+        spec["tolerations"] = with_defaults(tolerations, toleration_seconds)
+    for section in ("containers", "initContainers"):
+        if section in spec:
+            spec[section] = without_repeats(spec[section])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _labels(template: Template, instance: int) -> dict[str, str]:
+    return {
+        **template.labels,
+        INSTANCE: str(instance),
+        POD_INDEX: str(instance),
+        TEMPLATE_HASH: template.revision,
+        UNIQ_HASH: template.uniq,
+        **({POD_STATUS: "true"} if template.watched else {}),
+    }
+
+
+def _annotations(template: Template) -> dict[str, str]:
+    return {**template.annotations, TEMPLATE_IMAGES: _json(template.images)}
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def kept_pod(manifest: Manifest, template: Template | None) -> Document:
+    """The answer that leaves an observed pod alone.
+
+    Args:
+        manifest: the pod's own.
+        template: its template if the pod carries its revision, so that its labels and annotations
+            are known to be ours; else None.
+    """
+    projected = manifest.projected
+    if projected is not None:
+        return projected
+    # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
+    document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
+    owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
+    noted = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES}
+    if template is not None:
+        owned |= template.labels.keys()
+        noted |= template.annotations.keys()
+    metadata: Document = {
+        **document["metadata"],
+        "labels": {key: value for key, value in labels.items() if key in owned},
+    }
+    del metadata["annotations"]
+    ours = {key: value for key, value in annotations.items() if key in noted}
+    if ours:
+        metadata["annotations"] = ours
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+
+
+def overlaid_pod(
+    manifest: Manifest,
+    instance: int,
+    template: Template,
+    images: Mapping[str, str],
+    record: str | None,
+) -> Document:
+    """An observed pod brought to its template in place: images, labels and annotations only.
+
+    The labels and annotations that Metacontroller applied before and that left the template are
+    left out, so that they leave the pod.
+
+    Args:
+        manifest: the pod's own.
+        instance: its number.
+        template: what it shall run.
+        images: container name -> new image.
+        record: see `inplace.record_of`; None leaves the one that the pod has.
+    """
+    kept = kept_pod(manifest, None)
+    metadata = dict(kept.get("metadata") or {})
+    uid = {key: value for key, value in _map(metadata, "labels").items() if key == CONTROLLER_UID}
+    if record is None:
+        record = _map(metadata, "annotations").get(IN_PLACE_UPDATE)
+    metadata["labels"] = {**_labels(template, instance), **uid}
+    if (images or POD_STATUS in manifest.labels) and has_served_gate(manifest.spec):
+        metadata["labels"][POD_STATUS] = "true"  # without it nobody would open the gate again
+    metadata["annotations"] = _annotations(template)
+    if record is not None:
+        metadata["annotations"][IN_PLACE_UPDATE] = record
+    _mark(metadata["annotations"], manifest, DRAIN, "")
+    _mark(metadata["annotations"], manifest, LOST_NODE, "")
+    document = {**kept, "metadata": metadata}
+    if images:
+        document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
+    return document
+
+
+def marked_pod(manifest: Manifest, mark: Mark) -> Document:
+    """An observed pod that stays, with or without marks."""
+    kept = kept_pod(manifest, None)
+    metadata = dict(kept["metadata"])
+    labels = {key: value for key, value in _map(metadata, "labels").items() if key != POD_STATUS}
+    metadata["labels"] = labels | ({POD_STATUS: "true"} if mark.watched else {})
+    metadata["annotations"] = dict(_map(metadata, "annotations"))
+    _mark(metadata["annotations"], manifest, DRAIN, mark.drain)
+    _mark(metadata["annotations"], manifest, LOST_NODE, mark.lost)
+    if mark.forget:
+        _mark(metadata["annotations"], manifest, IN_PLACE_UPDATE, "")
+    document = {**kept, "metadata": metadata}
+    if mark.tolerate:
+        tolerations = without_limit(manifest.spec.get("tolerations") or [])
+        document["spec"] = {**(kept.get("spec") or {}), "tolerations": tolerations}
+    return document
+
+
+def _mark(annotations: Document, manifest: Manifest, key: str, value: str) -> None:
+    """Sets an annotation, or takes it back: emptied where leaving it out would not remove it."""
+    applied = _map((manifest.projected or {}).get("metadata") or {}, "annotations")
+    if value:
+        annotations[key] = value
+    elif key not in applied and manifest.annotations.get(key):
+        annotations[key] = ""
+    else:
+        annotations.pop(key, None)
+
+
+def _map(metadata: Document, key: str) -> Document:
+    value = metadata.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) -> Document:
+    """The projected spec with these images; containers it does not list are added by name."""
+    result = dict(spec)
+    init = {item.get("name") for item in manifest.spec.get("initContainers") or []}
+    for section in ("containers", "initContainers"):
+        mine = {
+            name: image for name, image in images.items() if (name in init) == (section[0] == "i")
+        }
+        if not mine:
+            continue
+        items = result.get(section) or []
+        result[section] = [
+            {**item, "image": mine.pop(item["name"])} if item.get("name") in mine else item
+            for item in items
+        ] + [{"name": name, "image": image} for name, image in mine.items()]
+    return result
+
+
+def new_revision(tapp: TApp, record: NewRecord) -> Document:
+    """The ControllerRevision of a record, with what its author says about the change."""
+    annotations = {TEMPLATE: record.template}
+    cause = tapp.metadata.annotations.get(CHANGE_CAUSE)
+    if isinstance(cause, str) and cause:
+        annotations[CHANGE_CAUSE] = cause[:_LONGEST_CAUSE]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ControllerRevision",
+        "metadata": {
+            "name": record.name,
+            "namespace": tapp.metadata.namespace,
+            "labels": {TEMPLATE_HASH: record.revision},
+            "annotations": annotations,
+        },
+        "data": {"template": record.body},
+        "revision": record.number,
+    }
+
+
+def kept_revision(revision: RevisionObject) -> Document:
+    """The answer that keeps a ControllerRevision: with strategy OnDelete its name is enough."""
+    metadata = {"name": revision.metadata.name}
+    return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata}

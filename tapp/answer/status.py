@@ -1,0 +1,295 @@
+"""The TApp's status: counts, a word per instance, and conditions that say what waits for what.
+
+A report on what was observed. The time of a condition's change is the newest time that the request
+itself shows; the sync's own time stands only where something is noted since when (`notCreated`,
+`notOwned`, `settling`).
+"""
+
+from typing import Any
+
+from tapp.answer.refusals import refusals
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action
+from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
+from tapp.plan import Plan
+from tapp.words.conditions import HARMLESS, Finding, Reason, Type
+from tapp.words.ranges import ranges, some
+from tapp.words.times import written
+from tapp.words.vocabulary import CONTROLLER_UID, InstanceStatus
+
+Document = dict[str, Any]
+
+_CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT, Action.MARK)
+_COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
+_LONGEST = 8_000
+"""Characters of a condition's message, which may quote the author: all must fit into the object."""
+_SHOWN = 5
+"""How many broken instances a message describes before it says how many more there are."""
+
+
+def summarize(plan: Plan) -> Document:
+    """`status` as it is written; Metacontroller adds `observedGeneration`."""
+    wanted = [instance for instance in plan.instances if instance.wanted]
+    by_template: dict[str, list[int]] = {}
+    for instance in plan.instances:
+        pod = instance.pod
+        if pod is None or pod.completed or not instance.wanted:
+            continue
+        counts = by_template.get(instance.template.name)
+        if counts is None:
+            counts = by_template[instance.template.name] = [0, 0, 0]
+        counts[0] += 1
+        counts[1] += pod.ready is True and pod.running
+        counts[2] += instance.updated
+    replacing, failures = plan.replacing, _failures(plan, wanted)
+    settling = _settling(plan)
+    not_created = {since: ranges(ids) for since, ids in plan.not_created.items()}
+    not_owned = {since: ranges(ids) for since, ids in plan.not_owned.items()}
+    outdated = ranges(
+        instance.id
+        for instance, _ in plan.open_cases
+        if instance.should_run and instance.pod is not None and not instance.updated
+    )
+    total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
+    return {
+        "ready": f"{total[1]}/{plan.budgets.should_run}",
+        **dict(zip(_COUNTS, total, strict=True)),
+        "availableReplicas": len(plan.available),
+        "scaleLabelSelector": f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}",
+        "appStatus": plan.app_status,
+        "statuses": {
+            str(instance.id): instance.status
+            for instance in wanted
+            if instance.pod is not None or instance.id not in plan.waiting
+        },
+        "templates": {
+            name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
+        },
+        **({"outdated": outdated} if outdated else {}),
+        **({"replacing": replacing} if replacing else {}),
+        **({"failures": failures} if failures else {}),
+        **({"settling": settling} if settling else {}),
+        **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
+        **({"notCreated": not_created} if not_created else {}),
+        **({"notOwned": not_owned} if not_owned else {}),
+        "conditions": _conditions(plan, wanted),
+    }
+
+
+def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
+    refused = refusals(plan)
+    degraded = _degraded(refused, _broken(plan, wanted))
+    progressing = _unless_degraded(_progress(plan), degraded)
+    findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
+    before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
+    same = [f.type in before and before[f.type].status == f.status for f in findings]
+    newest = "" if all(same) else _newest_time(plan)
+    return [
+        _written(finding, before[finding.type].last_transition_time if unchanged else newest)
+        for finding, unchanged in zip(findings, same, strict=True)
+    ]
+
+
+def _written(finding: Finding, changed_at: str) -> Document:
+    """A condition with the time of its last change, as far as any time was observed."""
+    document = {
+        "type": finding.type,
+        "status": finding.status,
+        "reason": finding.reason,
+        "message": finding.message[:_LONGEST],
+    }
+    return {**document, "lastTransitionTime": changed_at} if changed_at else document
+
+
+def _newest_time(plan: Plan) -> str:
+    """The newest time in the request, of the parent's writes and its pods (RFC 3339 sorts)."""
+    tapp = plan.world.tapp
+    times = [tapp.metadata.creation_timestamp]
+    times += [entry.time for entry in tapp.metadata.managed_fields]
+    times += [condition.last_transition_time for condition in tapp.status.conditions]
+    for pod in plan.world.pods.values():
+        times += (pod.ready_since, pod.created)
+    return max((time for time in times if time.endswith("Z")), default="")
+
+
+def _available(plan: Plan) -> Finding:
+    should_run, available = plan.budgets.should_run, len(plan.available)
+    rolling = plan.budgets.rolling
+    least = rolling.least if rolling.least is not None else should_run
+    enough = available >= max(least, min(1, should_run))
+    return Finding(
+        Type.AVAILABLE,
+        "True" if enough else "False",
+        Reason.ENOUGH if enough else Reason.TOO_FEW,
+        f"{available} of {should_run} instances that should run are available",
+    )
+
+
+def _progress(plan: Plan) -> Finding:
+    numbers: dict[str, list[int]] = {}
+    updating, deleting = [], []
+    for instance, verdict in plan.open_cases:
+        numbers.setdefault(verdict.reason, []).append(instance.id)
+        if verdict.action in _CHANGING and verdict.reason != "NodeLost":
+            updating.append(instance.id)
+        elif (
+            verdict.action is Action.DELETE
+            or verdict.reason == "NodeLost"
+            or (verdict.reason == "NodeSilent" and not instance.should_run)
+            or (instance.pod is not None and instance.pod.terminating)
+        ):
+            deleting.append(instance.id)
+    stuck = [
+        id
+        for reason in ("TemplateNotFound", "InvalidBudget", "UnreadablePod", "Blocked")
+        for id in numbers.get(reason, [])
+    ]
+    nothing_there = {i.id for i, verdict in plan.open_cases if verdict.action is Action.ABSENT}
+    unavailable = [
+        instance
+        for instance in plan.instances
+        if instance.should_run
+        and instance.id not in plan.available
+        and instance.id not in nothing_there
+    ]
+    updating += [
+        instance.id
+        for instance in unavailable
+        if instance.status is InstanceStatus.UPDATING and instance.id not in updating
+    ]
+    waiting = numbers.get("WaitingForBudget", []) + numbers.get("SpecJustChanged", [])
+    doing = {
+        Reason.CREATING: numbers.get("NoPod", []) + numbers.get("WaitingForTurn", []),
+        Reason.UPDATING: updating,
+        Reason.DELETING: deleting,
+        Reason.WAITING_FOR_BUDGET: waiting,
+        Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
+    }
+    paused = numbers.get("Paused", [])
+    active = {reason: ids for reason, ids in doing.items() if ids}
+    if active:
+        sentences = [
+            f"{_WORDS.get(reason, reason.lower())}: {some(ids)}"
+            + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
+            + (_silent(unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
+            for reason, ids in active.items()
+        ]
+        return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
+    if paused:
+        message = f"updates are paused for instances {some(paused)}"
+        return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
+    if stuck:
+        message = f"nothing can be done for instances {some(stuck)}; see Degraded"
+        return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
+    message = "every instance is as the spec asks"
+    return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+
+
+def _silent(unavailable: list[Instance]) -> str:
+    """Those that are not available because nothing is heard of their nodes."""
+    silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
+    return f" (nothing is heard of the nodes of {some(silent)})" if silent else ""
+
+
+_WORDS = {
+    Reason.WAITING_FOR_BUDGET: "waiting for the budget",
+    Reason.WAITING_FOR_INSTANCES: "not yet available",
+}
+
+
+def _arithmetic(plan: Plan) -> str:
+    """What those wait for that wait for a budget: ` (maxUnavailable 1 of 6; unavailable: 1)`."""
+    budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
+    groups = {
+        instance.template.name == rolling_name
+        for instance, verdict in plan.open_cases
+        if verdict.reason in BUDGET_REASONS
+    }
+    limits = [
+        _limit(budget)
+        for rolling, budget in ((False, budgets.force), (True, budgets.rolling))
+        if rolling in groups
+    ]
+    limits = list(dict.fromkeys(limits))
+    taken = [i.id for i, verdict in plan.open_cases if is_update(verdict)]
+    unavailable = budgets.should_run - len(plan.available - set(taken))
+    return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
+
+
+def _limit(budget: Budget) -> str:
+    name = "forceUpdate.maxUnavailable" if "forceUpdate" in budget.name else "maxUnavailable"
+    return f"{name} {budget.value}"
+
+
+def _unless_degraded(progressing: Finding, degraded: Finding) -> Finding:
+    """Where nothing is left to be done, what Degraded says is not as the spec asks."""
+    if progressing.reason == Reason.COMPLETE and degraded.status == "True":
+        message = "nothing is left to be done, or waited for; see Degraded"
+        return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+    return progressing
+
+
+def _ready(progressing: Finding, degraded: Finding) -> Finding:
+    """The summary that kubectl, kstatus and Argo CD read; its reason names the trouble, if any."""
+    if progressing.reason == Reason.COMPLETE and degraded.status == "False":
+        return Finding(Type.READY, "True", Reason.AS_SPECIFIED, progressing.message)
+    trouble = degraded if degraded.status == "True" else progressing
+    return Finding(Type.READY, "False", trouble.reason, trouble.message)
+
+
+def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
+    harmful = [finding for finding in refused if finding.type not in HARMLESS]
+    if harmful:
+        message = "; ".join(finding.message for finding in harmful)
+        return Finding(Type.DEGRADED, "True", harmful[0].type, message)
+    if broken:
+        more = f" and {len(broken) - _SHOWN} more" if len(broken) > _SHOWN else ""
+        return Finding(Type.DEGRADED, "True", Reason.BROKEN, "; ".join(broken[:_SHOWN]) + more)
+    message = "nothing is refused and nothing is known to be broken"
+    return Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message)
+
+
+def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
+    """A sentence per instance that will not get well by waiting alone."""
+    result = []
+    for instance in wanted:
+        if instance.status is InstanceStatus.FAILED:
+            said = instance.pod.said if instance.pod is not None else ""
+            result.append(f"instance {instance.id} has failed" + (f" ({said})" if said else ""))
+        elif (found := plan.troubles.get(instance.id)) is not None and found.text:
+            result.append(f"instance {instance.id}: {found.text}{_next_pod(instance)}")
+    return result
+
+
+def _next_pod(instance: Instance) -> str:
+    """When the next pod follows, where that is paced."""
+    if instance.pace is None or instance.due:
+        return ""
+    at = written(instance.pace.due + 1)
+    return f"; failed pods in a row: {instance.pace.failures}, the next one follows at {at}"
+
+
+def _failures(plan: Plan, wanted: list[Instance]) -> dict[str, int]:
+    """Instance -> failed pods in a row, while no pod of it can hold that number."""
+    noted, result = plan.world.tapp.status.failures, {}
+    for instance in wanted:
+        if not instance.should_run:
+            continue
+        if instance.pace is not None:
+            result[str(instance.id)] = instance.pace.failures
+        elif noted and (instance.pod is None or instance.pod.terminating):
+            before = noted.get(str(instance.id), 0)
+            if before > 0:
+                result[str(instance.id)] = before
+    return result
+
+
+def _settling(plan: Plan) -> dict[str, str]:
+    """Instance and generation of its pod -> since when only time can prove its update."""
+    noted = plan.world.tapp.status.settling
+    keys = [
+        f"{instance.id}/{instance.pod.generation}"
+        for instance in plan.instances
+        if instance.update.noted and instance.pod is not None and instance.wanted
+    ]
+    return {key: noted.get(key) or written(plan.now) for key in keys}

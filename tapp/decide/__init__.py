@@ -1,0 +1,1 @@
+"""What each instance needs, and what may happen now."""

@@ -1,0 +1,221 @@
+"""Judges each instance alone: what should happen to it, and why.
+
+The rules of docs/design.md, "Verdicts"; first match wins. A verdict is what the instance needs;
+whether an update may happen now is decided afterwards, over all instances, by `rollout`.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from tapp.decide.instances import Instance
+from tapp.kube.canonical import comparable
+from tapp.pod.inplace import changed_images, ended_by_update, obstacle_to
+from tapp.pod.pod import COMPLETED, Pod
+from tapp.spec.adopt import describes, differs_in_images_only
+from tapp.spec.templates import Template, Unresolved
+from tapp.words.times import written
+from tapp.words.vocabulary import RESTARTED_AT
+
+
+class Action(StrEnum):
+    """What a sync does about an instance."""
+
+    CREATE = "Create"
+    KEEP = "Keep"
+    ADOPT = "Adopt"
+    """Write our labels on a pod that the template already describes; nothing restarts."""
+    MARK = "Mark"
+    """Write a label, an annotation or a toleration that asks for something; nothing restarts."""
+    UPDATE = "UpdateInPlace"
+    RECREATE = "Recreate"
+    DELETE = "Delete"
+    ABSENT = "Absent"
+    """No pod, and none is wanted (or none can be made)."""
+
+
+DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
+
+
+class Create(msgspec.Struct, frozen=True, gc=False):
+    """A pod to make from a template."""
+
+    template: Template
+
+
+class Adopt(msgspec.Struct, frozen=True, gc=False):
+    """A pod to write our labels on."""
+
+    pod: Pod
+    template: Template
+
+
+class Update(msgspec.Struct, frozen=True, gc=False):
+    """A pod to bring to a template in place; `images` are container name -> new image."""
+
+    pod: Pod
+    template: Template
+    images: Mapping[str, str]
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """A pod that stays, with what it is to carry (`marks.py`).
+
+    Attributes:
+        pod: the pod.
+        drain: the annotation that asks to take it out of its Services; "" takes that back.
+        lost: the annotation that says since when its node is lost; "" takes that back.
+        watched: whether its status is to be written.
+        tolerate: whether it is to tolerate a node that is not heard of without limit.
+        forget: whether the record of its last update goes, because that is over: the kubelet has
+            not seen the toleration for a moment, and the update would look unfinished.
+    """
+
+    pod: Pod
+    drain: str
+    lost: str
+    watched: bool
+    tolerate: bool
+    forget: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """An action, a CamelCase reason and a sentence for a person.
+
+    Attributes:
+        change: what is written for it; None where an existing pod stays as it is, or goes.
+    """
+
+    action: Action
+    reason: str
+    message: str
+    change: Create | Adopt | Mark | Update | None = None
+
+
+UP_TO_DATE = Verdict(Action.KEEP, "UpToDate", "runs its template")
+_TERMINATING = Verdict(Action.KEEP, "Terminating", "wait until its pod is gone")
+
+
+def judge(instance: Instance) -> Verdict:
+    """The verdict on one instance: the first rule that applies, numbered as in the design."""
+    pod, template = instance.pod, instance.template
+    # 1. No pod is wanted: beyond replicas, killed, or finished and due for removal.
+    if not instance.should_run and (unwanted := _not_wanted(instance)) is not None:
+        return unwanted
+    # 2. No pod: create it, as far as its template can be resolved.
+    if pod is None:
+        return _missing(instance)
+    # 3. Terminating: its name is free only when it is gone.
+    if pod.terminating:
+        return _TERMINATING
+    # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
+    if pod.odd:
+        return Verdict(Action.KEEP, "UnreadablePod", f"left alone: {pod.odd}")
+    # 5. Completed: replace it, or leave it for a person to look at.
+    if pod.phase in COMPLETED:
+        return _completed(instance, pod)
+    # 6. The template cannot be resolved: a typo is no reason to delete.
+    if isinstance(template, Unresolved):
+        return _unresolved(template)
+    # 7. The pod carries the revision of its template.
+    if instance.updated:
+        return _edited(pod) if pod.edited else UP_TO_DATE
+    # 8. In place where only images or metadata differ, else by a new pod.
+    return _different(pod, template)
+
+
+def _not_wanted(instance: Instance) -> Verdict | None:
+    if not instance.wanted:
+        reason, message = "ScaledDown", "its number is not below spec.replicas"
+    elif instance.killed:
+        reason, message = "Killed", "spec.statuses asks for it to be stopped"
+    elif instance.pod is None or instance.remove_finished:
+        reason, message = "Finished", f"it ended as {instance.status} and is not run again"
+    else:
+        return None
+    return Verdict(Action.ABSENT if instance.pod is None else Action.DELETE, reason, message)
+
+
+def _missing(instance: Instance) -> Verdict:
+    template = instance.template
+    if isinstance(template, Unresolved):
+        return Verdict(Action.ABSENT, "TemplateNotFound", template.message)
+    blocked = instance.blocked or template.obstacle
+    if blocked:
+        return Verdict(Action.ABSENT, "Blocked", blocked)
+    message = f"create it from template {template.name!r}"
+    return Verdict(Action.CREATE, "NoPod", message, Create(template))
+
+
+def _completed(instance: Instance, pod: Pod) -> Verdict:
+    template = instance.template
+    if instance.finished:
+        return Verdict(Action.KEEP, "Finished", f"it ended as {instance.status} and is kept")
+    if instance.leaving:
+        return Verdict(Action.DELETE, "Killed", "it was stopped, and is to start with a new pod")
+    if isinstance(template, Unresolved):
+        return _unresolved(template)
+    if template.obstacle:
+        return Verdict(Action.KEEP, "Blocked", template.obstacle)
+    broken = ended_by_update(pod, instance.update)
+    why = "was ended by its update" if broken else f"has {pod.phase.lower()}"
+    if pod.made_failed:
+        why = "was on a node that is lost"
+    if instance.never_migrate:
+        message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
+        return Verdict(Action.KEEP, "NeverMigrate", message)
+    if not instance.due and instance.pace is not None:
+        message = (
+            f"its pod {why} soon after it was made, {_times(instance.pace.failures)} in a row; "
+            f"the next one follows at {written(instance.pace.due + 1)}"
+        )
+        return Verdict(Action.KEEP, "BackOff", message)
+    reason = "NodeLost" if pod.made_failed else "EndedByUpdate" if broken else "Completed"
+    return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _unresolved(template: Unresolved) -> Verdict:
+    return Verdict(Action.KEEP, "TemplateNotFound", template.message)
+
+
+def _edited(pod: Pod) -> Verdict:
+    message = f"{pod.edited}; it is left so: write it into the template, or replace the pod"
+    return Verdict(Action.KEEP, "ImagesEdited", message)
+
+
+def _different(pod: Pod, template: Template) -> Verdict:
+    told, manifest = pod.told, pod.manifest
+    if manifest is None:
+        in_place = told.uniq_hash == template.uniq
+    else:
+        wanted, observed = comparable(template.spec), comparable(manifest.spec)
+        if (
+            describes(wanted, observed)
+            and describes(template.labels, manifest.labels)
+            and describes(template.annotations, manifest.annotations)
+        ):
+            message = "another controller made its pod, and the template fits it"
+            return Verdict(Action.ADOPT, "Adopted", message, Adopt(pod, template))
+        in_place = differs_in_images_only(wanted, observed)
+    asked = template.annotations.get(RESTARTED_AT, "")
+    if manifest is None and asked not in ("", told.restarted_at) and not template.obstacle:
+        message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
+        return Verdict(Action.RECREATE, "RestartAsked", message)
+    images = changed_images(told, template)
+    obstacle = obstacle_to(images, pod) if in_place else ""
+    if in_place and not obstacle:
+        what = "images of " + ", ".join(images) if images else "labels and annotations"
+        message = f"template {template.name!r} changes {what} in place"
+        change = Update(pod, template, images)
+        return Verdict(Action.UPDATE, "TemplateChanged", message, change)
+    if template.obstacle:
+        return Verdict(Action.KEEP, "Blocked", template.obstacle)  # no new pod would follow
+    if obstacle:
+        return Verdict(Action.RECREATE, "NotInPlace", obstacle)
+    message = f"template {template.name!r} differs from its pod in more than images and metadata"
+    return Verdict(Action.RECREATE, "TemplateChanged", message)

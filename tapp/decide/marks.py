@@ -1,0 +1,197 @@
+"""The small writes on pods that stay: what asks for a drain, and what tells that a node is lost.
+
+docs/design.md, "Pod status" and "Lost nodes". Here the verdicts of `judge` and `rollout` become
+steps: an update of a pod that serves begins with a drain, a pod of a lost node is marked before it
+goes, and what was asked for and is not wanted any more is taken back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Mark, Update, Verdict
+from tapp.pod.gate import (
+    SECOND,
+    drained_in,
+    has_closed_gate,
+    only_its_gate_keeps_it_out,
+    unserved_in,
+)
+from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
+from tapp.pod.pod import Pod
+from tapp.pod.trouble import PATIENCE
+from tapp.spec.model import TApp
+from tapp.words.times import UNKNOWN, seconds, written
+from tapp.world import Options
+
+_GOING = (Action.DELETE, Action.RECREATE)
+
+
+@dataclass
+class Marks:
+    """What becomes of the verdicts, and what is known of pods that need somebody else.
+
+    Attributes:
+        verdicts: instance -> verdict, for those that change.
+        waits: seconds after which to look again.
+        noted: instance -> since when its pod's status should say something else, RFC 3339: its
+            gate is not served, or nobody acts on its mark.
+        unserved: those of them for which that has lasted.
+        nodes: the nodes of the TApp's pods, where that matters.
+        lost_seconds_problem: what is wrong with the TApp's own limit, or "".
+    """
+
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
+    noted: dict[str, str] = field(default_factory=dict)
+    unserved: list[int] = field(default_factory=list)
+    nodes: Nodes = field(default_factory=Nodes)
+    lost_seconds_problem: str = ""
+
+
+def mark(
+    tapp: TApp,
+    instances: Sequence[Instance],
+    verdicts: Sequence[Verdict],
+    options: Options,
+    now: float,
+) -> Marks:
+    """Turns verdicts into steps, where pods are drained or may be lost.
+
+    Args:
+        tapp: the parent.
+        instances: all instances.
+        verdicts: one per instance: what happens to it now, after the budget.
+        options: the operator's choices.
+        now: seconds since the epoch.
+    """
+    pods = [instance.pod for instance in instances if instance.pod is not None]
+    if not tapp.spec.force_delete_pod and True not in [pod.told.marked for pod in pods]:
+        return Marks()
+    return _Marking(tapp, options, instances, now).all(instances, verdicts)
+
+
+class _Marking:
+    """The steps of one sync."""
+
+    def __init__(
+        self, tapp: TApp, options: Options, instances: Sequence[Instance], now: float
+    ) -> None:
+        spec = tapp.spec
+        self.moves = spec.force_delete_pod
+        self.grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
+        self.before = tapp.status.unserved
+        self.now = now
+        self.limit, problem = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
+        self.found = Marks(lost_seconds_problem=problem if self.moves else "")
+        if self.moves:
+            self.found.nodes = nodes_of(i.pod for i in instances if i.pod is not None)
+
+    def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Marks:
+        """Goes over all instances."""
+        for instance, verdict in zip(instances, verdicts, strict=True):
+            pod = instance.pod
+            if pod is None or pod.odd or pod.terminating or pod.completed:
+                continue
+            self._look_at_gate(instance, pod)
+            step = self._lost(instance, pod, verdict) or self._drain(instance, pod, verdict)
+            step = step or self._kept(pod, verdict)
+            if step is not None:
+                self.found.verdicts[instance.id] = step
+        return self.found
+
+    def _lost(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
+        """A pod whose node is not heard of waits until it is lost, and is marked then."""
+        since, left = pod.silent_since, lost_in(pod, self.limit, self.now)
+        if not self.moves or instance.never_migrate or since is None or left is None:
+            return None
+        if left == 0 and not self.found.nodes.guarded:
+            return self._mark_lost(instance, pod, since)
+        if left:
+            self.found.waits.append(left + SECOND)
+        if verdict.action not in _GOING:
+            return None
+        # Its deletion would never end: nobody on the node could answer.
+        when = f", and is lost at {written(since + self.limit)}" if left else ""
+        message = f"{verdict.message}; its node is not heard of{when}"
+        return self._step(pod, "NodeSilent", message)
+
+    def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
+        told = written(since)
+        if pod.told.lost == told and pod.told.is_watched:
+            overdue = since + self.limit + PATIENCE - self.now
+            if overdue <= 0:
+                self._note_unserved(instance)
+            else:
+                self.found.waits.append(overdue + SECOND)
+        message = f"its node is not heard of since {told}: it is to start elsewhere"
+        return self._step(pod, "NodeLost", message, lost=told)
+
+    def _drain(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
+        """An update of a pod that serves waits until it is out of its Services."""
+        change = verdict.change
+        if not isinstance(change, Update) or not change.images:
+            return None
+        if not self.grace or not pod.told.served_gates:
+            return None
+        left = drained_in(pod, self.grace, self.now)
+        broken = pod.ready is not True and not only_its_gate_keeps_it_out(pod)
+        if broken and (left is None or not pod.told.drains):
+            return None  # it does not serve
+        if left == 0:
+            return None
+        if left is not None:
+            self.found.waits.append(left)
+        elif pod.told.drains and not has_closed_gate(pod):
+            self._note_unserved(instance)
+        to = change.template.revision
+        message = f"it leaves its Services for {self.grace} s, then {verdict.message}"
+        return self._step(pod, "Draining", message, drain=pod.told.drain if pod.told.drains else to)
+
+    def _look_at_gate(self, instance: Instance, pod: Pod) -> None:
+        """Whoever should open the pod's gate does not."""
+        if not pod.told.served_gates or pod.ready is True or not pod.told.is_watched:
+            return
+        left = unserved_in(pod, instance.update, PATIENCE, self.now)
+        if left == 0:
+            self._note_unserved(instance)
+        elif left is not None:
+            self.found.waits.append(left)
+
+    def _note_unserved(self, instance: Instance) -> None:
+        """Nobody writes the pod's status, as it seems: it is told of when that has lasted."""
+        id = str(instance.id)
+        since = self.before.get(id, "")
+        at = seconds(since)
+        if at == UNKNOWN or at > self.now:
+            since, at = written(self.now), self.now
+        self.found.noted[id] = since
+        left = at + PATIENCE - self.now
+        if left <= 0:
+            self.found.unserved.append(instance.id)
+        else:
+            self.found.waits.append(left)
+
+    def _kept(self, pod: Pod, verdict: Verdict) -> Verdict | None:
+        """A pod that stays: without marks that are not wanted any more."""
+        change = self._change(pod) if verdict.action is Action.KEEP else None
+        if change is None:
+            return None
+        message = f"what is asked of its pod has changed; {verdict.message}"
+        return Verdict(Action.MARK, "MarksChanged", message, change)
+
+    def _step(self, pod: Pod, reason: str, message: str, **marks: str) -> Verdict:
+        """Writes these marks on the pod, and only these; keeps it where it has them."""
+        change = self._change(pod, **marks)
+        return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
+
+    def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
+        """What the pod is to carry; None where it does."""
+        told = pod.told
+        watched = bool(told.served_gates or lost)
+        tolerate = self.moves and told.evicted_in_time and told.is_ours
+        known = told.is_watched or not (lost or drain or has_closed_gate(pod))
+        same = (drain, lost) == (told.drain, told.lost) and known
+        if same and not tolerate:
+            return None
+        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and pod.update_over)

@@ -1,0 +1,91 @@
+"""Claims that a TApp's pods run with and that are not its own, and since when.
+
+A hook is shown only what carries its label and belongs to its TApp (docs/operations.md, "Lost
+ownership"). That a claim is missing once says nothing: the cache may lag. That it is missing again
+and again does, so the status notes since when. Pods that do not come to be: `turns.py`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from tapp.decide.instances import Instance
+from tapp.pod.trouble import PATIENCE
+from tapp.storage.claims import claim_templates, claims_of
+from tapp.words.ranges import MOST, numbers
+from tapp.words.times import seconds, written
+from tapp.world import World
+
+Since = dict[str, list[int]]
+"""Since when, RFC 3339 -> instances."""
+
+
+@dataclass(frozen=True)
+class MissingClaims:
+    """Claims that pods run with and that are not among the TApp's.
+
+    Attributes:
+        since: since when -> the instances.
+        waits: seconds after which one of them has lasted.
+    """
+
+    since: Since
+    waits: tuple[float, ...]
+
+
+def missing_claims(world: World, instances: Iterable[Instance], now: float) -> MissingClaims:
+    """Which claims are missing.
+
+    Args:
+        world: what was observed; its status says what was missing before.
+        instances: all instances.
+        now: seconds since the epoch.
+    """
+    since = _since(world.tapp.status.not_owned, _without_claim(world, instances), now)
+    times = [seconds(time) for time in since]
+    waits = tuple(left for at in times if (left := at + PATIENCE - now) > 0)
+    return MissingClaims(since, waits)
+
+
+def lasting(found: Since, now: float) -> dict[str, list[int]]:
+    """That of it which has lasted for so long that it is trouble."""
+    return {since: ids for since, ids in found.items() if now - seconds(since) >= PATIENCE}
+
+
+def unseen_claims(world: World, instance: Instance) -> list[str]:
+    """Names of the claims that an instance's pod runs with and that the TApp does not have.
+
+    A pod is bound to a node only when its claims are there. One that is not shown carries another
+    label, or belongs to somebody else.
+    """
+    pod = instance.pod
+    if pod is None or not pod.told.claims or not pod.node or pod.completed or pod.terminating:
+        return []
+    unseen = {name for name in pod.told.claims if name not in world.claims}
+    if not unseen:
+        return []
+    wanted = claims_of(world.tapp.metadata.name, instance.id, claim_templates(world.tapp.spec))
+    return [name for name in wanted.values() if name in unseen]
+
+
+def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
+    if not world.tapp.spec.volume_claim_templates:
+        return []
+    return [item.id for item in instances if item.wanted and unseen_claims(world, item)]
+
+
+def _since(noted: Mapping[str, str], ids: list[int], now: float) -> Since:
+    """Since when each of them is missing: as noted, or as of now."""
+    if not ids:
+        return {}
+    told = (
+        (id, since)
+        for since, text in noted.items()
+        if seconds(since) <= now
+        for id in numbers(text)
+    )
+    known = dict(islice(told, MOST))
+    found: Since = {}
+    for id in ids:
+        found.setdefault(known.get(id) or written(now), []).append(id)
+    return dict(sorted(found.items()))

@@ -1,0 +1,197 @@
+"""Spends the update budget: which updates happen now, and what the others wait for.
+
+docs/design.md, "The budget". The only place where instances are looked at together.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import ceil
+
+from tapp.decide.instances import Instance
+from tapp.decide.judge import DISRUPTIVE, Action, Verdict
+from tapp.spec.model import UpdateStrategy
+
+_PERCENT = re.compile(r"0*(\d{1,3})%")
+FULL = 100
+
+BUDGET_REASONS = ("WaitingForBudget", "SpecJustChanged")
+"""Why an update is held back that will go ahead by itself."""
+
+
+class BudgetError(ValueError):
+    """A budget that is no number above 0 and no percentage from 1% to 100%."""
+
+
+def budget(value: int | str, should_run: int) -> int:
+    """How many instances may be unavailable: a percentage is rounded up.
+
+    Args:
+        value: `maxUnavailable` as written: `2`, `"25%"`.
+        should_run: the number of instances that should run.
+
+    Raises:
+        BudgetError: the value is neither.
+    """
+    if isinstance(value, int):
+        if value >= 1:
+            return value
+    elif match := _PERCENT.fullmatch(value):
+        percent = int(match[1])
+        if 1 <= percent <= FULL:
+            return ceil(should_run * percent / FULL)
+    raise BudgetError(f"{value!r} is neither a number from 1 nor a percentage from 1% to 100%")
+
+
+@dataclass
+class Budget:
+    """One group's budget.
+
+    Attributes:
+        name: where it is written, for messages.
+        value: as it is written.
+        least: how many instances must stay available; None where the value makes no sense.
+        problem: why it makes no sense, or "".
+    """
+
+    name: str
+    value: int | str
+    should_run: int
+    least: int | None = field(init=False)
+    problem: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        """Resolves the value against the number of instances that should run."""
+        try:
+            self.least = self.should_run - budget(self.value, self.should_run)
+        except BudgetError as error:
+            self.least, self.problem = None, f"{self.name}: {error}"
+
+
+@dataclass
+class Budgets:
+    """The budgets of the instances on the rolling template and of all others.
+
+    Where nobody runs the rolling template, all are "others": what was meant for a few would hold
+    for everybody. A name that leads nowhere must not widen a budget: the stricter one holds. A
+    template that is there counts as meant; but then the others' budget has to be written, and its
+    default of 100% does not hold.
+
+    Attributes:
+        rolling_found: whether the rolling template is there.
+        rolling_used: whether an instance that should run is to run it.
+    """
+
+    strategy: UpdateStrategy
+    should_run: int
+    rolling_found: bool = True
+    rolling_used: bool = True
+    rolling: Budget = field(init=False)
+    force: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Resolves both."""
+        path = "spec.updateStrategy"
+        self.rolling = Budget(
+            f"{path}.maxUnavailable", self.strategy.max_unavailable, self.should_run
+        )
+        force = self.strategy.force_update
+        self.force = Budget(
+            f"{path}.forceUpdate.maxUnavailable", force.max_unavailable, self.should_run
+        )
+        if self.rolling_used:
+            return
+        if not force.is_written:
+            self.force = self.rolling
+        elif not self.rolling_found and self.force.least is not None:
+            # One that makes no sense is no limit to compare with, and stops the updates.
+            rolling = self.rolling
+            if rolling.least is None or rolling.least > self.force.least:
+                self.force = rolling
+
+
+@dataclass
+class Serving:
+    """Which instances serve, as far as one observation shows it.
+
+    Attributes:
+        available: numbers of the available instances.
+        in_doubt: numbers of those that are not counted on, and may serve all the same: they look
+            available, but may already be on their way out, or are not trusted yet.
+        silent: numbers of those whose node is not heard of; they may serve, too.
+        unsettled: whether the last spec's updates may still be on their way, unseen.
+    """
+
+    available: set[int]
+    in_doubt: set[int]
+    silent: set[int]
+    unsettled: bool
+
+
+def spend(
+    pending: Iterable[tuple[Instance, Verdict]],
+    serving: Serving,
+    budgets: Budgets,
+    rolling_name: str,
+) -> dict[int, Verdict]:
+    """What becomes of the updates: instance -> verdict, held back ones as `Keep` with the reason.
+
+    The force group goes first, each group by ascending number. An instance that is not available
+    may always be updated, so the next template can always repair a broken roll-out; one that serves
+    or may serve only while enough others are available, and it leaves the set when chosen.
+
+    Args:
+        pending: instances whose verdict is an update, by ascending number.
+        serving: which instances serve.
+        budgets: both budgets.
+        rolling_name: name of the rolling template.
+    """
+    groups: tuple[list[tuple[Instance, Verdict]], ...] = ([], [])
+    for instance, verdict in pending:
+        groups[instance.template.name == rolling_name].append((instance, verdict))
+    available, result = set(serving.available), {}
+    for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
+        for instance, verdict in group:
+            held = (
+                _hold("Paused", "spec.updateStrategy.paused is set")
+                if budgets.strategy.paused
+                else _held(instance.id, available, serving, limit)
+            )
+            if held is None:
+                available.discard(instance.id)
+            result[instance.id] = held or verdict
+    return result
+
+
+def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
+    if limit.least is None:
+        return _hold("InvalidBudget", limit.problem)
+    if instance in serving.silent:
+        # Its kubelet could not act, and would when it is back, whatever has been taken by then.
+        return _hold("NodeSilent", "its node is not heard of: it may serve, and is left alone")
+    if instance not in available and instance not in serving.in_doubt:
+        return None
+    if serving.unsettled:
+        return _hold("SpecJustChanged", "updates of the previous spec may still be under way")
+    others = len(available) - (instance in available)
+    if others >= limit.least:
+        return None
+    return _wait(limit.name, limit.value, limit.least, limit.should_run, len(available))
+
+
+def _wait(name: str, value: int | str, least: int, should_run: int, available: int) -> Verdict:
+    """One verdict for all instances that wait for the same."""
+    return _hold(
+        "WaitingForBudget",
+        f"{name}: {value} allows {should_run - least} of {should_run} to be unavailable, "
+        f"{should_run - available} are",
+    )
+
+
+def _hold(reason: str, message: str) -> Verdict:
+    return Verdict(Action.KEEP, reason, message)
+
+
+def is_update(verdict: Verdict) -> bool:
+    """Whether a verdict has to go through `spend`."""
+    return verdict.action in DISRUPTIVE

@@ -1,0 +1,114 @@
+"""The end of a TApp: which children stay while it goes, and when it is done.
+
+Never needs a valid spec: a TApp that makes no sense must still be deletable (docs/design.md,
+"Finalize").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tapp.decide.judge import Mark
+from tapp.kube.objects import ClaimObject, RevisionObject
+from tapp.pod.lost import limit_of, lost_in
+from tapp.pod.pod import Pod
+from tapp.pod.trouble import PATIENCE
+from tapp.spec.model import ClaimPolicy, LostPolicy, Parent
+from tapp.words.times import UNKNOWN, written
+from tapp.world import Options
+
+_GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
+RECHECK = 5.0
+"""Seconds after which to look again; the children's own events usually come first."""
+
+
+@dataclass(frozen=True)
+class Teardown:
+    """What a finalize call answers.
+
+    Attributes:
+        pods: pods that stay for now.
+        claims: claims that stay.
+        revisions: ControllerRevisions that stay.
+        finalized: whether the TApp may go.
+        marks: name of a pod that stays for now -> what it is to carry.
+        silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
+            their nodes.
+    """
+
+    pods: Sequence[Pod]
+    claims: Sequence[ClaimObject]
+    revisions: Sequence[RevisionObject]
+    finalized: bool
+    marks: dict[str, Mark] = field(default_factory=dict)
+    silent: dict[str, list[str]] = field(default_factory=dict)
+
+
+def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
+    parent: Parent,
+    policy: ClaimPolicy,
+    lost_policy: LostPolicy,
+    pods: Sequence[Pod],
+    claims: Sequence[ClaimObject],
+    *,
+    revisions: Sequence[RevisionObject],
+    options: Options,
+    now: float,
+) -> Teardown:
+    """Decides from what is observed, never from what was asked for earlier.
+
+    Args:
+        parent: the TApp, without a look at its spec.
+        policy: what becomes of its claims.
+        lost_policy: whether pods may be taken off a lost node.
+        pods: its pods.
+        claims: its claims.
+        revisions: its ControllerRevisions.
+        options: the operator's choices.
+        now: seconds since the epoch.
+    """
+    if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
+        # The garbage collector owns this deletion; Metacontroller leaves the children alone only
+        # if its finalizer goes now.
+        return Teardown(pods, claims, revisions, finalized=True)
+    delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
+    staying = claims if pods or not delete_claims else []
+    waiting, marks = list[Pod](), dict[str, Mark]()
+    if lost_policy.force_delete_pod and not lost_policy.never_migrate:
+        waiting, marks = _on_silent_nodes(parent, pods, options, now)
+    done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
+    silent = _silent(pods, now)
+    return Teardown(waiting, staying, [], finalized=done, marks=marks, silent=silent)
+
+
+def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
+    """Pods of which nobody can say that they have ended: kept until then, or half deleted."""
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        since = pod.silent_since
+        if since is not None and since + PATIENCE <= now:
+            found.setdefault("" if since == UNKNOWN else written(since), []).append(pod.name)
+    return dict(sorted(found.items()))
+
+
+def _staying_on(revisions: Sequence[RevisionObject]) -> bool:
+    """Whether any of them is not on its way out: one that is holds up nothing."""
+    return any(revision.metadata.deletion_timestamp is None for revision in revisions)
+
+
+def _on_silent_nodes(
+    parent: Parent, pods: Sequence[Pod], options: Options, now: float
+) -> tuple[list[Pod], dict[str, Mark]]:
+    """Pods whose deletion would never end; once their node is lost they are marked, and go.
+
+    Without a guard: it keeps instances from running twice, and here none is started anew.
+    """
+    limit, _ = limit_of(parent.metadata.annotations, options.lost_node_seconds)
+    waiting, marks = [], {}
+    for pod in pods:
+        since, left = pod.silent_since, lost_in(pod, limit, now)
+        if since is None or left is None or pod.odd or pod.terminating:
+            continue
+        waiting.append(pod)
+        if left == 0 and not (pod.told.lost == written(since) and pod.told.is_watched):
+            marks[pod.name] = Mark(pod, "", written(since), watched=True, tolerate=False)
+    return waiting, marks

@@ -1,0 +1,1 @@
+"""Kubernetes objects as JSON: canonical forms, images, tolerations, projections; no TApp in it."""

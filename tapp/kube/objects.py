@@ -1,0 +1,250 @@
+"""The parts of Kubernetes objects that decisions look at, typed for msgspec's decoder.
+
+Everything else in a pod (managedFields, most of its status) is skipped without becoming Python
+objects. What may be needed whole stays `Raw`: a slice of the request, decoded on demand. Every
+field is optional but the name, because Go leaves empty ones out or sends null.
+"""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw
+
+from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
+
+NOTHING = Raw(b"null")
+
+
+class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of `status.conditions`."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+    last_probe_time: str | None = None
+    observed_generation: int | None = None
+
+
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`status` of a pod."""
+
+    phase: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    conditions: Raw = NOTHING
+    container_statuses: Raw = NOTHING
+    init_container_statuses: Raw = NOTHING
+    observed_generation: int | None = None
+
+
+class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`metadata` of a pod."""
+
+    name: str
+    namespace: str | None = None
+    uid: str | None = None
+    deletion_timestamp: str | None = None
+    creation_timestamp: str | None = None
+    generation: int | None = None
+    managed_fields: Raw = NOTHING
+    labels: Raw = NOTHING
+    annotations: Raw = NOTHING
+    finalizers: Raw = NOTHING
+
+
+class PodObject(msgspec.Struct, frozen=True, gc=False):
+    """A pod as Metacontroller sends it."""
+
+    metadata: PodMeta
+    spec: Raw = NOTHING
+    status: PodStatus | None = None
+
+
+class ClaimMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`metadata` of a claim."""
+
+    name: str
+    namespace: str | None = None
+    labels: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+    annotations: Raw = NOTHING
+    owner_references: Raw = NOTHING
+    finalizers: Raw = NOTHING
+
+
+class ClaimObject(msgspec.Struct, frozen=True, gc=False):
+    """A PersistentVolumeClaim as Metacontroller sends it."""
+
+    metadata: ClaimMeta
+    spec: Raw = NOTHING
+    status: Raw = NOTHING
+
+
+class Storage(msgspec.Struct, frozen=True, gc=False):
+    """A list of resources of a claim."""
+
+    storage: str | int | float | None = None
+
+
+class ClaimResources(msgspec.Struct, frozen=True, gc=False):
+    """`spec.resources` of a claim."""
+
+    requests: Storage | None = None
+    limits: Storage | None = None
+
+
+class ClaimSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`spec` of a claim."""
+
+    resources: ClaimResources | None = None
+    storage_class_name: str | None = None
+
+
+class ClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`status` of a claim."""
+
+    phase: str | None = None
+    allocated_resource_statuses: dict[str, str] | None = None
+
+
+class StorageClassObject(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A StorageClass."""
+
+    metadata: ClaimMeta
+    allow_volume_expansion: bool | None = None
+
+
+class RevisionLabels(msgspec.Struct, frozen=True, gc=False):
+    """`metadata.labels` of a ControllerRevision."""
+
+    revision: str | None = msgspec.field(default=None, name=TEMPLATE_HASH)
+
+
+class RevisionAnnotations(msgspec.Struct, frozen=True, gc=False):
+    """`metadata.annotations` of a ControllerRevision."""
+
+    template: str | None = msgspec.field(default=None, name=TEMPLATE)
+
+
+class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`metadata` of a ControllerRevision."""
+
+    name: str
+    namespace: str | None = None
+    labels: RevisionLabels | None = None
+    annotations: RevisionAnnotations | None = None
+    deletion_timestamp: str | None = None
+
+
+class RevisionObject(msgspec.Struct, frozen=True, gc=False):
+    """A ControllerRevision as Metacontroller sends it; its `data` is never looked at."""
+
+    metadata: RevisionMeta
+    revision: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """`state.waiting` of a container."""
+
+    reason: str | None = None
+    message: str | None = None
+
+
+class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`state.running` of a container."""
+
+    started_at: str | None = None
+
+
+class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """`state.terminated` of a container."""
+
+    exit_code: int | None = None
+    reason: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    container_id: str | None = msgspec.field(default=None, name="containerID")
+
+
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
+    """`state` of a container: one of the three is set."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+_NO_STATE = ContainerState()
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One of `status.containerStatuses`."""
+
+    name: str | None = None
+    container_id: str | None = msgspec.field(default=None, name="containerID")
+    image: str | None = None
+    image_id: str | None = msgspec.field(default=None, name="imageID")
+    restart_count: int | None = None
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+    @property
+    def now(self) -> ContainerState:
+        """`state`, an empty one where there is none."""
+        return self.state or _NO_STATE
+
+    @property
+    def before(self) -> ContainerState:
+        """`lastState`, an empty one where there is none."""
+        return self.last_state or _NO_STATE
+
+
+class RanImage(msgspec.Struct, frozen=True):
+    """What a container ran when an in-place update changed its image.
+
+    Attributes:
+        id: its containerID; "" if it had none.
+        image: the image, as the spec named it, that this container was started with; "" where
+            nobody can tell.
+        overtaken: images that were asked for since and may have been started or not, oldest first:
+            each was overtaken by the next one before it was seen to run.
+    """
+
+    id: str = ""
+    image: str = ""
+    overtaken: list[str] = []
+
+
+class InPlaceRecord(msgspec.Struct, frozen=True):
+    """The annotation that an in-place update leaves on the pod.
+
+    Attributes:
+        at: when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells
+            what it has seen, and nobody needs to know.
+        containers: for each container whose image changed, what ran when it was changed.
+    """
+
+    at: str = ""
+    containers: dict[str, RanImage] = {}
+
+
+class ManagedField(msgspec.Struct, frozen=True, gc=False):
+    """One entry of `metadata.managedFields`: who wrote what part, and when."""
+
+    manager: str | None = None
+    subresource: str | None = None
+    time: str | None = None
+    fields: Raw = msgspec.field(default=NOTHING, name="fieldsV1")
+
+
+decode_list = msgspec.json.Decoder(list[Raw]).decode
+decode_condition = msgspec.json.Decoder(Condition).decode
+decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
+decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
+decode_images = msgspec.json.Decoder(dict[str, str]).decode
+decode_record = msgspec.json.Decoder(InPlaceRecord).decode
+decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode
+decode_claim_status = msgspec.json.Decoder(ClaimStatus | None).decode
+decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode

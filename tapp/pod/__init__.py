@@ -1,0 +1,1 @@
+"""What one pod tells, alone."""

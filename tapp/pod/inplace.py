@@ -1,0 +1,306 @@
+"""In-place updates: what is recorded on the pod, and when an update has finished.
+
+What a kubelet does (Kubernetes 1.36, pkg/kubelet; watched on a real node):
+
+* Its worker looks at one spec of a pod at a time. Turning to the newest one, it first publishes
+  `status.observedGeneration` with the containers as they are, Running and Ready. Only then it stops
+  those whose image has changed, one after the other, each for its whole grace period.
+* So an image that was asked for in between is started, published as Running and Ready, and stopped
+  again. Another containerID says nothing; nor does the old image starting anew after a crash, a
+  failed liveness probe or a slow postStart hook.
+* It stops a container before it pulls the new image. While the pull fails, the status goes on
+  showing the containerID and the image of the container that was stopped.
+
+A container is therefore *updated* when the kubelet has seen the newest generation and the wanted
+image is what it runs, or ran last: `status.image` names it, or `imageID` ends with its digest.
+Both together were true exactly when it was done; neither alone was. What the names cannot tell:
+
+* Another tag of the same image: a runtime goes on reporting the first tag that it knew. The same
+  with mirrors. A container that is none of the recorded ones is then accepted when it has run for
+  longer than the kubelet could need to stop it (`_stop_seconds`), counted from the newest of its
+  start, the write of the update, and the kubelet's last report (`metadata.managedFields`).
+* The very container that was to be replaced. Started with the wanted image after all (taken back
+  before the kubelet saw it, or rewritten by admission), it stays and is done. Started with another,
+  the kubelet will stop it, however long that takes: it is never done under another name, and under
+  the wanted name only after the same time.
+* Servers before Kubernetes 1.34 publish no `observedGeneration`. Names decide there, too, but what
+  was recorded as to be replaced has to outlast the same time.
+
+What an overtaken write had still open is carried over into the next record.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tapp.kube.images import runs_image
+from tapp.kube.objects import ContainerStatus, RanImage
+from tapp.pod.pod import Pod, Told
+from tapp.spec.templates import Template
+from tapp.words.times import UNKNOWN, past, seconds, written
+
+_NEVER = float("inf")
+MARGIN = 15.0
+"""Seconds that a kubelet may need beyond the grace period, and clocks may differ."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a pod's last in-place update has come.
+
+    Attributes:
+        open: container -> what it ran, for the containers that are not updated yet.
+        wait: seconds after which time alone may show that one of them is; None where it will not.
+        unproved: whether all of them may be updated already, and only time can tell.
+        noted: whether it has to be noted since when that is so, because nothing in the pod tells;
+            also when the time is over, for as long as nothing else proves it.
+    """
+
+    open: Mapping[str, RanImage] = field(default_factory=dict)
+    wait: float | None = None
+    unproved: bool = False
+    noted: bool = False
+
+
+NO_UPDATE = Progress()
+
+
+def progress(pod: Pod, now: float, noted: float = UNKNOWN) -> Progress:
+    """How far the update has come that the pod's record tells of.
+
+    Args:
+        pod: the pod.
+        now: seconds since the epoch.
+        noted: since when it is noted as unproved (`status.settling`), in seconds since the epoch.
+    """
+    record = pod.record
+    if record is None or pod.update_over:
+        return NO_UPDATE
+    left = {name: ran for name, ran in record.containers.items() if name in pod.told.images}
+    stop, not_done, waits, to_note = _stop_seconds(pod, len(left)), dict[str, RanImage](), [], False
+    for name, ran in left.items():
+        times = _Times(now, UNKNOWN, stop)
+        if _doubtful(pod, name, ran):
+            to_note = to_note or bool(_missing(pod, name, ran, times._replace(seen=_NEVER)))
+            times = times._replace(seen=now if noted == UNKNOWN else noted)
+        missing = _missing(pod, name, ran, times)
+        if missing is None or missing > 0:
+            not_done[name] = ran
+        if missing:
+            waits.append(missing)
+    return Progress(
+        not_done, min(waits, default=None), 0 < len(not_done) == len(waits), noted=to_note
+    )
+
+
+def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
+    """Whether the kubelet may well be about to stop it, and nothing tells when it last reported.
+
+    Its report may be new although the container has run for long: the node was away. So the time
+    counts from the first sync that saw it, and `status.settling` remembers that.
+    """
+    old = pod.container(name).container_id == ran.id and ran.image != pod.told.images[name]
+    return (old or not ran.id or bool(ran.overtaken)) and not pod.kubelet_wrote
+
+
+class _Times(NamedTuple):
+    """What time can prove: a container is left alone that outlasts `stop` seconds after `seen`."""
+
+    now: float
+    seen: float
+    stop: float
+
+
+def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
+    """Seconds until a container counts as updated: 0 if it is, None if time will not tell."""
+    status = pod.container(name)
+    if not _is_told_of(pod, status):
+        return None
+    if _is_proved(pod, name, ran):
+        return 0.0
+    recorded = bool(status.container_id) and status.container_id == ran.id
+    if recorded and ran.image == pod.told.images[name]:
+        if pod.completed and ran.overtaken:
+            return None  # the kubelet stopped it for an image that was taken back since
+    elif name in pod.runs_wanted:
+        pass  # under the right name, but perhaps not for good
+    elif recorded and ran.image:
+        return None
+    elif any(runs_image(image, status.image, status.image_id) for image in ran.overtaken):
+        # Most likely the one in between; a kubelet that is restarted begins anew to stop it.
+        times = times._replace(stop=2 * times.stop)
+    return _unproved(pod, status, times)
+
+
+def _is_told_of(pod: Pod, status: ContainerStatus) -> bool:
+    """Whether the kubelet has seen the newest spec, and ever started the container."""
+    ran = status.container_id or status.now.running or status.now.terminated
+    return bool(ran) and not pod.kubelet_is_behind
+
+
+def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
+    """Whether a container is updated, whatever the time."""
+    status = pod.container(name)
+    if not _is_told_of(pod, status) or not status.container_id:
+        return False
+    if status.container_id != ran.id:
+        return name in pod.runs_wanted and not _may_be_between(status, ran)
+    stopped = pod.completed and bool(ran.overtaken)
+    return ran.image == pod.told.images[name] and not stopped and pod.tells_generation
+
+
+def is_over(pod: Pod) -> bool:
+    """Whether the update that the pod's record tells of is over, whatever the time."""
+    if pod.record is None:
+        return True
+    images = pod.told.images
+    return all(
+        _is_proved(pod, name, ran) for name, ran in pod.record.containers.items() if name in images
+    )
+
+
+def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
+    """Whether it may be an image in between although its name is the wanted one.
+
+    It follows the recorded container directly, another image was asked for first, and that may be
+    the same one by another tag. A container that came after an image in between is the last one.
+    """
+    before = status.before.terminated
+    return bool(ran.overtaken) and before is not None and before.container_id == ran.id
+
+
+def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
+    """Seconds until a container has run for so long that the kubelet cannot be about to stop it.
+
+    One that runs no more has to have run for as long; that the kubelet reported its end proves
+    nothing.
+    """
+    now, stop = times.now, times.stop
+    known = [past(_asked_at(pod), now), seconds(pod.created)]
+    ended = status.now.terminated
+    if ended is not None:
+        ran = seconds(ended.finished_at) - max(*known, seconds(ended.started_at))
+        return 0.0 if ran >= stop else None
+    if status.now.running is None:
+        return None
+    known += [past(status.now.running.started_at, now), past(pod.kubelet_wrote, now), times.seen]
+    return max(0.0, max(known) + stop - now)
+
+
+def _asked_at(pod: Pod) -> str:
+    """When the last update was written: the record says, or whoever keeps track of writes."""
+    return (pod.record.at if pod.record is not None else "") or pod.spec_written
+
+
+def _stop_seconds(pod: Pod, containers: int) -> float:
+    """How long a kubelet may need until the last of so many containers has stopped.
+
+    It stops them one after the other; the grace period covers the preStop hook.
+    """
+    return containers * pod.told.grace_seconds + MARGIN
+
+
+def ended_by_update(pod: Pod, update: Progress) -> bool:
+    """Whether a completed pod was ended by its update, and not by its work.
+
+    The kubelet stops a container for another image, and under restartPolicy Never, or after exit
+    code 0 under OnFailure, does not start it again once the pull has failed or the kubelet was
+    restarted. Native sidecars end with the pod's work, whatever they run.
+    """
+    return pod.completed and any(name in pod.told.main_containers for name in update.open)
+
+
+def changed_images(told: Told, template: Template) -> dict[str, str]:
+    """Container name -> new image, for the containers whose image an in-place update sets.
+
+    What the template said when the pod was last written is compared with what it says now, so that
+    a container whose image admission rewrote is left alone unless its own template changed. Without
+    that record (an adopted pod) the pod's own spec is compared. By name, never by index.
+    """
+    return {
+        name: image
+        for name, image in template.images.items()
+        if told.images.get(name) != image and told.template_images.get(name) != image
+    }
+
+
+def obstacle_to(images: Mapping[str, str], pod: Pod) -> str:
+    """Why these images cannot be set in place, although nothing else differs; "" if they can."""
+    told = pod.told
+    if told.unmergeable:
+        return f"Metacontroller cannot merge {told.unmergeable} (two entries of one merge key)"
+    for name in images:
+        if name not in told.restart_policies:
+            return f"its pod has no container {name!r}"
+    for name in images:
+        if told.restart_policies[name] == "Always":
+            continue
+        ended = pod.container(name).now.terminated
+        if ended is not None and not told.starts_again(name, ended.exit_code):
+            return f"container {name!r} has terminated and the kubelet would not start it again"
+    return ""
+
+
+def record_of(
+    pod: Pod, revision: str, images: Mapping[str, str], update: Progress, now: float
+) -> str:
+    """The annotation for an update: what is to be replaced, and since when.
+
+    Args:
+        pod: the pod as it is.
+        revision: the revision that it is brought to.
+        images: container -> new image.
+        update: how far the update before this one has come.
+        now: seconds since the epoch.
+
+    Returns:
+        JSON text, keys sorted.
+    """
+    containers = dict(update.open)
+    for name in images:
+        containers[name] = _replaced(pod, name, update.open.get(name))
+    record: dict[str, Any] = {"revision": revision}
+    record["containers"] = {
+        name: {"id": ran.id, "image": ran.image}
+        | ({"overtaken": ran.overtaken} if ran.overtaken else {})
+        for name, ran in containers.items()
+    }
+    if not pod.tells_generation:
+        record["at"] = written(now)
+    return msgspec.json.encode(record, order="sorted").decode()
+
+
+def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
+    """What stands in the record for a container: what it runs now, and what may follow first."""
+    status, asked = pod.container(name), pod.told.images[name]
+    id = status.container_id or ""
+    if before is None:
+        # A kubelet that is behind has not seen somebody else's change: what it runs is not known.
+        return RanImage(id, "" if pod.kubelet_is_behind else asked)
+    overtaken = [image for image in before.overtaken if image != asked] + [asked]
+    if id and id == before.id:
+        return RanImage(id, before.image, overtaken[-_MOST_OVERTAKEN:])
+    image = asked if runs_image(asked, status.image, status.image_id) else ""
+    return RanImage(id, image, overtaken[-_MOST_OVERTAKEN:])
+
+
+_MOST_OVERTAKEN = 3
+"""Images of overtaken writes that a record holds: the worker is at most one spec behind."""
+
+
+def started_at(pod: Pod, name: str) -> float:
+    """When a container's present run began, in seconds since the epoch; `UNKNOWN` if it does not.
+
+    Not before the write of the update that it was started for, whatever the node's clock says.
+    """
+    status, record = pod.container(name), pod.record
+    if status.now.running is None:
+        return UNKNOWN
+    began = seconds(status.now.running.started_at)
+    if record is not None and name in record.containers:
+        ran = record.containers[name]
+        if status.container_id != ran.id:
+            began = max(began, seconds(_asked_at(pod)))
+    return began

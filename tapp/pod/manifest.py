@@ -1,0 +1,94 @@
+"""A pod's own labels, annotations and spec, whole: what an answer to it is made of."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from tapp.kube.objects import PodObject
+from tapp.kube.project import project
+from tapp.words.vocabulary import LAST_APPLIED
+
+T = TypeVar("T")
+
+
+class Manifest:
+    """What a pod was told to be, decoded; a part of a wrong type reads as empty.
+
+    Attributes:
+        name: `metadata.name`.
+        namespace: `metadata.namespace`, None where it is not there.
+        labels: `metadata.labels`.
+        annotations: `metadata.annotations`.
+        finalizers: `metadata.finalizers`.
+        spec: `spec`.
+        projected: the answer that changes nothing; None where Metacontroller has not applied this
+            pod before, or its annotation is gone or unreadable.
+    """
+
+    __slots__ = ("annotations", "finalizers", "labels", "name", "namespace", "projected", "spec")
+
+    def __init__(self, pod: PodObject) -> None:
+        """Decodes the parts of a pod.
+
+        Raises:
+            msgspec.DecodeError: a part is no JSON.
+            UnicodeDecodeError: a part is no UTF-8.
+            RecursionError: a part is nested too deeply.
+        """
+        meta = pod.metadata
+        self.name = meta.name
+        self.namespace = meta.namespace
+        self.labels = _decoded_map(meta.labels)
+        self.annotations = _decoded_map(meta.annotations)
+        self.finalizers = msgspec.json.decode(meta.finalizers)
+        self.spec = _decoded_map(pod.spec)
+        self.projected = self._projected()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The pod as far as projection looks at it: identity, labels, annotations, spec."""
+        metadata: dict[str, Any] = {"name": self.name}
+        if self.namespace is not None:
+            metadata["namespace"] = self.namespace
+        metadata["labels"] = self.labels
+        metadata["annotations"] = self.annotations
+        if self.finalizers:
+            metadata["finalizers"] = self.finalizers
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec}
+
+    def _projected(self) -> dict[str, Any] | None:
+        applied = read_annotation(msgspec.json.decode, self.annotations.get(LAST_APPLIED))
+        if not isinstance(applied, dict):
+            return None
+        document = self.document
+        result: dict[str, Any] = project(document, applied)
+        metadata = result.get("metadata") if isinstance(applied.get("metadata"), dict) else {}
+        # Identity is a must, whatever somebody made of the annotation: a child without it would
+        # fail the whole answer.
+        identity = {
+            key: document["metadata"][key]
+            for key in ("name", "namespace")
+            if key in document["metadata"]
+        }
+        return {
+            **result,
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**(metadata or {}), **identity},
+        }
+
+
+def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:
+    value = msgspec.json.decode(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
+    """The JSON in an annotation; None where there is none, or somebody broke it."""
+    if not isinstance(text, str | bytes):
+        return None
+    try:
+        return decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None

@@ -1,0 +1,74 @@
+"""How soon a pod that failed is replaced: at once, or the later the more often it has failed.
+
+docs/design.md, "Completed and finished instances". A kubelet that refuses a pod (no CPU left, a
+forbidden sysctl) would refuse the next one, too. The number of pods in a row that failed soon after
+they were made is kept on the pod. While there is none, `status.failures` hands it on: from the
+second failure on a pod goes only when the parent that we were sent already holds the number.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tapp.pod.pod import Pod
+from tapp.words.times import UNKNOWN, past, seconds
+
+FIRST, LONGEST = 1.0, 300.0
+"""Seconds before the second pod, doubling up to the longest wait."""
+SOON = 600.0
+"""A pod that lived longer has not failed soon, and the count begins anew (as in the kubelet)."""
+_DIGITS = 4
+_MOST = 1_000
+"""No count goes higher; the wait has long been the longest."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What is known of a completed pod that gives way to a new one.
+
+    Attributes:
+        failures: pods in a row that failed soon after they were made, this one included.
+        due: when the next one may be made, in seconds since the epoch.
+        noted: whether the number survives the pod, because `status.failures` holds it already.
+    """
+
+    failures: int
+    due: float
+    noted: bool
+
+
+def failures_before(pod: Pod) -> int:
+    """How many pods in a row had failed when this one was made."""
+    text = pod.failures_text
+    known = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return min(int(text), _MOST) if known else 0
+
+
+def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:
+    """The pace at which a completed pod is replaced; None where it need not wait.
+
+    Args:
+        pod: the completed pod.
+        id: its instance.
+        noted: `status.failures` as the parent has it.
+        now: seconds since the epoch.
+    """
+    began, ended = _life(pod, now)
+    if not pod.refused_by_kubelet and ended - began > SOON:
+        return None
+    failures = min(failures_before(pod) + 1, _MOST)
+    wait = min(LONGEST, FIRST * 2.0 ** min(failures - 1, 10))
+    return Pace(failures, ended + wait, failures == 1 or noted.get(str(id), 0) >= failures)
+
+
+def _life(pod: Pod, now: float) -> tuple[float, float]:
+    """When a completed pod began and ended, as far as it tells."""
+    began = seconds(pod.created)
+    ends = [status.now.terminated for status in pod.containers]
+    times = [past(end.finished_at, now) for end in ends if end is not None]
+    times += [
+        past(condition.last_transition_time, now)
+        for name, condition in pod.conditions.items()
+        if name in ("Ready", "PodScheduled", "DisruptionTarget")
+    ]
+    ended = max(began, *times, UNKNOWN)
+    return began, now if ended == UNKNOWN else ended

@@ -1,0 +1,249 @@
+"""What a pod tells, as one plain value.
+
+`read.py` makes it of the pod's JSON, as far as any rule looks at it. It refers to no text that it
+was read from, and never changes. The whole JSON is looked at again only to answer it
+(`manifest.py`).
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from tapp.kube import objects
+from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord
+from tapp.pod.manifest import Manifest
+from tapp.spec.revision import is_ours
+from tapp.words.times import UNKNOWN, seconds
+from tapp.words.vocabulary import GATES, NODE_LOST
+
+COMPLETED = ("Succeeded", "Failed")
+GRACE = 30.0
+"""`terminationGracePeriodSeconds` where the pod does not say (core/v1 PodSpec)."""
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """What a pod was told to be, as far as rules look at it.
+
+    Attributes:
+        template_hash: the revision label.
+        uniq_hash: the revision label without images.
+        template_images: container name -> image as the template had it when it was last applied.
+        images: container name -> image in the spec, of containers and init containers.
+        main_containers: names of the containers that are no init containers.
+        running_containers: names of those that the pod's readiness depends on: all that keep
+            running.
+        restart_policies: container name -> what decides whether the kubelet starts it again.
+        restart_policy: `spec.restartPolicy`, with Kubernetes' default.
+        grace_seconds: `spec.terminationGracePeriodSeconds`, with Kubernetes' default.
+        startup_seconds: container -> seconds after its start by which its startup probe has run
+            once; only those with one.
+        readiness_seconds: the same of readiness probes.
+        has_hook: whether a container has a postStart hook.
+        gates: condition types of `spec.readinessGates`.
+        marked: whether it has a gate that this service serves, or `drain` or `lost`.
+        restarted_at: the annotation by which its template asked for new pods.
+        drain: the annotation that asks to take it out of its Services.
+        lost: the annotation that says since when its node is lost.
+        is_watched: whether it has the label of pods whose status this service writes.
+        evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
+        claims: names of the claims that it mounts.
+        unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
+    """
+
+    template_hash: str | None = None
+    uniq_hash: str | None = None
+    template_images: Mapping[str, str] = {}
+    images: Mapping[str, str] = {}
+    main_containers: tuple[str, ...] = ()
+    running_containers: tuple[str, ...] = ()
+    restart_policies: Mapping[str, str] = {}
+    restart_policy: str = "Always"
+    grace_seconds: float = GRACE
+    startup_seconds: Mapping[str, float] = {}
+    readiness_seconds: Mapping[str, float] = {}
+    has_hook: bool = False
+    gates: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    unmergeable: str = ""
+    marked: bool = False
+    restarted_at: str = ""
+    drain: str = ""
+    lost: str = ""
+    is_watched: bool = False
+    evicted_in_time: bool = False
+
+    @property
+    def served_gates(self) -> tuple[str, ...]:
+        """Its readiness gates that this service opens and closes."""
+        return tuple(gate for gate in self.gates if gate in GATES)
+
+    @property
+    def drains(self) -> bool:
+        """Whether it is asked to leave its Services: for another revision than its own."""
+        asked = is_ours(self.drain) and self.drain != self.template_hash
+        return asked and bool(self.served_gates)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether both revisions were written by this service."""
+        return is_ours(self.template_hash) and is_ours(self.uniq_hash)
+
+    def starts_again(self, name: str, exit_code: int | None) -> bool:
+        """Whether the kubelet starts a container again that has ended with this code."""
+        policy = self.restart_policies.get(name, "Always")
+        if policy == "Always" and name in self.running_containers:
+            return True
+        return policy != "Never" and bool(
+            exit_code
+        )  # a plain init container that succeeded is done
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    """One observed pod.
+
+    Attributes:
+        name: `metadata.name`.
+        told: what it was told to be.
+        odd: what could not be read, "" if all could; such a pod is left alone.
+        manifest: labels, annotations and spec of a pod that carries no revision of ours: it is
+            compared with its template field by field.
+        node: the node that it is bound to, "" where there is none yet.
+        terminating: whether it is on its way out.
+        phase: `status.phase`; a pod without one has not been looked at by a kubelet yet.
+        ready: its condition `Ready`, None where it has none.
+        ready_since: when that last changed; "" where nobody knows.
+        conditions_text: `status.conditions` as JSON; empty in a pod that runs and is Ready, of
+            which they say nothing more, unless one of our gates is closed.
+        containers: statuses of all containers, init containers first.
+        restarts: whether one of them has been started more than once.
+        reason: `status.reason`.
+        said: that and `status.message`, as far as there are any: why it failed.
+        uid: `metadata.uid`.
+        created: `metadata.creationTimestamp`.
+        generation: `metadata.generation`: one more with each change of the spec.
+        seen_generation: the generation that the kubelet says it has seen; 0 where it does not say
+            (before Kubernetes 1.34).
+        record: the last in-place update; None if there was none, or somebody broke the annotation.
+            Once it is over only the ids of the containers are left of it, where any has restarted.
+        failures_text: the annotation that counts failed pods in a row.
+        runs_wanted: names of the containers that run, or ran last, the image that the spec names.
+            This and the next two are empty unless an update is under way.
+        kubelet_wrote: when the kubelet last wrote the status, by the API server's clock; "" if
+            nobody knows.
+        spec_written: when anything but the status was last written, by the same clock.
+        edited: which images somebody else has set in it, in a sentence; "" if nobody has, as far
+            as is known (`edited.edited`).
+        update_over: whether its last in-place update is over, whatever the time
+            (`inplace.is_over`).
+        since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
+            where nobody knows (`availability.since`).
+        probed_at: by when each of its probes has run once that has to, in seconds since the epoch;
+            `UNKNOWN` where none has to (`availability.probed_at`).
+    """
+
+    name: str
+    told: Told
+    odd: str = ""
+    manifest: Manifest | None = None
+    node: str = ""
+    terminating: bool = False
+    phase: str = "Pending"
+    ready: bool | None = None
+    ready_since: str = ""
+    conditions_text: bytes = b""
+    containers: tuple[ContainerStatus, ...] = ()
+    restarts: bool = False
+    reason: str = ""
+    said: str = ""
+    uid: str = ""
+    created: str = ""
+    generation: int = 0
+    seen_generation: int = 0
+    record: InPlaceRecord | None = None
+    failures_text: str = ""
+    runs_wanted: tuple[str, ...] = ()
+    kubelet_wrote: str = ""
+    spec_written: str = ""
+    edited: str = ""
+    update_over: bool = False
+    since: float = UNKNOWN
+    probed_at: float = UNKNOWN
+
+    @property
+    def conditions(self) -> dict[str, Condition]:
+        """Type -> condition; none where they cannot be read."""
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):  # no text is no JSON
+            found = objects.decode_conditions(self.conditions_text) or ()
+            return {item.type or "": item for item in found}
+        return {}
+
+    @property
+    def silent(self) -> bool:
+        """Whether its node is not heard of: it may well serve."""
+        return self.silent_since is not None
+
+    @property
+    def silent_since(self) -> float | None:
+        """Since when its node is not heard of, in seconds since the epoch; None if it is.
+
+        The node lifecycle controller turns `Ready` False and leaves the rest as it was, which no
+        kubelet ever writes for longer than a second: every container ready, every readiness gate
+        open, the pod not. It counts from the newest of them, because a gate that was just opened
+        looks the same until the kubelet has looked; `UNKNOWN` where one of them has no time.
+        """
+        if self.ready is not False or self.phase != "Running":
+            return None
+        known = self.conditions
+        found = [known.get(name) for name in ("ContainersReady", *self.told.gates)]
+        times = [self.ready_since]
+        for condition in found:
+            if condition is None or condition.status != "True":
+                return None
+            times.append(condition.last_transition_time or "")
+        since = [seconds(time) for time in times]
+        return UNKNOWN if UNKNOWN in since else max(since)
+
+    @property
+    def made_failed(self) -> bool:
+        """Whether this service made it Failed because its node is lost: it did not fail."""
+        return self.phase == "Failed" and bool(self.told.lost) and self.reason == NODE_LOST
+
+    @property
+    def completed(self) -> bool:
+        """Whether the pod has ended for good."""
+        return self.phase in COMPLETED
+
+    @property
+    def running(self) -> bool:
+        """Whether the pod runs and is not on its way out."""
+        return not self.terminating and self.phase == "Running"
+
+    @property
+    def refused_by_kubelet(self) -> bool:
+        """Bound to a node, ended, and no container was ever started there."""
+        return (
+            self.completed
+            and bool(self.node)
+            and not any(
+                status.container_id or status.now.running or status.now.terminated
+                for status in self.containers
+            )
+        )
+
+    @property
+    def tells_generation(self) -> bool:
+        """Whether the kubelet says which spec it has seen (Kubernetes >= 1.34)."""
+        return bool(self.seen_generation)
+
+    @property
+    def kubelet_is_behind(self) -> bool:
+        """Whether the kubelet says that it has not seen the newest spec."""
+        return 0 < self.seen_generation < self.generation
+
+    def container(self, name: str) -> ContainerStatus:
+        """The status of a container; an empty one if the kubelet has not reported it."""
+        for status in self.containers:
+            if status.name == name:
+                return status
+        return ContainerStatus()

@@ -1,0 +1,201 @@
+"""What is wrong with an instance, in the words of its pod's own status.
+
+A sentence for whatever will not get well by waiting alone, and only what the status says: what only
+the events know is left to `kubectl describe`. Some is trouble only when it lasts (`PATIENCE`).
+"""
+
+import re
+from dataclasses import dataclass
+
+from tapp.kube.objects import ContainerStatus, Waiting
+from tapp.pod.inplace import Progress, ended_by_update
+from tapp.pod.pod import Pod
+from tapp.words.times import UNKNOWN, past, seconds, written
+
+PATIENCE = 30.0
+"""Seconds that a pod may take for what usually takes none."""
+LONG_WAIT = 300.0
+"""The kubelet's longest pause before a crashed container is started again."""
+_SHORT_WAIT = 8.0
+"""A shorter pause is no back-off: the first restart follows at once, the second after 10 s."""
+_LOOP = "CrashLoopBackOff"
+_LONGEST = 300
+"""Characters of what a kubelet or a registry said."""
+
+_PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+          "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")  # fmt: skip
+_STARTS = (
+    *("CreateContainerConfigError", "CreateContainerError", "RunContainerError"),
+    *("PostStartHookError", "PreCreateHookError", "PreStartHookError"),
+)
+_BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(: )?')
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What is wrong with one instance.
+
+    Attributes:
+        text: a sentence without its instance, "" if nothing is (yet).
+        wait: seconds after which to look again, None where time alone changes nothing.
+    """
+
+    text: str = ""
+    wait: float | None = None
+
+
+NONE = Trouble()
+
+
+def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
+    """What keeps a pod from serving that does not pass by itself.
+
+    Args:
+        pod: a pod that is not Terminating.
+        update: how far its last in-place update has come.
+        now: seconds since the epoch.
+    """
+    if pod.completed:
+        return _ended(pod, update)
+    if pod.ready is True and not (pod.restarts and _recent(pod, now)):
+        return NONE
+    found = [_scheduling(pod, now), _sandbox(pod, now)]
+    found += [_container(pod, status, update, now) for status in pod.containers]
+    texts = [item.text for item in found if item.text]
+    waits = [item.wait for item in found if item.wait is not None]
+    return Trouble("; ".join(texts), min(waits, default=None))
+
+
+def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
+    """A node that is not heard of; no trouble where its instance is to start elsewhere by itself.
+
+    Args:
+        pod: a pod that is silent.
+        since: since when, `pod.silent_since`.
+        now: seconds since the epoch.
+        moved: whether instances of lost nodes are started elsewhere (`forceDeletePod`).
+    """
+    when = f" since {written(since)}" if since != UNKNOWN else ""
+    text = (
+        f"nothing is heard of node {pod.node or '?'}{when}: its pod may run or not, and it stays "
+        "until the node is back, or its Node object is deleted"
+    )
+    found = _after(text, since, now)
+    return Trouble(wait=found.wait) if moved else found
+
+
+def _recent(pod: Pod, now: float) -> bool:
+    """Whether a pod has become Ready within the longest pause between two crashes."""
+    since = seconds(pod.ready_since)
+    return since == UNKNOWN or now - since < LONG_WAIT
+
+
+def _ended(pod: Pod, update: Progress) -> Trouble:
+    said = f" ({_short(pod.said)})" if pod.said else ""
+    if ended_by_update(pod, update):
+        name = next(name for name in update.open if name in pod.told.main_containers)
+        image = pod.told.images[name]
+        return Trouble(f"its update ended it{said}: container {name} did not come to run {image}")
+    if pod.refused_by_kubelet:
+        return Trouble(f"the kubelet refused its pod{said}")
+    return Trouble(f"its pod has {pod.phase.lower()}{said}")
+
+
+def _scheduling(pod: Pod, now: float) -> Trouble:
+    condition = pod.conditions.get("PodScheduled")
+    if condition is None or condition.status != "False" or condition.reason == "SchedulingGated":
+        return NONE
+    text = f"no node for its pod: {condition.reason or 'not scheduled'}"
+    said = f" ({_short(condition.message)})" if condition.message else ""
+    return _after(text + said, past(condition.last_transition_time, now), now)
+
+
+def _sandbox(pod: Pod, now: float) -> Trouble:
+    """On a node, and not even its sandbox is up: volumes or the network are missing."""
+    known = pod.conditions
+    condition, bound = known.get("PodReadyToStartContainers"), known.get("PodScheduled")
+    if condition is None or condition.status != "False" or pod.phase != "Pending":
+        return NONE
+    if bound is None or bound.status != "True":
+        return NONE
+    text = "volumes or network of its pod are not ready; the pod's events say why"
+    return _after(text, past(bound.last_transition_time, now), now, 2 * PATIENCE)
+
+
+def _after(text: str, since: float, now: float, patience: float = PATIENCE) -> Trouble:
+    """Trouble as soon as it has lasted for so long."""
+    left = since + patience - now
+    return Trouble(text) if left <= 0 else Trouble(wait=left)
+
+
+def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) -> Trouble:
+    name = status.name or ""
+    image = pod.told.images.get(name, "")
+    waiting, ended = status.now.waiting, status.now.terminated
+    opened = update.open.get(name)
+    if waiting is not None and waiting.reason in _PULLS:
+        return Trouble(f"container {name}: {_pull(waiting, image)}")
+    if waiting is not None and waiting.reason in _STARTS:
+        said = f": {_short(waiting.message)}" if waiting.message else ""
+        return Trouble(f"container {name}: {waiting.reason}{said}")
+    if opened is not None and status.now.running is None:
+        # Stopped for another image, which does not start. A back-off follows only a failed attempt,
+        # whatever it is called; a container that has ended may be about to be started.
+        text = f"container {name} was stopped for image {image}, which has not started since"
+        if waiting is not None and waiting.reason == _LOOP:
+            return Trouble(text)
+        stopped = ended or status.before.terminated
+        return _after(text, UNKNOWN if stopped is None else past(stopped.finished_at, now), now)
+    return _crashes(pod, status, now)
+
+
+def _pull(waiting: Waiting, image: str) -> str:
+    """One sentence for the reasons that take turns while an image cannot be had."""
+    if waiting.reason == "InvalidImageName":
+        return f"InvalidImageName: {image!r} is no image name"
+    if waiting.reason == "ErrImageNeverPull":
+        return f"ErrImageNeverPull: image {image} is not on the node, and must not be pulled"
+    said = _BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: ")
+    reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
+    return f"{reason}: image {image} cannot be pulled" + (f": {_short(said)}" if said else "")
+
+
+def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
+    """A container that ends again and again: waiting for its next start, or just started anew.
+
+    In its back-off a kubelet shows `terminated` for most of the time, and only now and then
+    `CrashLoopBackOff`. A container that runs again is trusted when it has run for as long as it was
+    kept waiting before.
+    """
+    name, count, running = status.name or "", status.restart_count or 0, status.now.running
+    waiting = status.now.waiting is not None and status.now.waiting.reason == _LOOP
+    last = status.now.terminated or status.before.terminated
+    wait = None
+    if running is not None:
+        began = past(running.started_at, now)
+        ended = UNKNOWN if last is None else seconds(last.finished_at)
+        record = pod.record.containers.get(name) if pod.record is not None else None
+        if record is not None and last is not None and last.container_id == record.id:
+            return NONE  # stopped for an update, not by itself
+        paused = began - ended if UNKNOWN not in (began, ended) else 0.0
+        wait = began + min(paused, LONG_WAIT) - now
+        if not count or paused < _SHORT_WAIT or wait <= 0:
+            return NONE
+    elif status.now.terminated is not None:
+        if not count or not pod.told.starts_again(name, status.now.terminated.exit_code):
+            return NONE
+    elif not waiting:
+        return NONE
+    code = f" with exit code {last.exit_code}" if last is not None else ""
+    reason = f" ({last.reason})" if last is not None and last.reason == "OOMKilled" else ""
+    at = seconds(last.finished_at) if last is not None else UNKNOWN
+    when = f", last at {written(at)}" if at != UNKNOWN else ""
+    often = f", restarted {count} time{'s'[: count != 1]}" if count else ""
+    text = f"container {name}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"
+    return Trouble(text, wait)
+
+
+def _short(text: str | None) -> str:
+    """What somebody said, on one line and not too long."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

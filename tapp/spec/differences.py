@@ -1,0 +1,154 @@
+"""What differs between two forms of a template, field by field, and what each field asks for.
+
+The same forms that the revisions are hashes of (`revision.py`): fields that mean the same are no
+difference, and what is blanked in the second hash is what a kubelet changes in place.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from tapp.kube.canonical import comparable
+from tapp.kube.project import merge_key
+from tapp.spec.revision import own_annotations, own_labels, without_images
+from tapp.words.vocabulary import RESTARTED_AT
+
+Path = tuple[str, ...]
+_ABSENT = object()
+
+
+class Effect(StrEnum):
+    """What a changed field of a template asks for."""
+
+    RECREATE = "Recreate"
+    """New pods."""
+    IN_PLACE = "InPlace"
+    """Another image for a container that runs on: the container restarts, the pod stays."""
+    METADATA = "Metadata"
+    """Written on the pods; nothing restarts."""
+    NEW_PODS = "NewPods"
+    """Nothing for pods that are there; the next ones have it."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One field.
+
+    Attributes:
+        path: such as `spec.containers[web].image`.
+        before: its value, None where it is absent; as it is written in the template.
+        after: the same of the other form.
+        effect: what it asks for.
+    """
+
+    path: str
+    before: Any
+    after: Any
+    effect: Effect
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+    """The fields in which two pod templates differ, in the order of the second one.
+
+    Args:
+        before: a pod template: `{"metadata": {...}, "spec": {...}}`.
+        after: another one.
+    """
+    old, new = before.get("metadata") or {}, after.get("metadata") or {}
+    found = [
+        _difference(("metadata", part, *path), (before, after), Effect.METADATA)
+        for part, own in (("labels", own_labels), ("annotations", own_annotations))
+        for path in changed(own(old), own(new))
+    ]
+    found = [_restart(item) for item in found]
+    one, other = comparable(before.get("spec") or {}), comparable(after.get("spec") or {})
+    forcing = set(changed(without_images(one), without_images(other)))
+    found += [
+        _difference(
+            ("spec", *path),
+            (before, after),
+            Effect.RECREATE if path in forcing else Effect.IN_PLACE,
+        )
+        for path in changed(one, other)
+    ]
+    if (old.get("finalizers") or []) != (new.get("finalizers") or []):
+        path = "metadata", "finalizers"
+        found.append(_difference(path, (before, after), Effect.NEW_PODS))
+    return found
+
+
+def _restart(found: Difference) -> Difference:
+    asks = found.path == written(("metadata", "annotations", RESTARTED_AT)) and found.after
+    return msgspec.structs.replace(found, effect=Effect.RECREATE) if asks else found
+
+
+def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Difference:
+    before, after = (at(body, path) for body in bodies)
+    return Difference(written(path), before, after, effect)
+
+
+def changed(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
+    """The paths of all values that differ; items of lists by their merge key, `[name]`."""
+    if before == after and type(before) is type(after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys([*after, *before]):
+            yield from changed(before.get(key, _ABSENT), after.get(key, _ABSENT), (*path, key))
+        return
+    if isinstance(before, list) and isinstance(after, list) and before and after:
+        names = _names(before, after)
+        if names is not None:
+            one, other = (dict(zip(keys, items, strict=True)) for keys, items in names)
+            if [key for key in one if key in other] != [key for key in other if key in one]:
+                yield path  # another order is another template
+                return
+            for name in dict.fromkeys([*other, *one]):
+                item = (*path, f"[{name}]")
+                yield from changed(one.get(name, _ABSENT), other.get(name, _ABSENT), item)
+            return
+        if len(before) == len(after):
+            for index, (old, new) in enumerate(zip(before, after, strict=True)):
+                yield from changed(old, new, (*path, f"[{index}]"))
+            return
+    yield path
+
+
+def _names(before: list[Any], after: list[Any]) -> list[tuple[list[str], list[Any]]] | None:
+    key = merge_key(before, after)
+    if key is None:
+        return None
+    found = [([str(item[key]) for item in items], items) for items in (before, after)]
+    return found if all(len(set(names)) == len(names) for names, _ in found) else None
+
+
+def at(value: Any, path: Path) -> Any:
+    """The value at a path of `changed`; None where there is none."""
+    for part in path:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.startswith("["):
+            value = _item(value, part[1:-1])
+        else:
+            return None
+    return value
+
+
+def _item(items: list[Any], name: str) -> Any:
+    key = merge_key(items)
+    if key is not None:
+        return next((item for item in items if str(item[key]) == name), None)
+    return items[int(name)] if name.isdigit() and int(name) < len(items) else None
+
+
+def written(path: Path) -> str:
+    """A path as people write it: `spec.containers[web].image`, `metadata.labels["a/b"]`."""
+    text = ""
+    for part in path:
+        if part.startswith("["):
+            text += part
+        elif all(character.isalnum() or character in "-_" for character in part):
+            text += f".{part}" if text else part
+        else:
+            text += f'["{part}"]'
+    return text

@@ -1,0 +1,274 @@
+"""The TApp as its author wrote it: a typed view of the parent object.
+
+Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped on the way (the old
+controller dropped them). What each field means: docs/reference.md.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from tapp.words.times import is_written
+
+Mapping = dict[str, Any]
+Retention = Literal["Retain", "Delete"]
+
+DEFAULT_TEMPLATE = "default"
+MAX_REPLICAS = 50_000
+"""Above this one answer no longer fits Metacontroller's and etcd's limits."""
+
+
+class Value(BaseModel):
+    """Base of all models: immutable, strict about types, silent about fields it does not know.
+
+    A JSON null is an absent field, as in Go's decoder.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        return _without_nulls(value)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict) and None in value.values():
+        return {key: item for key, item in value.items() if item is not None}
+    return value
+
+
+T = TypeVar("T")
+Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
+"""A map in which an entry that is null is none, as a map that is null has none."""
+
+
+class ForceUpdate(Value):
+    """`spec.updateStrategy.forceUpdate`: the budget of instances off the rolling template."""
+
+    max_unavailable: int | str = "100%"
+
+    @property
+    def is_written(self) -> bool:
+        """Whether its author wrote this budget, or it is the default."""
+        return "max_unavailable" in self.model_fields_set
+
+
+class InPlaceUpdateStrategy(Value):
+    """`spec.updateStrategy.inPlaceUpdateStrategy`."""
+
+    grace_period_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
+
+
+class UpdateStrategy(Value):
+    """`spec.updateStrategy`."""
+
+    template: str = ""
+    max_unavailable: int | str = 1
+    force_update: ForceUpdate = ForceUpdate()
+    in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
+    paused: bool = False
+
+
+class RetentionPolicy(Value):
+    """`spec.persistentVolumeClaimRetentionPolicy`, as in StatefulSet."""
+
+    when_deleted: Retention = "Retain"
+    when_scaled: Retention = "Retain"
+
+
+class TAppSpec(Value):
+    """`spec`, field by field as in docs/reference.md."""
+
+    replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS)
+    selector: Mapping | None = None
+    template: Mapping | None = None
+    template_pool: Entries[Mapping] = Field(default_factory=dict)
+    templates: Entries[str] = Field(default_factory=dict)
+    default_template_name: str = ""
+    default_template_name_old: str = Field(default="", alias="DefaultTemplateName")
+    statuses: Entries[str] = Field(default_factory=dict)
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    force_delete_pod: bool = False
+    auto_delete_unused_template: bool = False
+    never_migrate: bool = False
+    volume_claim_templates: list[Mapping] = Field(default_factory=list)
+    service_name: str = ""
+    revision_history_limit: int = Field(default=10, ge=0, le=2**31 - 1)
+    min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
+    persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+
+    @property
+    def default_name(self) -> str:
+        """The name of the default template: the lower-case spelling wins."""
+        return self.default_template_name or self.default_template_name_old or DEFAULT_TEMPLATE
+
+    @property
+    def rolling_name(self) -> str:
+        """The name of the rolling template: computed anew at each sync, never written back."""
+        return self.update_strategy.template or self.default_name
+
+    def template_name(self, instance: int) -> str:
+        """The name of the template that `instance` runs."""
+        return self.templates.get(str(instance)) or self.default_name
+
+    def find_template(self, name: str) -> Mapping | None:
+        """The body of the template called `name`, or None where there is no such template.
+
+        `default` is `spec.template`; the pool's entry of that name serves where that is empty.
+        """
+        pooled = self.template_pool.get(name)
+        if name != DEFAULT_TEMPLATE or not self.template:
+            return pooled
+        spec = self.template.get("spec")
+        usable = isinstance(spec, dict) and spec.get("containers")
+        return self.template if usable or pooled is None else pooled
+
+    def unused_templates(self) -> list[str]:
+        """Names in the pool that nothing refers to, sorted (`autoDeleteUnusedTemplate`)."""
+        used = {
+            *self.templates.values(),
+            self.default_template_name,
+            self.default_template_name_old,
+            self.default_name,
+            self.update_strategy.template,
+        }
+        return sorted(set(self.template_pool) - used)
+
+
+class ObservedCondition(Value):
+    """One entry of `status.conditions` as it was last written."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class ObservedStatus(Value):
+    """What of `status` is read back.
+
+    The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
+    have failed, and of the times of conditions.
+    """
+
+    observed_generation: int | None = None
+    statuses: dict[str, str] = Field(default_factory=dict)
+    replacing: dict[str, str] = Field(default_factory=dict)
+    failures: dict[str, int] = Field(default_factory=dict)
+    settling: dict[str, str] = Field(default_factory=dict)
+    unserved: dict[str, str] = Field(default_factory=dict)
+    not_created: dict[str, str] = Field(default_factory=dict)
+    not_owned: dict[str, str] = Field(default_factory=dict)
+    conditions: list[ObservedCondition] = Field(default_factory=list)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_far_as_it_can_be_read(cls, value: Any) -> Any:
+        """Whoever wrote it: what is of a wrong shape is absent, and no sync fails because of it."""
+        status = value if isinstance(value, dict) else {}
+        kept = {name: keep(status.get(name)) for name, keep in _READ_BACK.items()}
+        return {name: item for name, item in kept.items() if item is not None}
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int else None
+
+
+def _texts(value: Any) -> dict[str, str]:
+    entries = value.items() if isinstance(value, dict) else ()
+    return {key: item for key, item in entries if isinstance(item, str)}
+
+
+def _counts(value: Any) -> dict[str, int]:
+    entries = value.items() if isinstance(value, dict) else ()
+    return {key: item for key, item in entries if type(item) is int and 0 < item <= _MOST_FAILURES}
+
+
+_MOST_FAILURES = 1_000
+"""No count of failures goes higher (`pace.py`)."""
+
+
+def _noted(value: Any) -> dict[str, str]:
+    """Something -> a time."""
+    return {key: item for key, item in _texts(value).items() if is_written(item)}
+
+
+def _since(value: Any) -> dict[str, str]:
+    """A time -> something."""
+    return {key: item for key, item in _texts(value).items() if is_written(key)}
+
+
+def _conditions(value: Any) -> list[dict[str, str]]:
+    found = [_texts(item) for item in value] if isinstance(value, list) else []
+    for condition in found:
+        if not is_written(condition.get(_TURNED, "")):
+            condition.pop(_TURNED, None)
+    return found
+
+
+_TURNED = "lastTransitionTime"
+_READ_BACK: dict[str, Callable[[Any], Any]] = {
+    "observedGeneration": _number,
+    "statuses": _texts,
+    "replacing": _texts,
+    "failures": _counts,
+    "settling": _noted,
+    "unserved": _noted,
+    "notCreated": _since,
+    "notOwned": _since,
+    "conditions": _conditions,
+}
+
+
+class ManagedFields(Value):
+    """One entry of `metadata.managedFields`: only the time of the write is read."""
+
+    time: str = ""
+
+
+class ParentMeta(Value):
+    """The parent's `metadata`: identity is required, the rest is optional."""
+
+    name: str = Field(min_length=1)
+    namespace: str = Field(min_length=1)
+    uid: str = Field(min_length=1)
+    generation: int = 0
+    annotations: dict[str, Any] = Field(default_factory=dict)
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    finalizers: list[str] = Field(default_factory=list)
+    managed_fields: list[ManagedFields] = Field(default_factory=list)
+
+
+class Parent(Value):
+    """Who the parent is, without a look at its spec and status: enough for finalize."""
+
+    api_version: str = Field(pattern=r"^apps\.tkestack\.io/")
+    kind: Literal["TApp"]
+    metadata: ParentMeta
+
+
+class TApp(Parent):
+    """The whole parent."""
+
+    spec: TAppSpec
+    status: ObservedStatus = ObservedStatus()
+
+
+class ClaimPolicy(Value):
+    """The part of a spec that finalize reads; it stands although the rest may be invalid."""
+
+    persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+
+
+class LostPolicy(Value):
+    """Another part that finalize reads."""
+
+    force_delete_pod: bool = False
+    never_migrate: bool = False

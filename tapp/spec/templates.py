@@ -1,0 +1,205 @@
+"""Templates of one spec: what each name stands for, and its revision."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tapp.kube.canonical import canonical
+from tapp.kube.env import RepeatedEnvError, without_repeats
+from tapp.spec import revision
+from tapp.spec.model import TAppSpec
+from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES
+
+
+@dataclass(frozen=True)
+class Template:
+    """A pod template that resolved.
+
+    Attributes:
+        name: its name in the TApp.
+        labels: the author's labels, as far as they are for every pod.
+        annotations: the author's annotations, likewise.
+        finalizers: the author's finalizers, set at creation only.
+        spec: the pod spec in canonical form (`canonical.canonical`), without the volumes that
+            claims of the same name take precedence over.
+        revision: hash of everything above, as it was written.
+        uniq: hash of the spec with the images of running containers blanked.
+        images: name of a running container -> its image.
+        watched: whether it has a readiness gate that this service opens and closes.
+        obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
+        size: bytes of all this in a new pod's JSON, about, and never too few.
+    """
+
+    name: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    finalizers: list[str]
+    spec: dict[str, Any]
+    revision: str
+    uniq: str
+    images: dict[str, str]
+    watched: bool
+    obstacle: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A template name that leads nowhere, and why; `message` is for the TApp's author."""
+
+    name: str
+    message: str
+
+
+@dataclass
+class Templates:
+    """Looks templates up by name, each one canonicalised and hashed at most once.
+
+    May serve all requests that show the same spec: nobody changes what is in it.
+    """
+
+    spec: TAppSpec
+    _found: dict[str, Template | Unresolved] = field(default_factory=dict)
+
+    def of(self, instance: int) -> Template | Unresolved:
+        """The template that `instance` should run."""
+        return self.named(self.spec.template_name(instance))
+
+    def named(self, name: str) -> Template | Unresolved:
+        """The template called `name`."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._resolve(name)
+        return found
+
+    def _resolve(self, name: str) -> Template | Unresolved:
+        body = self.spec.find_template(name)
+        if body is None:
+            return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
+        claims = frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
+        return _resolve(name, body, claims)
+
+
+def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Template | Unresolved:
+    problem = _problem(body)
+    if problem:
+        return Unresolved(name, f"template {name!r} cannot be used: {problem}")
+    metadata = body.get("metadata") or {}
+    full, uniq = revision.revisions(body)
+    spec = canonical(body["spec"])
+    if claims and "volumes" in spec:
+        spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
+    images = {item["name"]: item["image"] for item in running(spec) if "image" in item}
+    folded, obstacle = _folded(name, spec)
+    whole = msgspec.json.encode([metadata, folded])
+    return Template(
+        name=name,
+        labels=_for_every_pod(revision.own_labels(metadata)),
+        annotations=_for_every_pod(revision.own_annotations(metadata)),
+        finalizers=metadata.get("finalizers") or [],
+        spec=spec,
+        revision=full,
+        uniq=uniq,
+        images=images,
+        watched=has_served_gate(spec),
+        obstacle=obstacle,
+        size=len(whole) + 2 * len(msgspec.json.encode(images)),  # a text within a text
+    )
+
+
+def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
+    """Labels or annotations without what tells of one pod only; the revision counts that, too.
+
+    (It did before such were left out of pods, and another revision would touch the pods.)
+    """
+    return {key: value for key, value in entries.items() if key not in NEVER_IN_TEMPLATES}
+
+
+def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The spec with each variable once, or why there is none."""
+    folded = dict(spec)
+    try:
+        for section in ("containers", "initContainers"):
+            folded[section] = without_repeats(spec.get(section) or [])
+    except RepeatedEnvError as error:
+        why = f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
+        return spec, why
+    return folded, ""
+
+
+def has_served_gate(spec: dict[str, Any]) -> bool:
+    """Whether a pod spec has a readiness gate that this service opens and closes."""
+    gates = spec.get("readinessGates")
+    items = gates if isinstance(gates, list) else []
+    return any(isinstance(gate, dict) and gate.get("conditionType") in GATES for gate in items)
+
+
+def claim_name(claim_template: dict[str, Any]) -> str:
+    """The name of a claim template, "" where it has none."""
+    metadata = claim_template.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def running(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The containers of a pod spec that keep running: containers and native sidecars."""
+    return [
+        item
+        for section in ("containers", "initContainers")
+        for item in spec.get(section) or []
+        if revision.runs_on(section, item)
+    ]
+
+
+def _or(name: str) -> str:
+    return " nor set as spec.template" if name == "default" else " nor 'default'"
+
+
+_UNNAMED = ("tolerations", "readinessGates")
+
+
+def _problem(body: dict[str, Any]) -> str:
+    """Why no pod can be made of a template, or "": the shapes that the rest relies on."""
+    metadata = body.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        return "metadata is not an object"
+    for part in ("labels", "annotations"):
+        entries = metadata.get(part) or {}
+        if not isinstance(entries, dict):
+            return f"metadata.{part} is not an object"
+        for key, value in entries.items():
+            if value is not None and not isinstance(value, str):
+                return f"metadata.{part}[{key!r}] is not a string"
+    spec = body.get("spec")
+    if not isinstance(spec, dict):
+        return "spec is missing" if spec is None else "spec is not an object"
+    if not spec.get("containers"):
+        return "spec.containers is empty"
+    for section in ("containers", "initContainers", "volumes", *_UNNAMED):
+        items = spec.get(section)
+        problem = _list_problem(section, [] if items is None else items)
+        if problem:
+            return problem
+    return ""
+
+
+def _list_problem(section: str, items: Any) -> str:
+    if not isinstance(items, list):
+        return f"spec.{section} is not a list"
+    names = set()
+    for index, item in enumerate(items):
+        where = f"spec.{section}[{index}]"
+        if not isinstance(item, dict):
+            return f"{where} is not an object"
+        if section in _UNNAMED:
+            continue
+        name = item.get("name")
+        if not isinstance(name, str) or not name:
+            return f"{where}.name is missing"
+        if name in names:
+            return f"{where}.name {name!r} is taken by an earlier entry"
+        names.add(name)
+        if not isinstance(item.get("image", ""), str):
+            return f"{where}.image is not a string"
+    return ""

@@ -1,0 +1,1 @@
+"""What outlives a pod: claims, their growth, and the history of templates."""

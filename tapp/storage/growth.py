@@ -1,0 +1,179 @@
+"""Claims that grow: which ones a larger claim template reaches, and what keeps the others from it.
+
+Only `spec.resources.requests.storage` of a claim ever changes, and only upward. What the API server
+would refuse is not tried (its admission plugin PersistentVolumeClaimResize): a claim that is not
+Bound, and one whose StorageClass does not say `allowVolumeExpansion: true`.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from tapp.kube import objects
+from tapp.kube.canonical import nano, quantity
+from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
+from tapp.storage.claims import claim_templates, instance_number
+from tapp.words.conditions import Reason
+from tapp.words.vocabulary import STORAGE_CLASS
+from tapp.world import World
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why claims of one claim template stay smaller than it.
+
+    Attributes:
+        template: name of the claim template.
+        wanted: the storage that it asks for.
+        has: the storage that these claims ask for.
+        reason: the condition's reason.
+        why: what stands in the way, and what to do.
+    """
+
+    template: str
+    wanted: str
+    has: str
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What becomes of claims that are smaller than their template.
+
+    Attributes:
+        to: claim name -> the storage that it is to ask for.
+        obstacles: what stands in the way -> the instances whose claims it keeps as they are.
+    """
+
+    to: dict[str, str] = field(default_factory=dict)
+    obstacles: dict[Obstacle, list[int]] = field(default_factory=dict)
+
+
+NO_GROWTH = Growth()
+
+
+def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
+    """Decides which of a TApp's claims grow, all at once: nothing restarts because of it.
+
+    Claims of instances that are scaled away wait until these come back.
+
+    Args:
+        world: what was observed.
+        claims: the claims that stay.
+    """
+    if not claims or not world.declared.growing_claims:
+        return NO_GROWTH
+    spec, app = world.tapp.spec, world.tapp.metadata.name
+    wanted = {
+        f"{name}-{app}-": (name, size)
+        for name, template in claim_templates(spec).items()
+        if (size := _storage_of(template["spec"])) is not None
+    }
+    growth = Growth()
+    for claim in claims:
+        prefix = claim.metadata.name.rpartition("-")[0] + "-"
+        name, size = wanted.get(prefix, ("", ""))
+        number = instance_number(claim.metadata.name, prefix) if name else None
+        if number is None or number >= spec.replicas:
+            continue
+        found = _judged(claim, name, size, world.storage_classes)
+        if isinstance(found, Obstacle):
+            growth.obstacles.setdefault(found, []).append(number)
+        elif found is not None:
+            growth.to[claim.metadata.name] = found
+    return growth
+
+
+def _storage_of(spec: Mapping[str, Any]) -> str | None:
+    """The storage that a claim template asks for, as the API server writes it.
+
+    With a unit also where it has an exponent: the API server has a spelling of its own for those,
+    and another spelling than the claim's would be written once more.
+    """
+    size: Any = spec
+    for key in ("resources", "requests", "storage"):
+        size = size.get(key) if isinstance(size, dict) else None
+    if isinstance(size, bool) or not isinstance(size, str | int | float):
+        return None
+    text = str(size)
+    billionths = nano(text)
+    if billionths is None:
+        return None
+    return str(quantity(text if text.endswith("i") else f"{billionths}n"))
+
+
+def _judged(
+    claim: ClaimObject, template: str, wanted: str, classes: Mapping[str, bool] | None
+) -> str | Obstacle | None:
+    """The storage that a claim is to ask for, what stands in the way of it, or nothing to do."""
+    if claim.metadata.deletion_timestamp is not None:
+        return None
+    try:
+        spec = objects.decode_claim_spec(claim.spec) or ClaimSpec()
+        status = objects.decode_claim_status(claim.status) or ClaimStatus()
+    except UNREADABLE:
+        return None
+    resources = spec.resources or ClaimResources()
+    text, limit = _written(resources.requests), _written(resources.limits)
+    has, most, to = nano(text), nano(limit), nano(wanted)
+    if has is None or to is None or status.phase != "Bound":
+        return None
+    if has >= to:
+        why = _said_by_driver(status)
+        return Obstacle(template, wanted, text, Reason.INFEASIBLE, why) if why else None
+    if most is not None and most < to:
+        why = f"their own limits.storage is {limit}, and that cannot be changed; {_GIVE_UP}"
+    else:
+        why = _refused_by(_class_of(claim, spec), classes)
+    return Obstacle(template, wanted, text, Reason.NOT_EXPANDABLE, why) if why else wanted
+
+
+def _written(resources: Storage | None) -> str:
+    """The storage in a list of resources, "" where there is none."""
+    size = None if resources is None else resources.storage
+    return "" if size is None else str(size)
+
+
+_GIVE_UP = "set the template back, or move the data to new claims"
+
+
+def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
+    """The claim's StorageClass, as Kubernetes reads it (GetPersistentVolumeClaimClass)."""
+    annotations: Any = None
+    with suppress(*UNREADABLE):
+        annotations = msgspec.json.decode(claim.metadata.annotations)
+    older = annotations.get(STORAGE_CLASS) if isinstance(annotations, dict) else None
+    return older if isinstance(older, str) else spec.storage_class_name or ""
+
+
+def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
+    """What the API server would say against it; "" where nothing."""
+    if not name:
+        return f"they have no StorageClass, and nothing can make their volumes larger; {_GIVE_UP}"
+    if classes is None:
+        return (
+            "the request shows no StorageClasses; Metacontroller asks which objects to show once "
+            "for each generation of a TApp, and again after 20 minutes"
+        )
+    if name not in classes:
+        return f"there is no StorageClass {name!r}; create it, or {_GIVE_UP}"
+    if classes[name]:
+        return ""
+    return (
+        f"StorageClass {name!r} does not allow it; set allowVolumeExpansion: true there if its "
+        f"driver can expand volumes, or {_GIVE_UP}"
+    )
+
+
+def _said_by_driver(status: ClaimStatus) -> str:
+    """What the driver has said against what the claim asks for; "" where nothing."""
+    said = (status.allocated_resource_statuses or {}).get("storage", "")
+    if not said.endswith("ResizeInfeasible"):  # ControllerResize-, NodeResizeInfeasible
+        return ""
+    return "their driver calls that infeasible; kubectl describe pvc has its words"

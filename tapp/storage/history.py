@@ -1,0 +1,202 @@
+"""The history: which templates that were rolled out are kept, as ControllerRevisions.
+
+A record is one revision of one template of a TApp. Records are never changed: what has to get
+another number is made again, and the older record goes when the newer one is seen. Which one is
+whose tell its label and its annotation, never its name (docs/design.md, "History").
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tapp.kube.objects import RevisionObject
+from tapp.spec.model import ParentMeta
+from tapp.spec.templates import Template, Templates
+from tapp.world import World
+
+LONGEST = 128 << 10
+"""Bytes of a template's JSON above which it is not recorded: Metacontroller writes what it creates
+into an annotation as well, and all annotations of an object may take 256 KiB."""
+
+_NAME = 200
+"""Characters of the TApp's name in a record's: 253 is the limit of both."""
+_DIGITS = 10
+"""Hexadecimal digits of the hash in a record's name."""
+
+
+@dataclass(frozen=True)
+class NewRecord:
+    """A record to make.
+
+    Attributes:
+        name: name of the ControllerRevision.
+        number: its place in the TApp's history.
+        template: name of the template.
+        revision: the template's revision, as pods have it in their label.
+        body: the template as its author wrote it.
+    """
+
+    name: str
+    number: int
+    template: str
+    revision: str
+    body: dict[str, Any]
+
+
+@dataclass
+class HistoryPlan:
+    """What becomes of a TApp's ControllerRevisions.
+
+    Attributes:
+        keep: those that are returned, so that they stay.
+        delete: those that are left out, so that they go.
+        create: those that are made.
+    """
+
+    keep: list[RevisionObject] = field(default_factory=list)
+    delete: list[RevisionObject] = field(default_factory=list)
+    create: list[NewRecord] = field(default_factory=list)
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything is written."""
+        return bool(self.delete or self.create)
+
+
+class _Record(NamedTuple):
+    """A ControllerRevision that is one of ours, read; the newest one is the greatest."""
+
+    number: int
+    name: str
+    template: str
+    revision: str
+
+    @property
+    def what(self) -> tuple[str, str]:
+        """What is recorded: the template's name, and its revision."""
+        return self.template, self.revision
+
+
+def record_name(meta: ParentMeta, template: str, revision: str, number: int) -> str:
+    """The name of the ControllerRevision of a template's revision, with this number.
+
+    The TApp's uid is part of the hash: what a TApp that was deleted with `--cascade=orphan` has
+    left behind is never in the way of the next one of the same name.
+    """
+    text = "\n".join((meta.uid, revision, str(number), template))
+    digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
+    return f"{meta.name[:_NAME].rstrip('.-')}-{digest}"
+
+
+def as_it_is(world: World) -> HistoryPlan:
+    """Everything stays, and nothing is made."""
+    return HistoryPlan([world.revisions[name] for name in sorted(world.revisions)])
+
+
+def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
+    """Sorts the ControllerRevisions of a living TApp.
+
+    Args:
+        world: what was observed.
+        running: the templates of the instances below `replicas` that resolve.
+    """
+    observed = world.revisions
+    if not world.declared.revisions:
+        return as_it_is(world)
+    plan = HistoryPlan()
+    records, going, highest = list[_Record](), set[tuple[str, str]](), 0
+    for name in sorted(observed):
+        record = _read(observed[name])
+        if record is not None:
+            highest = max(highest, record.number)
+        if record is None:
+            plan.keep.append(observed[name])  # a doubt is no deletion
+        elif observed[name].metadata.deletion_timestamp is not None:
+            plan.keep.append(observed[name])  # what goes is waited for
+            going.add(record.what)
+        else:
+            records.append(record)
+    limit = world.tapp.spec.revision_history_limit
+    used = {item.name: item for item in running if not item.obstacle} if limit else {}
+    lines = _newest_first(records)
+    kept = _kept(lines, world.templates, limit)
+    for record in records:
+        (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
+    newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
+    plan.create = _missing(world, used, newest | going, highest)
+    return plan
+
+
+def _read(revision: RevisionObject) -> _Record | None:
+    """A ControllerRevision as a record of ours, None if it is none."""
+    meta = revision.metadata
+    label = meta.labels and meta.labels.revision
+    template = meta.annotations and meta.annotations.template
+    if not label or not template or revision.revision is None:
+        return None
+    return _Record(revision.revision, meta.name, template, label)
+
+
+def _kept(lines: Mapping[str, list[_Record]], templates: Templates, limit: int) -> set[str]:
+    """Names of those that stay: at most two for each template of the spec, and `limit` more."""
+    if not limit:
+        return set()
+    kept, others = set[str](), list[_Record]()
+    for name, ones in lines.items():
+        found = templates.named(name)
+        wanted = found.revision if isinstance(found, Template) else None
+        live = [record for record in ones if record.revision == wanted]
+        superseded = [record for record in ones if record.revision != wanted]
+        if superseded and templates.spec.find_template(name) is not None:
+            kept.add(superseded.pop(0).name)
+        kept.update(record.name for record in live)
+        others += superseded
+    others.sort(reverse=True)
+    return kept.union([record.name for record in others[:limit]])
+
+
+def _newest_first(records: list[_Record]) -> dict[str, list[_Record]]:
+    """Template -> its records; of those of one revision the newest alone."""
+    found: dict[str, dict[str, _Record]] = {}
+    for record in sorted(records, reverse=True):
+        found.setdefault(record.template, {}).setdefault(record.revision, record)
+    return {name: list(ones.values()) for name, ones in found.items()}
+
+
+def _is_newest(ones: list[_Record]) -> bool:
+    """Whether the first of a template's records has the highest number alone.
+
+    Two of one number are possible where a cache lags.
+    """
+    return len(ones) == 1 or ones[1].number < ones[0].number
+
+
+def _length(body: Mapping[str, Any]) -> int:
+    """Bytes of a template's JSON as Go writes it, which spends six on each of `<`, `>` and `&`."""
+    text = msgspec.json.encode(body)
+    return len(text) + 5 * sum(text.count(letter) for letter in (b"<", b">", b"&"))
+
+
+def _missing(
+    world: World, used: Mapping[str, Template], known: set[tuple[str, str]], highest: int
+) -> list[NewRecord]:
+    """The records to make: of what runs and is not the newest of its template.
+
+    After a rollback there is an older one. It goes when this one is seen, and not before: what
+    runs is in the history all the time, whatever comes in between.
+    """
+    created: list[NewRecord] = []
+    for name in sorted(used):
+        revision = used[name].revision
+        if (name, revision) in known:
+            continue
+        own = record_name(world.tapp.metadata, name, revision, highest + 1)
+        body = world.tapp.spec.find_template(name)
+        if own in world.revisions or body is None or _length(body) > LONGEST:
+            continue
+        highest += 1
+        created.append(NewRecord(own, highest, name, revision, body))
+    return created

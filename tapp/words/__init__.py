@@ -1,0 +1,1 @@
+"""Names, numbers and times: what everything else is said with."""
