@@ -108,6 +108,25 @@ def test_every_path_of_the_repository_exists(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name}: {path}"
 
 
+def test_every_page_and_heading_that_code_names_exists() -> None:
+    """In docstrings and comments: `docs/design.md, "The budget" and "Time"`."""
+    places = [*ROOT.glob("*.py"), *(path for top in CODE for path in (ROOT / top).rglob("*.py"))]
+    assert len(places) > len(CODE)
+    for place in places:
+        flat = re.sub(r"\s*\n\s*(?:# )?", " ", text(place))
+        for name, headings in re.findall(_POINTER, flat):
+            page = text(ROOT / name)
+            for heading in re.findall(r'"([^"]+)"', headings):
+                assert re.search(rf"(?m)^#+ {re.escape(heading)}$", page), f"{place}: {heading}"
+
+
+CODE = (
+    "tapp", "hooks", "kubectl_tapp", "simulator", "crds", "release", "migration", "demo", "bench",
+    "tests",
+)  # fmt: skip
+_POINTER = r'((?:docs/[\w-]+|README|CONTRIBUTING)\.md), ((?:"[^"]+"(?:, | and )?)+)'
+
+
 def test_every_page_is_linked_from_the_readme() -> None:
     linked = set(re.findall(r"\]\(([^)#\s]+)", text(PAGES[0])))
     assert {str(page.relative_to(ROOT)) for page in PAGES[1:]} <= linked
