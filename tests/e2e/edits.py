@@ -31,7 +31,7 @@ class Step:
 
     `what` is `apply` (documents), `patch` (a merge patch of the TApp), `delete` (the TApp with this
     propagation), `delete pod`, `finish` (a pod, with an exit code) or `drift` (a merge patch of a
-    pod, or the image that its first container gets).
+    pod).
     """
 
     what: str

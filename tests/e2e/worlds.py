@@ -94,11 +94,6 @@ class Simulated:
                 world.delete("Pod", step.pod)
             case "finish":
                 world.kubelet.finish(world.get("Pod", step.pod), step.code)
-            case "drift" if "image" in step.patch:
-                spec = world.get("Pod", step.pod)["spec"]
-                first, *others = spec["containers"]
-                changed = [{**first, "image": step.patch["image"]}, *others]
-                world.patch("Pod", step.pod, {"spec": {"containers": changed}})
             case "drift":
                 world.patch("Pod", step.pod, step.patch)
         self.life.settle(allow_errors=True)
@@ -191,9 +186,6 @@ class Real:
                 kube.delete("v1", "pods", namespace, step.pod)
             case "finish":
                 self.kubelet.finish(namespace, step.pod, step.code)
-            case "drift" if "image" in step.patch:
-                where = {"op": "replace", "path": "/spec/containers/0/image"}
-                kube.patch(pod, [where | {"value": step.patch["image"]}])
             case "drift":
                 kube.patch(pod, step.patch)
 
