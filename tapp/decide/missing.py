@@ -68,6 +68,17 @@ def unseen_claims(world: World, instance: Instance) -> list[str]:
     return [name for name in wanted.values() if name in unseen]
 
 
+def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
+    """Instance -> since when, of what a status notes the other way round; no times to come."""
+    told = (
+        (id, since)
+        for since, text in noted.items()
+        if seconds(since) <= now
+        for id in numbers(text)
+    )
+    return dict(islice(told, MOST))
+
+
 def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
     if not world.tapp.spec.volume_claim_templates:
         return []
@@ -78,14 +89,7 @@ def _since(noted: Mapping[str, str], ids: list[int], now: float) -> Since:
     """Since when each of them is missing: as noted, or as of now."""
     if not ids:
         return {}
-    told = (
-        (id, since)
-        for since, text in noted.items()
-        if seconds(since) <= now
-        for id in numbers(text)
-    )
-    known = dict(islice(told, MOST))
-    found: Since = {}
+    known, found = as_noted(noted, now), dict[str, list[int]]()
     for id in ids:
         found.setdefault(known.get(id) or written(now), []).append(id)
     return dict(sorted(found.items()))

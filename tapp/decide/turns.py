@@ -6,16 +6,15 @@ Metacontroller creates one object after the other anyway: the others follow with
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import msgspec
 
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import Action, Verdict
+from tapp.decide.missing import as_noted
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template
 from tapp.storage.claims import claim_templates
-from tapp.words.ranges import MOST, numbers
 from tapp.words.times import seconds, written
 from tapp.words.vocabulary import InstanceStatus
 from tapp.world import World
@@ -58,7 +57,9 @@ def take_turns(world: World, candidates: Sequence[Instance], limit: int, now: fl
         now: seconds since the epoch.
     """
     creating = [instance.id for instance in candidates if instance.pod is None]
-    asked = _asked_since(world, now) if creating else {}
+    # That a pod is missing says nothing: it is about to be created. That it is missing again, at a
+    # sync whose parent says `NotCreated` already, begins the time.
+    asked = as_noted(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in asked.items() if now - seconds(since) >= _SOON_SEEN}
     turns = Turns(_waiting(world, candidates, limit, refused))
     if turns.waiting:
@@ -76,21 +77,6 @@ def take_turns(world: World, candidates: Sequence[Instance], limit: int, now: fl
         began = [seconds(time) for time in turns.not_created] or [now + _SOON_SEEN - PATIENCE]
         turns.waits += [left for at in began if (left := at + PATIENCE - now) > 0]
     return turns
-
-
-def _asked_since(world: World, now: float) -> dict[int, str]:
-    """Instance -> since when it is noted that its pod was asked for and is not there.
-
-    That a pod is missing says nothing: it is about to be created. That it is missing again, at a
-    sync whose parent says `NotCreated` already, begins the time.
-    """
-    told = (
-        (id, since)
-        for since, text in world.tapp.status.not_created.items()
-        if seconds(since) <= now
-        for id in numbers(text)
-    )
-    return dict(islice(told, MOST))
 
 
 def _waiting(
