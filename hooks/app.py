@@ -145,12 +145,18 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         metrics.REQUESTS.labels(request.endpoint or "none", response.status_code).inc()
         return response
 
+    _add_errors(app)
+    return app
+
+
+def _add_errors(app: Flask) -> None:
+    """What is answered instead of an answer."""
     app.register_error_handler(WireError, _bad_request)
     app.register_error_handler(RefusedError, _refused)
     app.register_error_handler(NamespaceMissingError, _namespace_missing)
     app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(RecursionError, _too_deep)
     app.register_error_handler(Exception, _bug)
-    return app
 
 
 def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
@@ -235,6 +241,11 @@ def _error(code: int, message: str, **more: str) -> Response:
 def _bad_request(error: WireError) -> Response:
     LOGGER.warning("bad request", extra={"fields": {"path": error.path, "error": error.message}})
     return _error(400, error.message, path=error.path)
+
+
+def _too_deep(_: RecursionError) -> Response:
+    """What can be read may still be too deep for the rules that go through it."""
+    return _bad_request(WireError("", "is nested too deeply"))
 
 
 def _refused(error: RefusedError) -> Response:

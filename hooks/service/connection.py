@@ -30,6 +30,7 @@ _LINGER = 2.0
 _PROBES = (b"GET /healthz ", b"GET /readyz ")
 _AT_ONCE = 0.1
 """Seconds in which a probe's few bytes can be sent, unless its client never reads."""
+_EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*\r\n", re.IGNORECASE)
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 
 
@@ -169,6 +170,11 @@ class Connection(TConn):  # type: ignore[misc]
         # What is too long is not waited for: the application refuses it unread.
         behind = len(head) - end - 4
         self._missing = 0 if length > self._longest else max(0, length - behind)
+        if self._missing and _EXPECTS.search(head, 0, end + 2):
+            with suppress(OSError):  # curl waits a second for it where the body is large
+                self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            # Otherwise gunicorn would say it once more, when the body is here.
+            head = _EXPECTS.sub(b"\r\n", head[: end + 2], 1) + head[end + 2 :]
         self._arrived.pieces.append(head)
 
     def init(self) -> None:

@@ -232,3 +232,14 @@ def test_tls_is_collected_in_the_same_way(tmp_path: Path) -> None:
             assert refused(connection, 400) == "this port speaks TLS"
         for connection in (*silent, *half):
             connection.close()
+
+
+def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) -> None:
+    """As curl does where the body is large: without an answer it waits a second."""
+    with connect(service) as connection:
+        connection.settimeout(1)
+        head, _, _ = WHOLE.partition(b"\r\n\r\n")
+        connection.sendall(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(BODY)
+        assert b"HTTP/1.1 200 OK" in connection.recv(1000)
