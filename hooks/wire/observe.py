@@ -29,7 +29,7 @@ class Seen:
         number: its instance's number, None where its name is no instance's.
         answer: what leaves it alone; None where that depends on its template, because
             Metacontroller has not applied it, or left no trace of that.
-        size: bytes that all this takes in memory, about (measured: tests/unit/test_memo.py).
+        size: bytes that all this takes in memory, about (measured: tests/unit/hooks/test_memo.py).
     """
 
     __slots__ = ("_by_revision", "answer", "key", "number", "pod", "size")

@@ -24,14 +24,14 @@ ROOT = Path(__file__).parents[2]
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", ".hypothesis", "__pycache__", ".*_cache", "build", "e2e"
 )
-SLOW = ("properties", "memo", "wire_cost", "bench_stream")
+SLOW = ("test_properties.py", "hooks/test_memo.py", "hooks/test_wire_cost.py")
 TESTS = (
-    ("tests/unit", *(f"--ignore=tests/unit/test_{name}.py" for name in SLOW)),
+    ("tests/unit", "tests/migration", *(f"--ignore=tests/unit/{name}" for name in SLOW)),
     tuple(
         f"tests/contract/test_{name}.py" for name in ("upgrade", "openapi", "http", "http_errors")
     ),
     ("tests/model",),
-    ("tests/unit/test_properties.py", "tests/unit/test_memo.py"),
+    ("tests/unit/test_properties.py", "tests/unit/hooks/test_memo.py"),
     ("tests/scenarios", "--ignore=tests/scenarios/test_demo.py"),
 )
 """What is run on each change, the quickest first; the first failure is enough.

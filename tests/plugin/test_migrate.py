@@ -6,7 +6,7 @@ import pytest
 
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.main import run
-from tests.unit.fake_kubectl import FakeKubectl, old_app
+from tests.migration.fake_kubectl import FakeKubectl, old_app
 
 
 class Old:

@@ -14,7 +14,7 @@ from migration import moves
 from migration.__main__ import main
 from migration.kubectl import Finished
 from tapp.words import vocabulary
-from tests.unit.fake_kubectl import old_app
+from tests.migration.fake_kubectl import old_app
 
 ROOT = Path(__file__).parents[2]
 

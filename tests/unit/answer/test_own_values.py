@@ -15,7 +15,7 @@ from tests.builders import (
     template,
     without_last_applied,
 )
-from tests.unit.memo import same as same_answers
+from tests.unit.hooks.memo import same as same_answers
 from tests.unit.world import World
 
 RECORD = "apps.tkestack.io/in-place-update"

@@ -20,7 +20,7 @@ from hooks.wire.split import split
 from simulator.objects.objects import with_meta
 from tapp.spec.model import TApp
 from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
-from tests.unit.memo import FORGETFUL, answers, same
+from tests.unit.hooks.memo import FORGETFUL, answers, same
 from tests.unit.strategies import worlds
 from tests.unit.world import Hook, World, settled
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, Document, running, template
-from tests.unit.test_completion import OLD, WANTED, first, shows, updated
+from tests.unit.pod.test_completion import OLD, WANTED, first, shows, updated
 from tests.unit.world import World, condition, settled
 
 CRASHED = {

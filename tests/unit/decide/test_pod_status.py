@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import NOW, Document, completed, crashing, tapp, template, terminating
-from tests.unit.test_lost_node import silent, stamp
+from tests.unit.decide.test_lost_node import silent, stamp
 from tests.unit.world import Hook, World
 
 GATE = "apps.tkestack.io/InPlaceUpdateReady"

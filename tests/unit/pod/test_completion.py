@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.builders import NOW, Document, crashing, running, template
-from tests.unit.test_availability import observed_generation
-from tests.unit.test_in_place import kubelet_wrote, recorded
+from tests.unit.pod.test_availability import observed_generation
+from tests.unit.pod.test_in_place import kubelet_wrote, recorded
 from tests.unit.world import World, settled
 
 OLD, WANTED, BETWEEN = "nginx:1.25", "nginx:2", "nginx:1.9"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Document, template
-from tests.unit.test_completion import BETWEEN, GRACE, OLD, STOPPED, WANTED, first, shows
+from tests.unit.pod.test_completion import BETWEEN, GRACE, OLD, STOPPED, WANTED, first, shows
 from tests.unit.world import World, settled
 
 

@@ -10,7 +10,7 @@ import pytest
 from migration.__main__ import main
 from migration.kubectl import Finished
 from migration.moves import OLD_READINESS_GATE, plan_move
-from tests.unit.fake_kubectl import (
+from tests.migration.fake_kubectl import (
     CONTROLLED,
     LABELLED,
     NAMESPACE,
