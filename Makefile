@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 HOST ?= 127.0.0.1
 PORT ?= 8080
 export HOST PORT
+# The tests start hundreds of Python processes: each would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
@@ -43,7 +45,11 @@ run: $(VENV)/.small ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
 
 .PHONY: test
 test: $(VENV)/.ready ## Run all tests that need no cluster
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
+
+.PHONY: full
+full: $(VENV)/.ready ## Run the same tests whole: those that `make test` makes small, too
+	FULL=1 $(BIN)/pytest -n auto --dist worksteal
 
 .PHONY: lint
 lint: $(VENV)/.ready ## Check style, types and layers, and that generated files are fresh

@@ -77,9 +77,18 @@ def rendered(
     flags: Iterable[str | Path] = (),
 ) -> list[Document]:
     """The objects that `helm template` makes with them."""
+    text = _printed(directory, values, namespace, tuple(flags))
+    return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
+
+
+@cache
+def _printed(
+    directory: Path, values: tuple[str, ...], namespace: str, flags: tuple[str | Path, ...]
+) -> str:
+    """What `helm template` prints; a test's own files have names of their own."""
     done = templated(directory, *values, namespace=namespace, flags=flags)
     assert done.returncode == 0, done.stderr
-    return [each for each in yaml.load_all(done.stdout, yaml.CSafeLoader) if each]
+    return done.stdout
 
 
 def only(documents: list[Document], kind: str, name: str | None = None) -> Document:

@@ -147,33 +147,40 @@ def test_monitors_and_rules_are_found_by_the_labels_of_your_prometheus(
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    "settings",
     [
-        ("TAPP_TOLERATION_SECONDS", "60"),
-        ("TAPP_TOLERATION_SECONDS", 60),
-        ("TAPP_MEMO_BYTES", 1073741824),
-        ("TAPP_MEMO_BYTES", 0),
-        ("TAPP_DELETE_POD_AFTER_APP_FINISH", False),
-        ("TAPP_LOG_LEVEL", "debug"),
-        ("WEB_CONCURRENCY", 4),
-        ("HOST", "[::]"),
+        {
+            "TAPP_TOLERATION_SECONDS": "60",
+            "TAPP_MEMO_BYTES": 1073741824,
+            "TAPP_DELETE_POD_AFTER_APP_FINISH": False,
+            "TAPP_LOG_LEVEL": "debug",
+            "WEB_CONCURRENCY": 4,
+            "HOST": "[::]",
+        },
+        {"TAPP_TOLERATION_SECONDS": 60, "TAPP_MEMO_BYTES": 0},
     ],
+    ids=["many", "numbers"],
 )
 @pytest.mark.parametrize("more", [(), ALL], ids=["base", "all"])
-def test_a_setting_takes_the_place_of_the_manifests_or_is_added(
-    directory: Path, name: str, value: Any, more: tuple[str, ...], tmp_path: Path
+def test_settings_take_the_place_of_the_manifests_or_are_added(
+    directory: Path, settings: dict[str, Any], more: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Whichever way the value comes: as JSON, by `--set`, or in a file of values."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    wanted = env(rendered(directory, *more)) | {name: text}
+    texts = {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in settings.items()
+    }
+    wanted = env(rendered(directory, *more)) | texts
     file = tmp_path / "values.yaml"
-    file.write_text(yaml.safe_dump({"settings": {name: value}}))
-    for flag, given in (
-        ("--set-json", f"settings.{name}={json.dumps(value)}"),
-        ("--set", f"settings.{name}={text}"),
-        ("--values", file),
+    file.write_text(yaml.safe_dump({"settings": settings}))
+    by_json = [f"settings.{name}={json.dumps(value)}" for name, value in settings.items()]
+    by_text = [f"settings.{name}={text}" for name, text in texts.items()]
+    for flags in (
+        [word for each in by_json for word in ("--set-json", each)],
+        [word for each in by_text for word in ("--set", each)],
+        ["--values", file],
     ):
-        assert env(rendered(directory, *more, flags=(flag, given))) == wanted
+        assert env(rendered(directory, *more, flags=flags)) == wanted
 
 
 def test_every_setting_of_the_service_can_be_set_or_is_refused_with_the_reason(

@@ -24,6 +24,7 @@ from tapp.words.ranges import numbers
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.plugin.test_see import stuck_image, template, web
 from tests.scenarios.life import Life
+from tests.sizes import FULL
 
 
 class Enough(KeyboardInterrupt):
@@ -101,7 +102,7 @@ def many(count: int) -> StandIn:
     return StandIn(life.world)
 
 
-@pytest.mark.parametrize("count", [1000, 5000])
+@pytest.mark.parametrize("count", [1000, *([5000] if FULL else [])])
 def test_thousands_of_instances_are_a_few_lines(count: int) -> None:
     standin = many(count)
     said = kubectl_tapp(standin, "status", "web")

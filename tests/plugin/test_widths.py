@@ -12,6 +12,7 @@ from tests.plugin.session import Terminal
 from tests.plugin.standin import StandIn
 from tests.plugin.test_many import many
 from tests.scenarios.life import Life
+from tests.sizes import size
 
 WIDTHS = (40, 60, 80, 120)
 _IMAGE = "registry.example.com/team/shop/web@sha256:0123456789abcdef"
@@ -85,7 +86,7 @@ def test_what_gives_way_on_a_narrow_terminal(columns: int, shown: str) -> None:
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_the_numbers_of_a_folded_line_are_whole(columns: int) -> None:
-    standin = many(1000)
+    standin = many(size(200, 1000))
     _, rows = table_of(on_terminal(standin, columns, "status", "web"))
     _, wide = table_of(on_terminal(standin, 400, "status", "web"))
     assert [row[0] for row in rows] == [row[0] for row in wide]

@@ -24,6 +24,10 @@ from demo.tale import Act, Goal, Play
 from tests.scenarios.life import ROOT
 
 COMMAND = [sys.executable, "-m", "demo"]
+WITHOUT_PAUSES = "import runpy; from demo import screen; screen.FRAME_SECONDS = 0; " + (
+    'runpy.run_module("demo", run_name="__main__", alter_sys=True)'
+)
+"""The same command; what it draws one after the other it draws at once."""
 
 
 def port_of(text: str) -> int:
@@ -101,7 +105,7 @@ def test_the_animation_never_wraps(arguments: list[str], columns: int, rows: int
     unset = {"COLUMNS", "LINES", "NO_COLOR"}
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     with subprocess.Popen(
-        [*COMMAND, *arguments],
+        [sys.executable, "-c", WITHOUT_PAUSES, *arguments],
         cwd=ROOT,
         env={**environment, "TERM": "xterm-256color"},
         stdout=theirs,

@@ -18,6 +18,7 @@ from simulator.metacontroller.hook_client import HookError, HttpHook
 from simulator.objects.objects import Object
 from simulator.world import World
 from tests.simulator.fake_hook import FakeHook, controller, group, make_world
+from tests.sizes import size
 
 
 @pytest.fixture
@@ -119,15 +120,15 @@ def test_impossible_requests(spoil: Callable[[Object], object], problem: str) ->
     assert any(problem in text for text in problems(request))
 
 
-def test_a_thousand_pods_are_cheap() -> None:
+def test_many_pods_are_cheap() -> None:
     """Creating, rolling and deleting a thousand pods costs seconds of CPU."""
     world = make_world()
     began = time.process_time()
-    world.apply(group(1000))
+    world.apply(group(size(250, 1000)))
     world.settle()
     world.patch("Group", "g", {"spec": {"image": "web:2"}})
     world.settle()
     world.delete("Group", "g")
     world.settle()
     assert world.list("Pod") == []
-    assert time.process_time() - began < 30
+    assert time.process_time() - began < size(4, 30)

@@ -20,6 +20,7 @@ from hooks.wire.split import split
 from simulator.objects.objects import with_meta
 from tapp.spec.model import TApp
 from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
+from tests.sizes import size
 from tests.unit.hooks.memo import FORGETFUL, answers, same
 from tests.unit.strategies import worlds
 from tests.unit.world import Hook, World, settled
@@ -384,8 +385,9 @@ def taken(body: bytes) -> tuple[float, float]:
 
 @pytest.mark.parametrize("situation", [NOTHING, AFTER_ROLL, ROLL])
 def test_a_pod_takes_no_more_than_4_kb(situation: str) -> None:
-    measured, said = taken(Sample(1_000, seed=1).request(situation)[1])
-    assert measured / 1_000 <= 4_096
+    count = size(300, 1_000)
+    measured, said = taken(Sample(count, seed=1).request(situation)[1])
+    assert measured / count <= 4_096
     assert 0.7 * measured <= said <= 1.4 * measured
 
 
@@ -393,7 +395,7 @@ def test_a_pod_takes_no_more_than_4_kb(situation: str) -> None:
 @pytest.mark.parametrize("containers", [1, 3, 10])
 def test_what_it_takes_is_what_it_says(containers: int, crash: bool) -> None:
     """The bound is held to `size`: it must be true for large pods, and for those that say a lot."""
-    world = settled(replicas=200)
+    world = settled(replicas=size(80, 200))
     for name, pod in world.pods.items():
         changed = crashing(pod) if crash else pod
         (status,) = changed["status"]["containerStatuses"]

@@ -22,6 +22,7 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from tapp.spec.model import TApp
 from tests.builders import Document
+from tests.sizes import size
 
 APP = create_app(Settings(log_level="ERROR"))
 
@@ -120,6 +121,9 @@ ODD: dict[str, Callable[[Document], Any]] = {
 }
 
 
+MIXED = size(300, 1_000)
+
+
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD)
 def test_an_odd_pod_goes_the_slow_way_alone(
     change: Callable[[Document], Any], monkeypatch: pytest.MonkeyPatch
@@ -132,19 +136,19 @@ def test_an_odd_pod_goes_the_slow_way_alone(
         return salvage(raw, path)
 
     monkeypatch.setattr(observe, "_salvaged", counted)
-    request = changed(lambda pods: change(pods["shop/web-500"]))
+    request = changed(lambda pods: change(pods["shop/web-150"]), MIXED)
     memo = Memo(1 << 26)
-    Request(body(1_000)[1], TApp, memo)
+    Request(body(MIXED)[1], TApp, memo)
     read = Request(request, TApp, memo)
     assert read.read == 1
-    assert [name for name, seen in read.seen.items() if seen.pod.odd] == ["web-500"]
-    assert set(slow) <= {"children['Pod.v1']['shop/web-500']"}
-    assert blocks(typed, request) - blocks(typed, body(1_000)[1]) < SOME
-    answers = [json.loads(call(APP, "/sync", text)) for text in (body(1_000)[1], request)]
+    assert [name for name, seen in read.seen.items() if seen.pod.odd] == ["web-150"]
+    assert set(slow) <= {"children['Pod.v1']['shop/web-150']"}
+    assert blocks(typed, request) - blocks(typed, body(MIXED)[1]) < 2 * MIXED
+    answers = [json.loads(call(APP, "/sync", text)) for text in (body(MIXED)[1], request)]
     plain, mixed = (
         {child["metadata"]["name"]: child for child in answer["children"]} for answer in answers
     )
-    del plain["web-500"], mixed["web-500"]
+    del plain["web-150"], mixed["web-150"]
     assert plain == mixed
 
 
