@@ -29,6 +29,7 @@ from .kube import Kube, KubeError, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
 from .metacontroller import SHIPPED, Controller, choose_controller, install_account
+from .order import longest_first
 from .pods import Pods
 from .process import ProcessError
 from .proxy import HookProxy
@@ -62,6 +63,7 @@ def wanted(config: pytest.Config) -> bool:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the tests that need a cluster, and leaves them out unless asked for."""
+    longest_first(items)
     for item in items:
         if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)

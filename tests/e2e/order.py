@@ -1,0 +1,31 @@
+"""In which order the files are run: what takes minutes begins first, so that nobody waits for it.
+
+Several files run at the same time (`.ci/run`); a long one that came last would run alone.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+LONG = (
+    "test_differential",
+    "test_real_lost_node",
+    "test_real_install",
+    "test_kubelet_differential",
+    "test_foretold",
+    "test_monitoring",
+    "test_real_drain",
+    "test_release",
+    "test_real_serving",
+    "test_real_outage",
+    "test_shipped",
+    "test_uninstall",
+    "test_events",
+)
+"""The files that take longest, the longest first."""
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Sorts tests by their files; within a file, and among all others, they stay as they are."""
+    places = {name: place for place, name in enumerate(LONG)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONG)))
