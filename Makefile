@@ -60,6 +60,15 @@ lint: $(VENV)/.ready ## Check style, types and layers, and that generated files 
 	$(BIN)/python -m crds.generate --check
 	$(MAKE) --no-print-directory docs
 
+.PHONY: check
+check: $(VENV)/.ready ## Lint, and run the unit tests of what differs from main (BASE=...): seconds
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	@told=$$($(BIN)/lint-imports) || { echo "$$told"; exit 1; }
+	@tests=$$($(BIN)/python -m tests.changed) && test -z "$$tests" || \
+	  $(BIN)/pytest -q -n auto --dist worksteal -m "not slow" $$tests
+
 .PHONY: fmt
 fmt: $(VENV)/.ready ## Format the code
 	$(BIN)/ruff check --fix .
