@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -81,7 +82,7 @@ def run(
     completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
         word in _COMPLETION for word in arguments
     )
-    command = typer.main.get_command(app)
+    command = _command()
     try:
         code = command.main(
             [*arguments],
@@ -112,6 +113,12 @@ def run(
         what = f"this is a fault of kubectl-tapp: {type(error).__name__}{where}: {error}"
         return _end(what, Exit.FAILED)
     return int(code or 0)
+
+
+@cache
+def _command() -> Any:
+    """The parser, made from every command's signature: once in a process."""
+    return typer.main.get_command(app)
 
 
 def _end(what: object, code: Exit) -> int:

@@ -3,6 +3,7 @@
 That writes the golden files anew; their difference is then for a person to read.
 """
 
+import gc
 import os
 
 import pytest
@@ -28,6 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Nobody reads a difference that CI makes."""
     if config.getoption("--update-golden", default=False) and os.environ.get("CI"):
         raise pytest.UsageError("--update-golden is refused when CI is set")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the garbage collector need not look at it after every test."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -184,7 +184,7 @@ def test_pods_that_began_at_any_time() -> None:
     st.sampled_from([PROBE, SLOW_PROBE, STARTUP, {}]),
     st.sampled_from([with_image, with_variable]),
 )
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=size(4, 8), deadline=None, suppress_health_check=list(HealthCheck))
 def test_however_many_and_however_slow(
     replicas: int, patience: int, probe: Document, edit: Callable[[Document], None]
 ) -> None:

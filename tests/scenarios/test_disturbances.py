@@ -10,6 +10,7 @@ from simulator.api.apply import LAST_APPLIED
 from simulator.objects.objects import with_meta
 from tests.scenarios.apps import stored, storing, tapp, template
 from tests.scenarios.life import Life, brief, each
+from tests.sizes import size
 
 REMEMBERED = (f"metadata.annotations.{LAST_APPLIED}",)
 TWO = {"maxUnavailable": 2}
@@ -53,13 +54,14 @@ def rich_template(image: str = "web:1") -> dict[str, Any]:
 
 @EVERY_ADMISSION
 def test_idle_means_no_write_at_all(admission: str) -> None:
-    """P3: two days of resyncs, whatever admission did to the pods."""
+    """P3: hours of resyncs, whatever admission did to the pods."""
+    hours = size(6, 24)
     life = Life(policies=ADMISSIONS[admission]).apply(stored(template=rich_template()))
     assert life.complete
     life.news()
     calls = len(life.world.hook_calls)
-    life.idle(hours=24)
-    assert len(life.world.hook_calls) - calls > 250
+    life.idle(hours=hours)
+    assert len(life.world.hook_calls) - calls > 10 * hours
     assert life.news() == []
 
 
