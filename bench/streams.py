@@ -19,11 +19,11 @@ SMALL = 10
 """Up to so many pods Flask is most of what a request costs: parsing is no measure of it."""
 ECHO_TARGET = 2.0
 """handler / a Flask route that returns the same bytes, `SMALL` pods, one changed."""
-CHANGED_TARGETS = {100: 0.50, 1_000: 0.20, 10_000: 0.20}
+CHANGED_TARGETS = {100: 0.50, 1_000: 0.40, 10_000: 0.40}
 """handler / REF, one pod changed."""
-ROLL_TARGET = 0.35
+ROLL_TARGET = 0.70
 """handler / REF in the middle of a roll, 1,000 pods, 20 changed."""
-TEMPLATES_TARGET = 0.30
+TEMPLATES_TARGET = 0.45
 """handler / REF with up to 300 templates, one pod changed."""
 COLD_TARGET = 2.50
 """handler / REF of a worker's first request, 1,000 pods."""

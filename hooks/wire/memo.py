@@ -110,7 +110,7 @@ class Recalled:
         self,
         app: App,
         spec: Known[Templates] | None,
-        pods: Mapping[bytes, Known[Seen]],
+        pods: Mapping[str, Known[Seen]],
         words: Words | None = None,
         claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
     ) -> None:

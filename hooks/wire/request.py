@@ -6,7 +6,6 @@ the objects. Source: Metacontroller pkg/controller/composite/api.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -82,7 +81,6 @@ class Request(Generic[P]):
         Raises:
             WireError: it is not one, with the path of what is wrong.
         """
-        self._body = body
         self._pieces = pieces = split(body, memo)
         self.parent, self.spec = _parent(pieces, model)
         namespace = self.parent.metadata.namespace
@@ -107,7 +105,7 @@ class Request(Generic[P]):
         stills = self._claims.stills
         same = len(known) == len(before.pods) and len(stills) == len(before.claims)
         if self.read or self._claims.read or not same or self.spec is not before.spec:
-            kept = {item.value.key.encode(): item for item in known if item.value.may_be_kept}
+            kept = {item.value.key: item for item in known if item.value.may_be_kept}
             memo.keep(Recalled(before.app, self.spec, kept, before.words, stills))
 
     @property
@@ -139,16 +137,8 @@ class Request(Generic[P]):
         """A pod's labels, annotations and spec."""
         return pod.manifest or manifest_of(self._text(pod))
 
-    def _text(self, pod: Pod) -> bytes | Raw:
-        key = self.seen[pod.name].key
-        changed = self._pieces.pods.get(key)
-        return self._body[self._places[key]] if changed is None else changed
-
-    @cached_property
-    def _places(self) -> dict[str, slice]:
-        """Where each known pod's JSON is: most answers need none of them."""
-        same = self._pieces.same
-        return {known.value.key: slice(start, start + known.length) for known, start in same}
+    def _text(self, pod: Pod) -> Raw:
+        return self._pieces.pods[self.seen[pod.name].key]
 
 
 def world_of(request: Request[TApp]) -> World:
@@ -233,9 +223,9 @@ def _field(pieces: Pieces, key: str) -> Any:
 def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[Seen]], int]:
     """All pods, and how many of them had to be read."""
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
-    known, read, recalled = [item for item, _ in pieces.same], 0, pieces.recalled
+    known, read, recalled = list[Known[Seen]](), 0, pieces.recalled
     for key, raw in pieces.pods.items():
-        text, item = bytes(raw), recalled.pods.get(key.encode())
+        text, item = bytes(raw), recalled.pods.get(key)
         if item is None or not item.is_of(text):
             seen, read = observe(text, key, namespace, prefix), read + 1
             if seen.may_be_kept:
