@@ -28,7 +28,8 @@ from tapp.spec.templates import Template
 from tapp.storage.claims import ClaimPlan, plan_claims
 from tapp.storage.growth import Growth, grow
 from tapp.storage.history import HistoryPlan, as_it_is, plan_history
-from tapp.words.conditions import Reason, Type
+from tapp.words.conditions import Type
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
 
@@ -148,7 +149,9 @@ def plan(world: World, options: Options, now: float) -> Plan:
         spent = spend(pending, serving, budgets, spec.rolling_name)
         verdicts = _changed(instances, verdicts, spent)
         open_cases = _open(instances, verdicts)
-        if unsettled and any(verdict.reason == "SpecJustChanged" for verdict in spent.values()):
+        if unsettled and any(
+            verdict.reason == Reason.SPEC_JUST_CHANGED for verdict in spent.values()
+        ):
             rechecks.append(RECHECK)
 
     marks = mark(world.tapp, instances, verdicts, options, now)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _BUSY = "TooManyRequests"
 """The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
 _CHANGED = ("NotFound", "Conflict")
-_FOR_A_PERSON = ("Paused", "InvalidBudget")
-"""Reasons of the service that time does not change."""
 _PAUSE = 1.0
 
 
@@ -136,6 +134,7 @@ def _held(plan: "Plan", id: int, uid: str) -> str:
 
     from tapp.decide.judge import Action, Verdict  # noqa: PLC0415
     from tapp.decide.rollout import is_update, spend  # noqa: PLC0415
+    from tapp.words.reasons import Reason  # noqa: PLC0415
 
     instance = _instance(plan, id)
     if not instance.should_run:
@@ -145,11 +144,11 @@ def _held(plan: "Plan", id: int, uid: str) -> str:
     taken = {each.id for each, verdict in plan.open_cases if is_update(verdict)}
     if id in taken:
         return "it is about to be updated"
-    wanted = Verdict(Action.RECREATE, "RestartAsked", "a person asks for a new pod")
+    wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
     serving = replace(plan.serving, available=plan.serving.available - taken)
     rolling = plan.world.tapp.spec.rolling_name
     verdict = spend([(instance, wanted)], serving, plan.budgets, rolling)[id]
-    if verdict.reason in _FOR_A_PERSON:
+    if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):  # time does not change these
         raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
     return "" if is_update(verdict) else verdict.message
 

@@ -17,6 +17,7 @@ from tapp.decide.rollout import is_update
 from tapp.plan import Plan
 from tapp.spec.templates import Template
 from tapp.words.conditions import Finding, Type
+from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import TEMPLATE_HASH, InstanceStatus
 
@@ -118,7 +119,7 @@ class Look:
         said = "; ".join(text for text in (found and found.text, self.obstacles.of.get(id)) if text)
         if verdict.action is Action.CREATE and id in self.obstacles.of:
             return f"not created: {said}"
-        if verdict.reason != "UpToDate":
+        if verdict.reason != Reason.UP_TO_DATE:
             word = verdict.reason if verdict.action in _STILL else f"{verdict.action}, "
             word += "" if verdict.action in _STILL else verdict.reason
             return f"{word}: {verdict.message}" + (f"; {said}" if said else "")
@@ -153,7 +154,7 @@ class Look:
         document = self.pods.get(pod.name) if pod is not None else None
         if pod is None or document is None:
             state = instance.status.value
-            if verdict.reason in ("Blocked", "TemplateNotFound"):
+            if verdict.reason.disposition is Disposition.BLOCKED:
                 state = verdict.reason
             return Row(instance.id, template.name, state=state)
         statuses = list(containers_of(document))

@@ -4,10 +4,8 @@ from collections import defaultdict
 
 from kubectl_tapp.forecast.forecast import named
 from kubectl_tapp.forecast.record import Record
+from tapp.words.reasons import Disposition, Reason
 
-PAUSED = "Paused"
-AT_REST = ("UpToDate", "ImagesEdited", "Finished", "Killed", "ScaledDown")
-"""Reasons of verdicts that leave nothing to be done."""
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
 _SHOWN = 5
 """How many refused writes are told of."""
@@ -21,7 +19,7 @@ def stuck(record: Record) -> list[str]:
     found = []
     held: dict[tuple[str, str], list[int]] = defaultdict(list)
     for instance, verdict in last.open_cases:
-        if verdict.reason not in (*AT_REST, PAUSED):
+        if verdict.reason.disposition is not Disposition.DONE and verdict.reason != Reason.PAUSED:
             held[verdict.reason, verdict.message].append(instance.id)
     for (_, message), ids in held.items():
         found.append(f"{named(ids)}: {message}")
@@ -34,7 +32,7 @@ def stuck(record: Record) -> list[str]:
     for text, ids in troubles.items():
         found.append(f"{named(ids)}: {text}")
     said = {id for ids in (*held.values(), *troubles.values()) for id in ids}
-    said.update(i.id for i, verdict in last.open_cases if verdict.reason == PAUSED)
+    said.update(i.id for i, verdict in last.open_cases if verdict.reason == Reason.PAUSED)
     silent = [
         i.id
         for i in last.instances
@@ -54,5 +52,5 @@ def paused(record: Record) -> list[str]:
     """Who waits for the person that paused updates: that is meant so, and not stuck."""
     last = record.last
     cases = [] if last is None else last.open_cases
-    ids = [instance.id for instance, verdict in cases if verdict.reason == PAUSED]
+    ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
     return [f"{named(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []

@@ -26,6 +26,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, judge
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.plan import Plan
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
 TURNS = 20
@@ -106,7 +107,7 @@ def _waiting(plan: Plan) -> list[tuple[bool, Instance]]:
         (instance.template.name == rolling, instance)
         for instance, verdict in plan.open_cases
         if instance.id in plan.available
-        and (verdict.action in DISRUPTIVE or verdict.reason in (*BUDGET_REASONS, "Draining"))
+        and (verdict.action in DISRUPTIVE or verdict.reason in (*BUDGET_REASONS, Reason.DRAINING))
     ]
     return sorted(found, key=lambda each: each[0])
 

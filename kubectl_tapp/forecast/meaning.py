@@ -19,6 +19,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict, judge
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.plan import Plan
+from tapp.words.reasons import Reason
 from tapp.world import Options
 
 _VERBS = {
@@ -80,7 +81,7 @@ def _record(after: Plan) -> Record:
         due = _due(instance, verdict)
         if due.action in _VERBS:
             acts.append(_act(after, instance, due))
-        elif due.reason == "Terminating":
+        elif due.reason == Reason.TERMINATING:
             acts += [_act(after, instance, due, "create")] if instance.should_run else []
         else:
             left.append((instance, due))
@@ -100,7 +101,7 @@ def _record(after: Plan) -> Record:
 
 def _due(instance: Instance, verdict: Verdict) -> Verdict:
     """What is to happen, where the verdict only says that it does not happen at once."""
-    waits = verdict.reason in BUDGET_REASONS or verdict.reason == "Draining"
+    waits = verdict.reason in BUDGET_REASONS or verdict.reason == Reason.DRAINING
     return judge(instance) if waits else verdict
 
 

@@ -7,20 +7,18 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.forecast.ends import AT_REST, paused, stuck
+from kubectl_tapp.forecast.ends import paused, stuck
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
 from kubectl_tapp.forecast.record import Act, Record, unavailable
 from kubectl_tapp.forecast.templates import kept_bodies, read_spec, template_bodies
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Adopt, Mark, Update, Verdict
-from tapp.decide.rollout import BUDGET_REASONS
 from tapp.plan import Plan
 from tapp.spec.differences import Effect, differences
 from tapp.spec.templates import Template, Templates
+from tapp.words.reasons import Disposition
 
-_HELD = (*BUDGET_REASONS, "Paused", "InvalidBudget", "NodeSilent")
-"""Reasons why an update that is due does not happen."""
 _CLAIM = "PersistentVolumeClaim"
 
 
@@ -188,7 +186,7 @@ class Outcomes:
         if last is None:
             return ""
         verdict = next((v for i, v in last.open_cases if i.id == id), None)
-        if verdict is not None and verdict.reason not in AT_REST:
+        if verdict is not None and verdict.reason.disposition is not Disposition.DONE:
             return verdict.message
         return ""
 

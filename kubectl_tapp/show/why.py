@@ -10,6 +10,7 @@ from kubectl_tapp.decide.unready import unpassed
 from kubectl_tapp.decide.words import age, budget, grouped, places, span
 from tapp.spec.templates import Template
 from tapp.words.ranges import some
+from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
 FEW = 24
@@ -43,7 +44,11 @@ class Case:
     @property
     def is_fine(self) -> bool:
         """Whether there is nothing to explain."""
-        return self.reason == "UpToDate" and self.available and not (self.events or self.obstacle)
+        return (
+            self.reason == Reason.UP_TO_DATE
+            and self.available
+            and not (self.events or self.obstacle)
+        )
 
 
 def cases(look: Look, ids: Iterable[int]) -> list[Case]:

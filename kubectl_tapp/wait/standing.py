@@ -10,22 +10,17 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.decide.words import instances
 from tapp.decide.instances import Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict
-from tapp.decide.rollout import BUDGET_REASONS
 from tapp.plan import Plan
 from tapp.pod.trouble import PATIENCE
 from tapp.words.ranges import some
+from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import seconds
 from tapp.words.vocabulary import InstanceStatus
 
 Ids = list[int]
 _UNKNOWN: Mapping[int, str] = {}
 _MISSING = "its pod is not created; the events of the TApp say why"
-_GONE = ("Killed", "ScaledDown", "Finished")
-_NO_WAY_ON = frozenset(
-    ("TemplateNotFound", "Blocked", "UnreadablePod", "InvalidBudget", "NeverMigrate", "BackOff")
-)
-"""Reasons of verdicts that time alone does not change, or not soon."""
-_HELD = ("Paused", "NodeSilent")
+_RESTING = (Action.ABSENT, Action.KEEP)
 _ACTING = {
     Action.CREATE: "being created",
     Action.ADOPT: "being labelled",
@@ -175,22 +170,22 @@ def _mark(plan: Plan, tapp: Document) -> int:
 def _note(
     found: Standing, plan: Plan, instance: Instance, verdict: Verdict, missing: Mapping[int, str]
 ) -> None:
-    id = instance.id
+    id, stands = instance.id, verdict.reason.disposition
     why = _broken(plan, instance, verdict, missing)
     if why:
         found.broken[id] = why
-    elif verdict.reason in _GONE and verdict.action in (Action.ABSENT, Action.KEEP):
+    elif stands is Disposition.DONE and not instance.should_run and verdict.action in _RESTING:
         found.done.append(id)
     elif verdict.action in _ACTING:
         found.moving.setdefault(_ACTING[verdict.action], []).append(id)
-    elif verdict.reason in _HELD or verdict.reason in BUDGET_REASONS:
+    elif stands is Disposition.HELD:
         found.held.setdefault(verdict.message, []).append(id)
-    elif verdict.reason == "Terminating":
+    elif verdict.reason == Reason.TERMINATING:
         found.moving.setdefault("ending", []).append(id)
     elif id in plan.available and verdict.reason == UP_TO_DATE.reason:
         found.done.append(id)
     elif id in plan.available:
-        found.held.setdefault(verdict.message, []).append(id)  # what is not known is not done
+        found.held.setdefault(verdict.message, []).append(id)  # as somebody set it by hand
     else:
         word = _STARTING.get(instance.status, "not yet available")
         found.moving.setdefault(word, []).append(id)
@@ -199,7 +194,7 @@ def _note(
 def _broken(plan: Plan, instance: Instance, verdict: Verdict, missing: Mapping[int, str]) -> str:
     if instance.id in missing:
         return missing[instance.id]
-    if verdict.reason in _NO_WAY_ON:
+    if verdict.reason.disposition is Disposition.BLOCKED:
         return verdict.message
     if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:
         return "it has failed"

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tapp.decide.teardown import Teardown
-from tapp.words.conditions import Finding, Reason, Type
+from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import SHOWN
+from tapp.words.reasons import Reason
 
 
 def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any]:

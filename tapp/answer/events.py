@@ -22,8 +22,9 @@ from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.spec.model import ObservedCondition
 from tapp.spec.templates import Template
-from tapp.words.conditions import HARMLESS, Reason, Type
+from tapp.words.conditions import HARMLESS, Type
 from tapp.words.ranges import some
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
 STEPS = 10
@@ -142,7 +143,7 @@ def _deleted(plan: Plan) -> Iterator[_Told]:
         yield _Told(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(pairs))
 
 
-_ASKED = ("ScaledDown", "Killed")
+_ASKED = (Reason.SCALED_DOWN, Reason.KILLED)
 """Why a spec lets pods go; those that have finished go one by one."""
 
 
@@ -193,7 +194,7 @@ def _taken(plan: Plan) -> Iterator[_Told]:
     pairs = [
         (instance, verdict)
         for instance, verdict in plan.open_cases
-        if verdict.reason == "Terminating"
+        if verdict.reason == Reason.TERMINATING
         and instance.should_run
         and not instance.leaving
         and known.get(str(instance.id)) != InstanceStatus.KILLING
@@ -216,7 +217,7 @@ def _waiting(plan: Plan) -> Iterator[_Told]:
     quiet = before in ([], [Reason.COMPLETE], [Reason.STUCK])
     if tapp.status.observed_generation == _generation(plan) and not quiet:
         return
-    for reasons in (BUDGET_REASONS, ("Paused",)):
+    for reasons in (BUDGET_REASONS, (Reason.PAUSED,)):
         pairs = [pair for pair in plan.open_cases if pair[1].reason in reasons]
         if pairs:
             note = f"{_ids(pairs)}: {pairs[0][1].message}"

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable
 from tapp.decide.missing import Since, lasting, unseen_claims
 from tapp.plan import Plan
 from tapp.spec.templates import Unresolved
-from tapp.words.conditions import Finding, Reason, Type
+from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import SHOWN, some
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
 
@@ -57,7 +58,7 @@ def _since(found: Since) -> str:
 
 
 def _images_edited(plan: Plan) -> Finding | None:
-    edited = [(i.id, v.message) for i, v in plan.open_cases if v.reason == "ImagesEdited"]
+    edited = [(i.id, v.message) for i, v in plan.open_cases if v.reason == Reason.IMAGES_EDITED]
     if not edited:
         return None
     parts = [f"instance {id}: {message}" for id, message in edited[:SHOWN]]
@@ -95,7 +96,9 @@ def _invalid_budget(plan: Plan) -> Finding | None:
 
 def _creation_blocked(plan: Plan) -> Finding | None:
     blocked = [
-        (i.id, verdict.message) for i, verdict in plan.open_cases if verdict.reason == "Blocked"
+        (i.id, verdict.message)
+        for i, verdict in plan.open_cases
+        if verdict.reason == Reason.BLOCKED
     ]
     if not blocked:
         return None

@@ -12,8 +12,9 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
-from tapp.words.conditions import HARMLESS, Finding, Reason, Type
+from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.ranges import ranges, some
+from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import CONTROLLER_UID, InstanceStatus
 
@@ -126,23 +127,23 @@ def _available(plan: Plan) -> Finding:
 
 
 def _progress(plan: Plan) -> Finding:
-    numbers: dict[str, list[int]] = {}
+    numbers: dict[Reason, list[int]] = {}
     updating, deleting = [], []
     for instance, verdict in plan.open_cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
-        if verdict.action in _CHANGING and verdict.reason != "NodeLost":
+        if verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE
-            or verdict.reason == "NodeLost"
-            or (verdict.reason == "NodeSilent" and not instance.should_run)
+            or verdict.reason == Reason.NODE_LOST
+            or (verdict.reason == Reason.NODE_SILENT and not instance.should_run)
             or (instance.pod is not None and instance.pod.terminating)
         ):
             deleting.append(instance.id)
     stuck = [
-        id
-        for reason in ("TemplateNotFound", "InvalidBudget", "UnreadablePod", "Blocked")
-        for id in numbers.get(reason, [])
+        instance.id
+        for instance, verdict in plan.open_cases
+        if verdict.reason.disposition is Disposition.BLOCKED
     ]
     nothing_there = {i.id for i, verdict in plan.open_cases if verdict.action is Action.ABSENT}
     unavailable = [
@@ -157,15 +158,15 @@ def _progress(plan: Plan) -> Finding:
         for instance in unavailable
         if instance.status is InstanceStatus.UPDATING and instance.id not in updating
     ]
-    waiting = numbers.get("WaitingForBudget", []) + numbers.get("SpecJustChanged", [])
+    waiting = numbers.get(Reason.WAITING_FOR_BUDGET, []) + numbers.get(Reason.SPEC_JUST_CHANGED, [])
     doing = {
-        Reason.CREATING: numbers.get("NoPod", []) + numbers.get("WaitingForTurn", []),
+        Reason.CREATING: numbers.get(Reason.NO_POD, []) + numbers.get(Reason.WAITING_FOR_TURN, []),
         Reason.UPDATING: updating,
         Reason.DELETING: deleting,
         Reason.WAITING_FOR_BUDGET: waiting,
         Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
     }
-    paused = numbers.get("Paused", [])
+    paused = numbers.get(Reason.PAUSED, [])
     active = {reason: ids for reason, ids in doing.items() if ids}
     if active:
         sentences = [

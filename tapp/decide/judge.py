@@ -15,6 +15,7 @@ from tapp.pod.inplace import changed_images, ended_by_update, obstacle_to
 from tapp.pod.pod import COMPLETED, Pod
 from tapp.spec.adopt import describes, differs_in_images_only
 from tapp.spec.templates import Template, Unresolved
+from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTARTED_AT
 
@@ -88,13 +89,13 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     """
 
     action: Action
-    reason: str
+    reason: Reason
     message: str
     change: Create | Adopt | Mark | Update | None = None
 
 
-UP_TO_DATE = Verdict(Action.KEEP, "UpToDate", "runs its template")
-_TERMINATING = Verdict(Action.KEEP, "Terminating", "wait until its pod is gone")
+UP_TO_DATE = Verdict(Action.KEEP, Reason.UP_TO_DATE, "runs its template")
+_TERMINATING = Verdict(Action.KEEP, Reason.TERMINATING, "wait until its pod is gone")
 
 
 def judge(instance: Instance) -> Verdict:
@@ -111,7 +112,7 @@ def judge(instance: Instance) -> Verdict:
         return _TERMINATING
     # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
     if pod.odd:
-        return Verdict(Action.KEEP, "UnreadablePod", f"left alone: {pod.odd}")
+        return Verdict(Action.KEEP, Reason.UNREADABLE_POD, f"left alone: {pod.odd}")
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
@@ -127,11 +128,11 @@ def judge(instance: Instance) -> Verdict:
 
 def _not_wanted(instance: Instance) -> Verdict | None:
     if not instance.wanted:
-        reason, message = "ScaledDown", "its number is not below spec.replicas"
+        reason, message = Reason.SCALED_DOWN, "its number is not below spec.replicas"
     elif instance.killed:
-        reason, message = "Killed", "spec.statuses asks for it to be stopped"
+        reason, message = Reason.KILLED, "spec.statuses asks for it to be stopped"
     elif instance.pod is None or instance.remove_finished:
-        reason, message = "Finished", f"it ended as {instance.status} and is not run again"
+        reason, message = Reason.FINISHED, f"it ended as {instance.status} and is not run again"
     else:
         return None
     return Verdict(Action.ABSENT if instance.pod is None else Action.DELETE, reason, message)
@@ -140,38 +141,42 @@ def _not_wanted(instance: Instance) -> Verdict | None:
 def _missing(instance: Instance) -> Verdict:
     template = instance.template
     if isinstance(template, Unresolved):
-        return Verdict(Action.ABSENT, "TemplateNotFound", template.message)
+        return Verdict(Action.ABSENT, Reason.TEMPLATE_NOT_FOUND, template.message)
     blocked = instance.blocked or template.obstacle
     if blocked:
-        return Verdict(Action.ABSENT, "Blocked", blocked)
+        return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {template.name!r}"
-    return Verdict(Action.CREATE, "NoPod", message, Create(template))
+    return Verdict(Action.CREATE, Reason.NO_POD, message, Create(template))
 
 
 def _completed(instance: Instance, pod: Pod) -> Verdict:
     template = instance.template
     if instance.finished:
-        return Verdict(Action.KEEP, "Finished", f"it ended as {instance.status} and is kept")
+        return Verdict(Action.KEEP, Reason.FINISHED, f"it ended as {instance.status} and is kept")
     if instance.leaving:
-        return Verdict(Action.DELETE, "Killed", "it was stopped, and is to start with a new pod")
+        return Verdict(
+            Action.DELETE, Reason.KILLED, "it was stopped, and is to start with a new pod"
+        )
     if isinstance(template, Unresolved):
         return _unresolved(template)
     if template.obstacle:
-        return Verdict(Action.KEEP, "Blocked", template.obstacle)
+        return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)
     broken = ended_by_update(pod, instance.update)
     why = "was ended by its update" if broken else f"has {pod.phase.lower()}"
     if pod.made_failed:
         why = "was on a node that is lost"
     if instance.never_migrate:
         message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
-        return Verdict(Action.KEEP, "NeverMigrate", message)
+        return Verdict(Action.KEEP, Reason.NEVER_MIGRATE, message)
     if not instance.due and instance.pace is not None:
         message = (
             f"its pod {why} soon after it was made, {_times(instance.pace.failures)} in a row; "
             f"the next one follows at {written(instance.pace.due + 1)}"
         )
-        return Verdict(Action.KEEP, "BackOff", message)
-    reason = "NodeLost" if pod.made_failed else "EndedByUpdate" if broken else "Completed"
+        return Verdict(Action.KEEP, Reason.BACK_OFF, message)
+    reason = Reason.ENDED_BY_UPDATE if broken else Reason.COMPLETED
+    if pod.made_failed:
+        reason = Reason.NODE_LOST
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
 
 
@@ -180,12 +185,12 @@ def _times(count: int) -> str:
 
 
 def _unresolved(template: Unresolved) -> Verdict:
-    return Verdict(Action.KEEP, "TemplateNotFound", template.message)
+    return Verdict(Action.KEEP, Reason.TEMPLATE_NOT_FOUND, template.message)
 
 
 def _edited(pod: Pod) -> Verdict:
     message = f"{pod.edited}; it is left so: write it into the template, or replace the pod"
-    return Verdict(Action.KEEP, "ImagesEdited", message)
+    return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
 
 
 def _different(pod: Pod, template: Template) -> Verdict:
@@ -200,22 +205,22 @@ def _different(pod: Pod, template: Template) -> Verdict:
             and describes(template.annotations, manifest.annotations)
         ):
             message = "another controller made its pod, and the template fits it"
-            return Verdict(Action.ADOPT, "Adopted", message, Adopt(pod, template))
+            return Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template))
         in_place = differs_in_images_only(wanted, observed)
     asked = template.annotations.get(RESTARTED_AT, "")
     if manifest is None and asked not in ("", told.restarted_at) and not template.obstacle:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
-        return Verdict(Action.RECREATE, "RestartAsked", message)
+        return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     images = changed_images(told, template)
     obstacle = obstacle_to(images, pod) if in_place else ""
     if in_place and not obstacle:
         what = "images of " + ", ".join(images) if images else "labels and annotations"
         message = f"template {template.name!r} changes {what} in place"
         change = Update(pod, template, images)
-        return Verdict(Action.UPDATE, "TemplateChanged", message, change)
+        return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
     if template.obstacle:
-        return Verdict(Action.KEEP, "Blocked", template.obstacle)  # no new pod would follow
+        return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)  # no new pod would follow
     if obstacle:
-        return Verdict(Action.RECREATE, "NotInPlace", obstacle)
+        return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, obstacle)
     message = f"template {template.name!r} differs from its pod in more than images and metadata"
-    return Verdict(Action.RECREATE, "TemplateChanged", message)
+    return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)

@@ -21,6 +21,7 @@ from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import TApp
+from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds, written
 from tapp.world import Options
 
@@ -114,7 +115,7 @@ class _Marking:
         # Its deletion would never end: nobody on the node could answer.
         when = f", and is lost at {written(since + self.limit)}" if left else ""
         message = f"{verdict.message}; its node is not heard of{when}"
-        return self._step(pod, "NodeSilent", message)
+        return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
         told = written(since)
@@ -125,7 +126,7 @@ class _Marking:
             else:
                 self.found.waits.append(overdue + SECOND)
         message = f"its node is not heard of since {told}: it is to start elsewhere"
-        return self._step(pod, "NodeLost", message, lost=told)
+        return self._step(pod, Reason.NODE_LOST, message, lost=told)
 
     def _drain(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
         """An update of a pod that serves waits until it is out of its Services."""
@@ -146,7 +147,9 @@ class _Marking:
             self._note_unserved(instance)
         to = change.template.revision
         message = f"it leaves its Services for {self.grace} s, then {verdict.message}"
-        return self._step(pod, "Draining", message, drain=pod.told.drain if pod.told.drains else to)
+        return self._step(
+            pod, Reason.DRAINING, message, drain=pod.told.drain if pod.told.drains else to
+        )
 
     def _look_at_gate(self, instance: Instance, pod: Pod) -> None:
         """Whoever should open the pod's gate does not."""
@@ -178,9 +181,9 @@ class _Marking:
         if change is None:
             return None
         message = f"what is asked of its pod has changed; {verdict.message}"
-        return Verdict(Action.MARK, "MarksChanged", message, change)
+        return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
-    def _step(self, pod: Pod, reason: str, message: str, **marks: str) -> Verdict:
+    def _step(self, pod: Pod, reason: Reason, message: str, **marks: str) -> Verdict:
         """Writes these marks on the pod, and only these; keeps it where it has them."""
         change = self._change(pod, **marks)
         return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)

@@ -11,11 +11,12 @@ from math import ceil
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Action, Verdict
 from tapp.spec.model import UpdateStrategy
+from tapp.words.reasons import Reason
 
 _PERCENT = re.compile(r"0*(\d{1,3})%")
 FULL = 100
 
-BUDGET_REASONS = ("WaitingForBudget", "SpecJustChanged")
+BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
 """Why an update is held back that will go ahead by itself."""
 
 
@@ -153,7 +154,7 @@ def spend(
     for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
         for instance, verdict in group:
             held = (
-                _hold("Paused", "spec.updateStrategy.paused is set")
+                _hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
                 if budgets.strategy.paused
                 else _held(instance.id, available, serving, limit)
             )
@@ -165,14 +166,18 @@ def spend(
 
 def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
     if limit.least is None:
-        return _hold("InvalidBudget", limit.problem)
+        return _hold(Reason.INVALID_BUDGET, limit.problem)
     if instance in serving.silent:
         # Its kubelet could not act, and would when it is back, whatever has been taken by then.
-        return _hold("NodeSilent", "its node is not heard of: it may serve, and is left alone")
+        return _hold(
+            Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone"
+        )
     if instance not in available and instance not in serving.in_doubt:
         return None
     if serving.unsettled:
-        return _hold("SpecJustChanged", "updates of the previous spec may still be under way")
+        return _hold(
+            Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way"
+        )
     others = len(available) - (instance in available)
     if others >= limit.least:
         return None
@@ -182,13 +187,13 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
 def _wait(name: str, value: int | str, least: int, should_run: int, available: int) -> Verdict:
     """One verdict for all instances that wait for the same."""
     return _hold(
-        "WaitingForBudget",
+        Reason.WAITING_FOR_BUDGET,
         f"{name}: {value} allows {should_run - least} of {should_run} to be unavailable, "
         f"{should_run - available} are",
     )
 
 
-def _hold(reason: str, message: str) -> Verdict:
+def _hold(reason: Reason, message: str) -> Verdict:
     return Verdict(Action.KEEP, reason, message)
 
 

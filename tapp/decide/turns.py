@@ -15,6 +15,7 @@ from tapp.decide.missing import as_noted
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template
 from tapp.storage.claims import claim_templates
+from tapp.words.reasons import Reason
 from tapp.words.times import seconds, written
 from tapp.words.vocabulary import InstanceStatus
 from tapp.world import World
@@ -25,7 +26,7 @@ _SOON_SEEN = 5.0
 """Seconds after which a pod that was created should have been seen."""
 _WAITING = Verdict(
     Action.ABSENT,
-    "WaitingForTurn",
+    Reason.WAITING_FOR_TURN,
     "its pod follows with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
 )
 

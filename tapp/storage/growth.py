@@ -16,7 +16,7 @@ from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
 from tapp.storage.claims import claim_templates, instance_number
-from tapp.words.conditions import Reason
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
 from tapp.world import World
 

@@ -1,4 +1,4 @@
-"""Types and reasons of a TApp's conditions: the one place that names them.
+"""Types of a TApp's conditions: the one place that names them; reasons are in `reasons.py`.
 
 What each means for a person is in docs/operations.md, "Conditions of a TApp".
 """
@@ -49,49 +49,6 @@ HARMLESS: Final = frozenset(
     }
 )
 """Those that leave every instance as it should be."""
-
-
-class Reason(StrEnum):
-    """Reasons of conditions, but for those of `Degraded` and `Ready` that are a type's name."""
-
-    # Available
-    ENOUGH = "MinimumInstancesAvailable"
-    TOO_FEW = "MinimumInstancesUnavailable"
-    # Progressing, and Ready while it is False
-    CREATING = "Creating"
-    UPDATING = "Updating"
-    DELETING = "Deleting"
-    WAITING_FOR_BUDGET = "WaitingForBudget"
-    WAITING_FOR_INSTANCES = "WaitingForInstances"
-    PAUSED = "Paused"
-    STUCK = "Stuck"
-    COMPLETE = "Complete"
-    # Ready
-    AS_SPECIFIED = "AsSpecified"
-    # Degraded
-    AS_EXPECTED = "AsExpected"
-    BROKEN = "InstancesBroken"
-    NODES_SILENT = "NodesSilent"
-    # what is refused
-    MISSING = "Missing"
-    UNRESOLVED = "Unresolved"
-    NOT_A_BUDGET = "NotABudget"
-    BLOCKED = "Blocked"
-    NOT_MERGEABLE = "NotMergeable"
-    NOT_OWNED = "NotOwned"
-    NOT_EXPANDABLE = "NotExpandable"
-    INFEASIBLE = "Infeasible"
-    EDITED = "Edited"
-    UNREADABLE = "Unreadable"
-    NO_INSTANCE = "NoInstance"
-    NOT_A_NUMBER = "NotANumber"
-    NOT_KILLED = "NotKilled"
-    NOT_BELOW_REPLICAS = "NotBelowReplicas"
-    NOT_FOUND = "NotFound"
-    UNUSED = "Unused"
-    NOT_SERVED = "NotServed"
-    GUARDED = "Guarded"
-    NOT_SECONDS = "NotSeconds"
 
 
 @dataclass(frozen=True)

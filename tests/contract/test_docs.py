@@ -21,7 +21,8 @@ from hooks.version import VERSION
 from tapp import plan
 from tapp.answer import refusals, status
 from tapp.decide import judge, marks, rollout, turns
-from tapp.words.conditions import HARMLESS, Reason, Type
+from tapp.words.conditions import HARMLESS, Type
+from tapp.words.reasons import OF_DECISIONS, Reason
 from tests.builders import crashing, template
 from tests.conditions import TABLE
 from tests.unit.world import settled
@@ -215,6 +216,8 @@ def test_the_log_line_shown_has_the_fields_of_a_real_one(
 # --- conditions and reasons -----------------------------------------------------------------------
 
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
+CONDITIONS = {*Reason} - {*OF_DECISIONS} | {"WaitingForBudget", "Paused", "Blocked"}
+"""The reasons of conditions; three of them are a decision's, too."""
 
 
 def constants(module: Any) -> Iterator[str]:
@@ -254,19 +257,27 @@ def test_every_reason_in_the_code_is_explained_and_every_explained_one_exists() 
     conditions = section(OPERATIONS, "Conditions of a TApp")
     explained = {word for word in quoted(conditions) if WORD.fullmatch(word)}
     verdicts = quoted(section(DESIGN, "Verdicts"))
-    used = {*Type, *Reason}
+    used = {*Type, *CONDITIONS}
     named = quoted(conditions)
     assert used - named == set()
     # Metacontroller's event, and a status to ask for.
     assert explained - used == {"SyncError", "Killed"}
     written = {word for module in (status, refusals) for word in constants(module)}
     assert written - verdicts == {"True", "False"}  # types and reasons are constants
-    judged = {word for module in (judge, marks, rollout, plan, turns) for word in constants(module)}
     reasons = {word for word in verdicts if WORD.fullmatch(word)} - {"Keep"}
-    assert reasons <= judged | {"Killed"}
     actions = {action.value for action in judge.Action}
-    other = {"Always", "OnFailure", "Failed", "Pending", "Running", "Unknown"}
-    assert judged - reasons - actions - other - {"Completed", "Succeeded", "Ready"} == set()
+    other = {"Always", "OnFailure", "Failed", "Pending", "Running", "Unknown", "Succeeded", "Ready"}
+    assert reasons - actions - other == set(OF_DECISIONS)
+
+
+def test_reasons_are_named_by_the_enum_alone() -> None:
+    for module in (judge, marks, rollout, plan, turns):
+        assert not {word for word in constants(module) if word in {*Reason}} - {"Completed"}
+
+
+def test_each_reason_of_a_decision_is_in_the_table_as_it_is_in_the_code() -> None:
+    documented = [tuple(cells) for cells in rows(section(OPERATIONS, "Reasons of decisions"))]
+    assert documented == [(f"`{r}`", str(r.disposition), r.meaning) for r in OF_DECISIONS]
 
 
 def test_the_rules_are_numbered_as_in_the_design() -> None:

@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tapp.words.conditions import Reason, Type
+from tapp.words.conditions import Type
+from tapp.words.reasons import Reason
 from tests.builders import request, tapp
 from tests.contract.test_docs import OPERATIONS, quoted, rows, section
 from tests.monitoring.shipped import ALERTS, DASHBOARD, RULES, STATES, panels, queries

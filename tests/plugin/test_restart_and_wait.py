@@ -12,6 +12,7 @@ from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import POD
 from simulator.objects.objects import key_of, with_meta
 from tapp.decide.judge import Action, Verdict
+from tapp.words.reasons import Reason
 from tapp.world import Options
 from tests.plugin.foretold import observe
 from tests.plugin.standin import StandIn, kubectl_tapp
@@ -286,18 +287,17 @@ def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck() -> None:
     assert passed[0] >= 80
 
 
-def test_what_is_not_known_is_waited_for() -> None:
-    """A verdict that this plugin has never heard of, and a spec without a generation."""
+def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_generation() -> None:
     web = running()
     observed = observe(SimpleNamespace(world=web.world, name="web"))
     now = EPOCH.timestamp() + web.world.clock.now
     controller = manifest("metacontroller/base/composite-controller.yaml")
     plan = decide(observed, controller, Options(), now)
-    odd = Verdict(Action.KEEP, "SomethingNew", "it is not as asked")
+    odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
     plan.verdicts[2] = odd
     found = standing(plan, observed.tapp)
     assert found.left(None) == [2]
-    assert found.stuck(None) == "instance 2: waiting: it is not as asked"
+    assert found.stuck(None) == "instance 2: waiting: it runs web:2"
     unnumbered = with_meta(observed.tapp, generation=None)
     assert not standing(plan, unnumbered).seen
 

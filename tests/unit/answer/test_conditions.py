@@ -6,7 +6,8 @@ import pytest
 from msgspec import Raw
 
 from tapp.pod.edited import edited as edited_by
-from tapp.words.conditions import ALWAYS, HARMLESS, Reason
+from tapp.words.conditions import ALWAYS, HARMLESS
+from tapp.words.reasons import Reason
 from tests import conditions
 from tests.builders import Document, completed, tapp
 from tests.conditions import TABLE, contradictions

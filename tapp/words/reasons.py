@@ -1,0 +1,107 @@
+"""Every reason of a decision or a condition: its word, what it means, and how its instances stand.
+
+The one list. Who sorts reasons asks for their disposition; docs/operations.md has a table of them,
+and docs/design.md, "Verdicts", which rule gives which.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Disposition(StrEnum):
+    """How an instance stands about which a reason is given, or a TApp."""
+
+    DONE = "done"
+    """Nothing is left to be done."""
+    MOVING = "moving"
+    """Something happens now, or follows by itself."""
+    HELD = "held"
+    """It waits for others, for its node, or for the person who paused it."""
+    BLOCKED = "blocked"
+    """Waiting alone does not help, or not soon."""
+
+
+_DONE, _MOVING, _HELD, _BLOCKED = Disposition
+
+
+class Reason(StrEnum):
+    """A reason: the word that is written, with its disposition and its meaning."""
+
+    disposition: Disposition
+    meaning: str
+
+    def __new__(cls, word: str, disposition: Disposition, meaning: str) -> "Reason":
+        """A member is its word."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.disposition, member.meaning = disposition, meaning
+        return member
+
+    # Of decisions
+    UP_TO_DATE = "UpToDate", _DONE, "runs its template"
+    IMAGES_EDITED = "ImagesEdited", _DONE, "runs its template, but for an image set by hand"
+    FINISHED = "Finished", _DONE, "ran to its end and is not run again"
+    KILLED = "Killed", _DONE, "`spec.statuses` asks for it to be stopped"
+    SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"
+    NO_POD = "NoPod", _MOVING, "has no pod; one is created"
+    WAITING_FOR_TURN = "WaitingForTurn", _MOVING, "its pod follows with one of the next answers"
+    TERMINATING = "Terminating", _MOVING, "its pod is ending"
+    COMPLETED = "Completed", _MOVING, "its pod has ended and is replaced"
+    ENDED_BY_UPDATE = "EndedByUpdate", _MOVING, "its update ended its pod, which is replaced"
+    NODE_LOST = "NodeLost", _MOVING, "its node is lost; it starts elsewhere"
+    ADOPTED = "Adopted", _MOVING, "another controller made its pod, and its template fits"
+    RESTART_ASKED = "RestartAsked", _MOVING, "its template asks for a new pod"
+    TEMPLATE_CHANGED = "TemplateChanged", _MOVING, "its template differs from its pod"
+    NOT_IN_PLACE = "NotInPlace", _MOVING, "gets a new pod, because in place it could not be done"
+    DRAINING = "Draining", _MOVING, "leaves its Services before its update"
+    MARKS_CHANGED = "MarksChanged", _MOVING, "what is asked of its pod has changed"
+    SPEC_JUST_CHANGED = "SpecJustChanged", _HELD, "updates of the previous spec may be under way"
+    NODE_SILENT = "NodeSilent", _HELD, "nothing is heard of its node"
+    TEMPLATE_NOT_FOUND = "TemplateNotFound", _BLOCKED, "its template does not resolve"
+    INVALID_BUDGET = "InvalidBudget", _BLOCKED, "its budget is neither a number nor a percentage"
+    UNREADABLE_POD = "UnreadablePod", _BLOCKED, "the service cannot read its pod"
+    NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
+    BACK_OFF = "BackOff", _BLOCKED, "its pods end soon after they are made; the next one is delayed"
+    # Of decisions and of conditions
+    WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"
+    PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
+    BLOCKED = "Blocked", _BLOCKED, "no pod can be created for it"
+    # Available
+    ENOUGH = "MinimumInstancesAvailable", _DONE, "enough instances are available"
+    TOO_FEW = "MinimumInstancesUnavailable", _MOVING, "too few instances are available"
+    # Progressing, and Ready while it is False
+    CREATING = "Creating", _MOVING, "pods are created"
+    UPDATING = "Updating", _MOVING, "instances are updated"
+    DELETING = "Deleting", _MOVING, "pods are ending"
+    WAITING_FOR_INSTANCES = "WaitingForInstances", _MOVING, "pods are not available yet"
+    STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
+    COMPLETE = "Complete", _DONE, "nothing is left to be done"
+    # Ready
+    AS_SPECIFIED = "AsSpecified", _DONE, "every instance is as the spec asks"
+    # Degraded
+    AS_EXPECTED = "AsExpected", _DONE, "nothing is refused or broken"
+    BROKEN = "InstancesBroken", _BLOCKED, "instances do not get well by themselves"
+    NODES_SILENT = "NodesSilent", _HELD, "pods cannot end on nodes that are not heard of"
+    # What is refused
+    MISSING = "Missing", _BLOCKED, "pods that were asked for do not exist"
+    UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or makes no pod"
+    NOT_A_BUDGET = "NotABudget", _BLOCKED, "a budget is neither a number nor a percentage"
+    NOT_MERGEABLE = "NotMergeable", _BLOCKED, "a list has two entries with the same merge key"
+    NOT_OWNED = "NotOwned", _BLOCKED, "claims in use are not the TApp's"
+    NOT_EXPANDABLE = "NotExpandable", _BLOCKED, "claims cannot grow"
+    INFEASIBLE = "Infeasible", _BLOCKED, "a storage driver refuses to let claims grow"
+    EDITED = "Edited", _BLOCKED, "an image was set by hand"
+    UNREADABLE = "Unreadable", _BLOCKED, "a pod has a shape that nobody understands"
+    NO_INSTANCE = "NoInstance", _BLOCKED, "a pod's name is no instance's"
+    NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is no instance number"
+    NOT_KILLED = "NotKilled", _BLOCKED, "a status is asked for that does not exist"
+    NOT_BELOW_REPLICAS = "NotBelowReplicas", _DONE, "an instance is named that is not there"
+    NOT_FOUND = "NotFound", _BLOCKED, "the rolling template does not exist"
+    UNUSED = "Unused", _DONE, "nothing uses a template"
+    NOT_SERVED = "NotServed", _BLOCKED, "nobody writes the pods' status"
+    GUARDED = "Guarded", _HELD, "most nodes are silent, so none counts as lost"
+    NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"
+
+
+OF_DECISIONS: Final = tuple(Reason)[: list(Reason).index(Reason.ENOUGH)]
+"""The reasons that a decision may have."""
