@@ -18,17 +18,15 @@ from tapp.decide.instances import (
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks, mark
 from tapp.decide.missing import Since, missing_claims
-from tapp.decide.rollout import BUDGET_REASONS, Budgets, Serving, is_update, spend
+from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
+from tapp.decide.serving import Serving, serving_of
 from tapp.decide.turns import take_turns
-from tapp.pod.availability import NEVER, available_in
-from tapp.pod.gate import has_closed_gate
 from tapp.pod.trouble import Trouble, silence, trouble
-from tapp.spec.model import TApp, TAppSpec
+from tapp.spec.model import TAppSpec
 from tapp.spec.templates import Template
 from tapp.storage.claims import ClaimPlan, plan_claims
 from tapp.storage.growth import Growth, grow
 from tapp.storage.history import HistoryPlan, as_it_is, plan_history
-from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
@@ -124,17 +122,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
 
     should_run = sum([instance.should_run for instance in instances])
     budgets = _budgets(spec, instances, should_run)
-    available, untrusted, waits = _available(instances, spec.min_ready_seconds, now)
-    going_unseen = available & _chosen_before(instances, world.tapp.status.replacing)
-    available -= going_unseen
-    silent = {
-        instance.id
-        for instance in instances
-        if instance.should_run
-        and (pod := instance.pod) is not None
-        and pod.ready is False
-        and pod.silent
-    }
+    serving, going_unseen, waits = serving_of(world, instances, now)
+    available, unsettled = serving.available, serving.unsettled
     rechecks += waits
     rechecks += [i.update.wait for i in instances if i.update.wait is not None]
     troubles = _troubles(spec, instances, now)
@@ -143,8 +132,6 @@ def plan(world: World, options: Options, now: float) -> Plan:
     verdicts = [judge(instance) for instance in instances]
     open_cases = _open(instances, verdicts)
     pending = [pair for pair in open_cases if is_update(pair[1])]
-    unsettled = _unsettled(world.tapp)
-    serving = Serving(available, going_unseen | untrusted, silent, unsettled)
     if pending:
         spent = spend(pending, serving, budgets, spec.rolling_name)
         verdicts = _changed(instances, verdicts, spent)
@@ -253,67 +240,3 @@ def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[In
             and not pod.node
         )
     ]
-
-
-def _available(
-    instances: list[Instance], min_ready_seconds: int, now: float
-) -> tuple[set[int], set[int], list[float]]:
-    """Numbers of the available instances; of those that are Ready and not trusted yet; and waits.
-
-    What is not trusted yet is not counted on, but most of it serves: it is not free to be taken.
-    The waits are the seconds until others may become available.
-    """
-    available, untrusted, waits = set(), set(), []
-    for instance in instances:
-        pod = instance.pod
-        if pod is None or pod.ready is not True or not instance.should_run or pod.told.drains:
-            continue
-        if has_closed_gate(pod):
-            untrusted.add(instance.id)  # its kubelet has not looked yet: it is on its way out
-            continue
-        if instance.update.open:
-            if instance.update.unproved:
-                untrusted.add(instance.id)
-            continue
-        missing = available_in(pod, min_ready_seconds, now)
-        if missing == 0:
-            available.add(instance.id)
-        elif missing != NEVER:
-            untrusted.add(instance.id)
-            waits.append(missing)
-    return available, untrusted, waits
-
-
-def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
-    """Instances whose pod an earlier sync has chosen to replace while it was not available.
-
-    A pod that is not available may be replaced without a look at the budget, and a deletion is not
-    guarded by the pod's resourceVersion. Should the pod have recovered just before, then a lagging
-    cache shows it available, and its deletion not yet; the budget would be spent on others. Or the
-    deletion has failed, and the pod serves: then it has to wait for the budget like any other.
-    """
-    if not replacing:
-        return set()
-    return {
-        instance.id
-        for instance in instances
-        if instance.pod is not None and replacing.get(str(instance.id)) == instance.pod.uid
-    }
-
-
-def _unsettled(tapp: TApp) -> bool:
-    """Whether updates of the previous spec may be under way that this observation does not show.
-
-    Metacontroller's cache may lag behind its own writes. While the spec stays the same that does no
-    harm: the same instances are chosen again, and a write on an old resourceVersion is refused. But
-    right after a spec change in the middle of a roll-out other instances would be chosen, on top of
-    those just taken down. One sync later the cache has been seen to move on.
-    """
-    seen, generation = tapp.status.observed_generation, tapp.metadata.generation
-    if not seen or seen == generation:
-        return False
-    quiet = any(
-        condition.type == Type.PROGRESSING and condition.reason == Reason.COMPLETE
-        for condition in tapp.status.conditions
-    )
-    return not (quiet and seen == generation - 1)

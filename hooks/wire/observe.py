@@ -47,7 +47,7 @@ class Seen:
     @property
     def may_be_kept(self) -> bool:
         """Whether it is small: not one of the few that nobody made out, or that is not ours."""
-        return self.pod.manifest is None and not self.pod.odd
+        return self.pod.foreign is None and not self.pod.odd
 
     def answer_for(self, text: bytes | Raw, template: Template | None) -> Raw:
         """The same where it depends on the template: as in `kept_pod`; `text` is the pod's JSON."""

@@ -135,7 +135,7 @@ class Request(Generic[P]):
 
     def manifest(self, pod: Pod) -> Manifest:
         """A pod's labels, annotations and spec."""
-        return pod.manifest or manifest_of(self._text(pod))
+        return pod.foreign or manifest_of(self._text(pod))
 
     def _text(self, pod: Pod) -> Raw:
         return self._pieces.pods[self.seen[pod.name].key]

@@ -194,21 +194,21 @@ def _edited(pod: Pod) -> Verdict:
 
 
 def _different(pod: Pod, template: Template) -> Verdict:
-    told, manifest = pod.told, pod.manifest
-    if manifest is None:
+    told, foreign = pod.told, pod.foreign
+    if foreign is None:
         in_place = told.uniq_hash == template.uniq
     else:
-        wanted, observed = comparable(template.spec), comparable(manifest.spec)
+        wanted, observed = comparable(template.spec), comparable(foreign.spec)
         if (
             describes(wanted, observed)
-            and describes(template.labels, manifest.labels)
-            and describes(template.annotations, manifest.annotations)
+            and describes(template.labels, foreign.labels)
+            and describes(template.annotations, foreign.annotations)
         ):
             message = "another controller made its pod, and the template fits it"
             return Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template))
         in_place = differs_in_images_only(wanted, observed)
     asked = template.annotations.get(RESTARTED_AT, "")
-    if manifest is None and asked not in ("", told.restarted_at) and not template.obstacle:
+    if foreign is None and asked not in ("", told.restarted_at) and not template.obstacle:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     images = changed_images(told, template)

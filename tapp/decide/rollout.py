@@ -10,6 +10,7 @@ from math import ceil
 
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Action, Verdict
+from tapp.decide.serving import Serving
 from tapp.spec.model import UpdateStrategy
 from tapp.words.reasons import Reason
 
@@ -109,24 +110,6 @@ class Budgets:
             rolling = self.rolling
             if rolling.least is None or rolling.least > self.force.least:
                 self.force = rolling
-
-
-@dataclass
-class Serving:
-    """Which instances serve, as far as one observation shows it.
-
-    Attributes:
-        available: numbers of the available instances.
-        in_doubt: numbers of those that are not counted on, and may serve all the same: they look
-            available, but may already be on their way out, or are not trusted yet.
-        silent: numbers of those whose node is not heard of; they may serve, too.
-        unsettled: whether the last spec's updates may still be on their way, unseen.
-    """
-
-    available: set[int]
-    in_doubt: set[int]
-    silent: set[int]
-    unsettled: bool
 
 
 def spend(

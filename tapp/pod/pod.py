@@ -106,8 +106,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         name: `metadata.name`.
         told: what it was told to be.
         odd: what could not be read, "" if all could; such a pod is left alone.
-        manifest: labels, annotations and spec of a pod that carries no revision of ours: it is
-            compared with its template field by field.
+        foreign: labels, annotations and spec of a pod that carries no revision of ours: it is
+            compared with its template field by field. None: it is ours, or odd.
         node: the node that it is bound to, "" where there is none yet.
         terminating: whether it is on its way out.
         phase: `status.phase`; a pod without one has not been looked at by a kubelet yet.
@@ -145,7 +145,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     name: str
     told: Told
     odd: str = ""
-    manifest: Manifest | None = None
+    foreign: Manifest | None = None
     node: str = ""
     terminating: bool = False
     phase: str = "Pending"

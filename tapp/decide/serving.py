@@ -1,0 +1,124 @@
+"""Which instances serve, as far as one observation shows it: what the budgets count.
+
+docs/design.md, "The budget". `_available` is where an instance counts as available, or does not;
+how long a Ready pod has to last for that is in `tapp/pod/availability.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tapp.decide.instances import Instance
+from tapp.pod.availability import NEVER, available_in
+from tapp.pod.gate import has_closed_gate
+from tapp.spec.model import TApp
+from tapp.words.conditions import Type
+from tapp.words.reasons import Reason
+from tapp.world import World
+
+
+@dataclass
+class Serving:
+    """Which instances serve, as far as one observation shows it.
+
+    Attributes:
+        available: numbers of the available instances.
+        in_doubt: numbers of those that are not counted on, and may serve all the same: they look
+            available, but may already be on their way out, or are not trusted yet.
+        silent: numbers of those whose node is not heard of; they may serve, too.
+        unsettled: whether the last spec's updates may still be on their way, unseen.
+    """
+
+    available: set[int]
+    in_doubt: set[int]
+    silent: set[int]
+    unsettled: bool
+
+
+def serving_of(
+    world: World, instances: list[Instance], now: float
+) -> tuple[Serving, set[int], list[float]]:
+    """Who serves; who of them may be on its way out unseen; and the seconds until that may change.
+
+    Args:
+        world: what was observed.
+        instances: all instances.
+        now: seconds since the epoch.
+    """
+    available, untrusted, waits = _available(instances, world.tapp.spec.min_ready_seconds, now)
+    going_unseen = available & _chosen_before(instances, world.tapp.status.replacing)
+    silent = {
+        instance.id
+        for instance in instances
+        if instance.should_run
+        and (pod := instance.pod) is not None
+        and pod.ready is False
+        and pod.silent
+    }
+    serving = Serving(
+        available - going_unseen, going_unseen | untrusted, silent, _unsettled(world.tapp)
+    )
+    return serving, going_unseen, waits
+
+
+def _available(
+    instances: list[Instance], min_ready_seconds: int, now: float
+) -> tuple[set[int], set[int], list[float]]:
+    """Numbers of the available instances; of those that are Ready and not trusted yet; and waits.
+
+    What is not trusted yet is not counted on, but most of it serves: it is not free to be taken.
+    The waits are the seconds until others may become available.
+    """
+    available, untrusted, waits = set(), set(), []
+    for instance in instances:
+        pod = instance.pod
+        if pod is None or pod.ready is not True or not instance.should_run or pod.told.drains:
+            continue
+        if has_closed_gate(pod):
+            untrusted.add(instance.id)  # its kubelet has not looked yet: it is on its way out
+            continue
+        if instance.update.open:
+            if instance.update.unproved:
+                untrusted.add(instance.id)
+            continue
+        missing = available_in(pod, min_ready_seconds, now)
+        if missing == 0:
+            available.add(instance.id)
+        elif missing != NEVER:
+            untrusted.add(instance.id)
+            waits.append(missing)
+    return available, untrusted, waits
+
+
+def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
+    """Instances whose pod an earlier sync has chosen to replace while it was not available.
+
+    A pod that is not available may be replaced without a look at the budget, and a deletion is not
+    guarded by the pod's resourceVersion. Should the pod have recovered just before, then a lagging
+    cache shows it available, and its deletion not yet; the budget would be spent on others. Or the
+    deletion has failed, and the pod serves: then it has to wait for the budget like any other.
+    """
+    if not replacing:
+        return set()
+    return {
+        instance.id
+        for instance in instances
+        if instance.pod is not None and replacing.get(str(instance.id)) == instance.pod.uid
+    }
+
+
+def _unsettled(tapp: TApp) -> bool:
+    """Whether updates of the previous spec may be under way that this observation does not show.
+
+    Metacontroller's cache may lag behind its own writes. While the spec stays the same that does no
+    harm: the same instances are chosen again, and a write on an old resourceVersion is refused. But
+    right after a spec change in the middle of a roll-out other instances would be chosen, on top of
+    those just taken down. One sync later the cache has been seen to move on.
+    """
+    seen, generation = tapp.status.observed_generation, tapp.metadata.generation
+    if not seen or seen == generation:
+        return False
+    quiet = any(
+        condition.type == Type.PROGRESSING and condition.reason == Reason.COMPLETE
+        for condition in tapp.status.conditions
+    )
+    return not (quiet and seen == generation - 1)
