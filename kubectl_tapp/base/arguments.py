@@ -1,6 +1,6 @@
 """What stands on the command line, read: ids, images, templates, shares of the instances.
 
-Whatever makes no sense is refused with one sentence and `Exit.USAGE`.
+Whatever is invalid is refused with one sentence and `Exit.USAGE`.
 """
 
 import difflib

@@ -10,7 +10,7 @@ class Exit(IntEnum):
     FAILED = 1
     """Something is wrong: no such TApp, no permission, no cluster, a refused write."""
     USAGE = 2
-    """The command line or a file makes no sense."""
+    """The command line or a file is invalid."""
     CONDITION = 3
     """`plan --fail-if`: the condition holds."""
     STUCK = 4

@@ -85,7 +85,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
     if not any(str(each["path"]).startswith("/spec") for each in operations):
         for note in deed.notes:
             session.say(note)
-        session.say(f"{name}: nothing to do, it is so already")
+        session.say(f"{name}: no change needed")
         return
     try:
         tried = edited
@@ -111,11 +111,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
         which = None if deed.everything else ids
-        said = (
-            "it is as asked"
-            if not which
-            else f"{instances(ids)} {'is' if len(ids) == 1 else 'are'} as asked"
-        )
+        said = f"{instances(ids)} done" if which else "done"
         follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, said))
 
 

@@ -62,7 +62,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
         which = sorted({each.id for each in taken})
         watch = Watch(
             verb.name, lambda now: now.is_done(which), which, verb.choices.timeout,
-            f"{some(which)} as asked",
+            f"{some(which)} done",
         )  # fmt: skip
         follow(session, watch)
 

@@ -58,6 +58,6 @@ def wait(
                 return False
 
     words = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
-    said = words.get(goal, "the instances are as asked" if chosen else "it is as asked")
+    said = words.get(goal, "done")
     watch = Watch(name, reached, chosen, seconds, said, goal is Goal.STUCK)
     wait_until(session, watch)

@@ -36,7 +36,7 @@ def decided(observed: Observed, controller: Document, options: Options, now: flo
     try:
         return decide(observed, controller, options, now)
     except WireError as error:
-        raise CommandError(f"TApp {observed.name} makes no sense: {error}") from None
+        raise CommandError(f"TApp {observed.name} is invalid: {error}") from None
 
 
 def explained(plan: Plan) -> Explanation:

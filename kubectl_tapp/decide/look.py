@@ -183,7 +183,7 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
     """What would be decided on what is observed.
 
     Raises:
-        CommandError: its pods may not be read, or its spec makes no sense.
+        CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
     controller = observed.controller or cluster.controller()

@@ -34,7 +34,7 @@ def spec_of(tapp: Document) -> TAppSpec:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(str(place) for place in first["loc"])
-        raise CommandError(f"spec.{path} makes no sense: {first['msg']}") from None
+        raise CommandError(f"spec.{path} is invalid: {first['msg']}") from None
 
 
 def used_templates(spec: TAppSpec) -> list[str]:

@@ -56,7 +56,7 @@ class Watch:
     goal: Callable[[Standing], bool]
     ids: Collection[int] | None = None
     timeout: float = 600.0
-    said: str = "it is as asked"
+    said: str = "done"
     stuck_is_reached: bool = False
 
 

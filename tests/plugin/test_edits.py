@@ -167,7 +167,7 @@ def test_a_template_that_has_gone_comes_back_by_a_rollback() -> None:
 
 
 def test_a_spec_that_makes_no_sense_is_told_with_its_path() -> None:
-    with pytest.raises(CommandError, match=r"spec\.replicas makes no sense"):
+    with pytest.raises(CommandError, match=r"spec\.replicas is invalid"):
         edits.spec_of(tapp(**spec(replicas="six")))
 
 

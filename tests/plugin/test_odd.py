@@ -217,7 +217,7 @@ def test_who_is_scaled_away_is_not_restarted(web: StandIn) -> None:
 
 def test_a_spec_that_makes_no_sense_is_said_to_be_so_and_can_be_repaired(web: StandIn) -> None:
     hacked(web, "TApp", lambda it: it["spec"].update(replicas="x"))
-    one_sentence(kubectl_tapp(web, "wait", "web"), "TApp web makes no sense: ", "spec.replicas")
+    one_sentence(kubectl_tapp(web, "wait", "web"), "TApp web is invalid: ", "spec.replicas")
     said = kubectl_tapp(web, "scale", "web", "--replicas", "3", "--dry-run=client")
     assert (said.code, said.err) == (0, "")
 

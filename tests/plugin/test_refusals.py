@@ -118,7 +118,7 @@ def test_a_spec_that_makes_no_sense_is_named_by_its_path() -> None:
     )
     said = kubectl_tapp(StandIn(life.world), "status", "web")
     assert said.code == 1
-    assert said.err.startswith("error: TApp web makes no sense: parent.spec.replicas")
+    assert said.err.startswith("error: TApp web is invalid: parent.spec.replicas")
 
 
 def test_what_may_not_be_read_is_named_and_the_rest_is_shown(standin: StandIn) -> None:

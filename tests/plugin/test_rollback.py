@@ -72,7 +72,7 @@ def test_what_is_there_already_is_not_written(web: StandIn) -> None:
     before = len(web.writes)
     said = kubectl_tapp(web, "rollback", "web", "--to", "3")
     assert said.code == 0
-    assert said.lines[-1] == "web: nothing to do, it is so already"
+    assert said.lines[-1] == "web: no change needed"
     assert len(web.writes) == before
 
 

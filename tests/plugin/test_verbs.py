@@ -62,14 +62,14 @@ def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
     assert (said.code, said.err) == (0, "")
     assert spec_of(web)["template"]["spec"]["containers"][0]["image"] == "nginx:9"
     assert {pod["spec"]["containers"][0]["image"] for pod in web.world.list("pods")} == {"nginx:9"}
-    assert said.lines[-1].startswith("web: instances 0-5 are as asked, after ")
+    assert said.lines[-1].startswith("web: instances 0-5 done, after ")
     assert any("being updated in place: 0" in line for line in said.lines)
 
 
 def test_an_edit_that_concerns_no_instance_is_waited_for_as_well(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "--template=v2", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
-    assert said.lines[-1].startswith("web: it is as asked, after ")
+    assert said.lines[-1].startswith("web: done, after ")
 
 
 def test_the_reason_of_a_change_is_noted(web: StandIn) -> None:
@@ -140,7 +140,7 @@ def test_a_dry_run_writes_nothing(web: StandIn, kind: str) -> None:
 def test_what_is_so_already_is_not_written(web: StandIn) -> None:
     said = kubectl_tapp(web, "start", "web", "0")
     assert said.code == 0
-    assert said.lines == ["web: nothing to do, it is so already"]
+    assert said.lines == ["web: no change needed"]
     assert web.writes == []
 
 
@@ -152,7 +152,7 @@ def test_who_has_finished_is_not_started_by_a_start() -> None:
     said = kubectl_tapp(web, "start", "web", "1")
     assert said.lines == [
         "Finished: 1. To run them again, kill and start them.",
-        "web: nothing to do, it is so already",
+        "web: no change needed",
     ]
 
 
