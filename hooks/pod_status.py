@@ -12,16 +12,11 @@ from msgspec import Raw
 
 from hooks.wire.decode import decoded
 from hooks.wire.observe import observe_alone
-from tapp.decide.pod_status import NOTHING, Wish, pod_status
+from tapp.answer.pod_status import status_of_pod
+from tapp.decide.pod_status import NOTHING, owner_of, pod_status
 from tapp.kube import objects
-from tapp.pod.pod import Pod
-from tapp.words.times import written
-from tapp.words.vocabulary import GROUP, INSTANCE, KIND, NODE_LOST
 
 Document = dict[str, Any]
-
-_REASONS = {True: "NoUpdateInPlace", False: "UpdateInPlace"}
-_UPDATED = "is updated in place"
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -60,10 +55,11 @@ def answer_pod_status(body: bytes, now: float) -> Document:
     pod = observe_alone(text, "object")
     observed = decoded(_decode_object, text, "object")
     status = decoded(_decode_status, observed.status, "object.status")
-    wish, ours = NOTHING, _belongs(observed.metadata)
-    if ours is not None and _readable(pod.conditions_text):
-        wish = pod_status(pod if ours else _let_go(pod), now)
-    answer: Document = {"status": _written(wish, status, pod, now)}
+    meta = observed.metadata
+    wish = NOTHING
+    if _readable(pod.conditions_text):
+        wish = pod_status(pod, owner_of(meta.labels, meta.owner_references), now)
+    answer: Document = {"status": status_of_pod(wish, status, pod, now)}
     if wish.wait is not None:
         answer["resyncAfterSeconds"] = wish.wait
     return answer
@@ -76,49 +72,3 @@ def _readable(conditions: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True
-
-
-def _belongs(metadata: _Meta) -> bool | None:
-    """Whether a TApp owns the pod; None: it is somebody else's, or never was an instance."""
-    owners = metadata.owner_references if isinstance(metadata.owner_references, list) else []
-    owner = next(
-        (item for item in owners if isinstance(item, dict) and item.get("controller")), None
-    )
-    if owner is None:
-        labels = metadata.labels
-        return False if isinstance(labels, dict) and INSTANCE in labels else None
-    ours = owner.get("kind") == KIND and str(owner.get("apiVersion")).partition("/")[0] == GROUP
-    return True if ours else None
-
-
-def _let_go(pod: Pod) -> Pod:
-    """A pod whose TApp went and left it: nobody updates it any more, so nothing keeps it out."""
-    told = msgspec.structs.replace(pod.told, drain="", lost="")
-    return msgspec.structs.replace(pod, told=told, record=None)
-
-
-def _written(wish: Wish, status: Document | None, pod: Pod, now: float) -> Document | None:
-    """The status with what is wished for; as it was where that is nothing."""
-    if not (wish.gates or wish.noted or wish.failed):
-        return status
-    document = status or {}
-    if wish.failed:
-        return {**document, "phase": "Failed", "reason": NODE_LOST, "message": wish.failed}
-    conditions = [dict(item) for item in document.get("conditions") or []]
-    for gate in wish.noted:
-        known = next(item for item in conditions if item.get("type") == gate)
-        known |= {"lastProbeTime": written(now), "observedGeneration": pod.generation}
-    for gate, is_open in wish.gates.items():
-        changed = {
-            "type": gate,
-            "status": str(is_open),
-            "reason": _REASONS[is_open],
-            "message": f"runs revision {pod.told.template_hash}" if is_open else _UPDATED,
-            "lastTransitionTime": written(now),
-        }
-        places = [i for i, item in enumerate(conditions) if item.get("type") == gate]
-        if places:
-            conditions[places[0]] = changed
-        else:
-            conditions.append(changed)
-    return {**document, "conditions": conditions}

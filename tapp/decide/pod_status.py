@@ -7,11 +7,16 @@ wrong one changes nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import msgspec
 
 from tapp.pod.availability import NEVER
 from tapp.pod.gate import is_begun, noted_since, opens_in, update_of
 from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, written
+from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 
 @dataclass(frozen=True)
@@ -35,16 +40,43 @@ class Wish:
 NOTHING = Wish()
 
 
-def pod_status(pod: Pod, now: float) -> Wish:
+class Owner(Enum):
+    """Whose a pod is."""
+
+    TAPP = "a TApp"
+    NOBODY = "nobody: its TApp went and left it"
+    OTHER = "somebody else, or it never was an instance"
+
+
+def owner_of(labels: Any, references: Any) -> Owner:
+    """Whose a pod is, by its labels and ownerReferences, whatever shape these have."""
+    owners = references if isinstance(references, list) else []
+    owner = next(
+        (item for item in owners if isinstance(item, dict) and item.get("controller")), None
+    )
+    if owner is None:
+        known = isinstance(labels, dict) and INSTANCE in labels
+        return Owner.NOBODY if known else Owner.OTHER
+    ours = owner.get("kind") == KIND and str(owner.get("apiVersion")).partition("/")[0] == GROUP
+    return Owner.TAPP if ours else Owner.OTHER
+
+
+def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
     """Decides on one pod.
 
     An open gate is not closed where only time is missing to prove the update: the kubelet's report
     of that very gate would begin the time anew, and the gate would open and close for ever.
 
     Args:
-        pod: a pod of a TApp.
+        pod: the pod.
+        owner: whose it is.
         now: seconds since the epoch.
     """
+    if owner is Owner.OTHER:
+        return NOTHING
+    if owner is Owner.NOBODY:  # nobody updates it any more, so nothing keeps it out
+        told = msgspec.structs.replace(pod.told, drain="", lost="")
+        pod = msgspec.structs.replace(pod, told=told, record=None)
     if pod.odd or pod.terminating or pod.completed:
         return NOTHING
     if _is_lost(pod, now):

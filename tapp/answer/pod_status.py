@@ -1,0 +1,47 @@
+"""The status of one pod, written whole: as it was, with the one thing changed."""
+
+from typing import Any
+
+from tapp.decide.pod_status import Wish
+from tapp.pod.pod import Pod
+from tapp.words.times import written
+from tapp.words.vocabulary import NODE_LOST
+
+Document = dict[str, Any]
+
+_REASONS = {True: "NoUpdateInPlace", False: "UpdateInPlace"}
+_UPDATED = "is updated in place"
+
+
+def status_of_pod(wish: Wish, status: Document | None, pod: Pod, now: float) -> Document | None:
+    """The status with what is wished for; as it was where that is nothing.
+
+    Args:
+        wish: what is to change.
+        status: `status` as it was observed, None where there is none.
+        pod: the same pod, read.
+        now: seconds since the epoch.
+    """
+    if not (wish.gates or wish.noted or wish.failed):
+        return status
+    document = status or {}
+    if wish.failed:
+        return {**document, "phase": "Failed", "reason": NODE_LOST, "message": wish.failed}
+    conditions = [dict(item) for item in document.get("conditions") or []]
+    for gate in wish.noted:
+        known = next(item for item in conditions if item.get("type") == gate)
+        known |= {"lastProbeTime": written(now), "observedGeneration": pod.generation}
+    for gate, is_open in wish.gates.items():
+        changed = {
+            "type": gate,
+            "status": str(is_open),
+            "reason": _REASONS[is_open],
+            "message": f"runs revision {pod.told.template_hash}" if is_open else _UPDATED,
+            "lastTransitionTime": written(now),
+        }
+        places = [i for i, item in enumerate(conditions) if item.get("type") == gate]
+        if places:
+            conditions[places[0]] = changed
+        else:
+            conditions.append(changed)
+    return {**document, "conditions": conditions}
