@@ -86,7 +86,7 @@ def explain(plan: Plan) -> Explanation:
                 reason=verdict.reason,
                 message=_short(verdict.message),
             )
-            for instance, verdict in zip(plan.instances, plan.verdicts, strict=True)
+            for instance, verdict in zip(plan.instances, plan.decisions, strict=True)
         ],
         budget=BudgetPlan(
             should_run=budgets.should_run,
@@ -123,7 +123,7 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
     """How many instances each action and each reason has: for the log and the metrics."""
     actions = Counter([verdict.action.value for _, verdict in plan.open_cases])
     reasons = Counter([verdict.reason for _, verdict in plan.open_cases])
-    current = len(plan.verdicts) - len(plan.open_cases)
+    current = len(plan.decisions) - len(plan.open_cases)
     if current:
         actions[UP_TO_DATE.action.value] += current
         reasons[UP_TO_DATE.reason] += current

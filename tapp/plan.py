@@ -1,4 +1,4 @@
-"""The plan of one sync: every instance's verdict after the budget, and what becomes of the claims.
+"""The plan of one sync: what happens to every instance, and what becomes of the claims.
 
 `plan(world, options, now)` is a pure function. Two phases: judge each instance alone, then spend
 the budget over an explicitly ordered list.
@@ -6,6 +6,7 @@ the budget over an explicitly ordered list.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from tapp.decide.instances import (
     RECHECK,
@@ -40,8 +41,12 @@ class Plan:
 
     Attributes:
         instances: by ascending number: all below `spec.replicas`, then those that are to go.
-        verdicts: one per instance, in the same order.
-        open_cases: the instances that do not simply run their template, with their verdicts.
+        verdicts: what each instance needs, judged alone; one per instance, in the same order.
+        holds: instance -> why that does not happen now.
+        marks: what is asked for first of pods that are drained or lost, and who should act on that
+            and does not.
+        decisions: what happens to each instance now: its mark, its hold, or its verdict.
+        open_cases: the instances that do not simply run their template, with their decisions.
         claims: what becomes of the claims.
         history: what becomes of the ControllerRevisions.
         growth: which of those that stay are to be larger, and what stands in the way.
@@ -50,7 +55,6 @@ class Plan:
         going_unseen: instances that look available, but may already be on their way out.
         serving: which instances serve, as the budgets see it, before any update of this sync.
         troubles: instance -> what is wrong with its pod.
-        marks: pods that are drained or lost, and who should act on them and does not.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         not_owned: since when -> instances whose pod uses a claim that the TApp does not have.
         waiting: instances for which nothing is created in this answer, because it is full.
@@ -62,6 +66,8 @@ class Plan:
     world: World
     instances: list[Instance]
     verdicts: list[Verdict]
+    holds: dict[int, Verdict]
+    decisions: list[Verdict]
     open_cases: list[tuple[Instance, Verdict]]
     claims: ClaimPlan
     history: HistoryPlan
@@ -96,14 +102,14 @@ class Plan:
             and (
                 verdict.action is Action.RECREATE
                 or instance.leaving
-                or (instance.id in self.going_unseen and _waits(verdict))
+                or (instance.id in self.going_unseen and self._waits(instance.id))
             )
         }
 
-
-def _waits(verdict: Verdict) -> bool:
-    """Whether an update waits for the budget, or may: a mark hides the reason for a moment."""
-    return verdict.reason in BUDGET_REASONS or verdict.action is Action.MARK
+    def _waits(self, id: int) -> bool:
+        """Whether an update waits for the budget, or something is asked of its pod first."""
+        hold = self.holds.get(id)
+        return id in self.marks.steps or (hold is not None and hold.reason in BUDGET_REASONS)
 
 
 def plan(world: World, options: Options, now: float) -> Plan:
@@ -117,61 +123,53 @@ def plan(world: World, options: Options, now: float) -> Plan:
     spec = world.tapp.spec
     instances = instances_of(world, now)
     app = app_status(instances)
-    rechecks = mark_removals(instances, app, world, options)
-    rechecks += set_pace(instances, world, now)
+    removals = mark_removals(instances, app, world, options)
+    paces = set_pace(instances, world, now)
 
     should_run = sum([instance.should_run for instance in instances])
     budgets = _budgets(spec, instances, should_run)
-    serving, going_unseen, waits = serving_of(world, instances, now)
-    available, unsettled = serving.available, serving.unsettled
-    rechecks += waits
-    rechecks += [i.update.wait for i in instances if i.update.wait is not None]
+    serving, going_unseen, changes = serving_of(world, instances, now)
     troubles = _troubles(spec, instances, now)
-    rechecks += [found.wait for found in troubles.values() if found.wait is not None]
 
     verdicts = [judge(instance) for instance in instances]
-    open_cases = _open(instances, verdicts)
-    pending = [pair for pair in open_cases if is_update(pair[1])]
-    if pending:
-        spent = spend(pending, serving, budgets, spec.rolling_name)
-        verdicts = _changed(instances, verdicts, spent)
-        open_cases = _open(instances, verdicts)
-        if unsettled and any(
-            verdict.reason == Reason.SPEC_JUST_CHANGED for verdict in spent.values()
-        ):
-            rechecks.append(RECHECK)
-
-    marks = mark(world.tapp, instances, verdicts, options, now)
-    if marks.verdicts:
-        verdicts = _changed(instances, verdicts, marks.verdicts)
-        open_cases = _open(instances, verdicts)
-    rechecks += marks.waits
-    unowned = missing_claims(world, instances, now)
-    rechecks += unowned.waits
-    without_node = _without_node(instances, verdicts)
+    pairs = zip(instances, verdicts, strict=True)
+    pending = [pair for pair in pairs if is_update(pair[1])]
+    holds = spend(pending, serving, budgets, spec.rolling_name)
+    decisions = _with(holds, instances, verdicts)
+    marks = mark(world.tapp, instances, decisions, options, now)
+    decisions = _with(marks.steps, instances, decisions)
+    without_node = _without_node(instances, decisions)
     turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
-    if turns.waiting:
-        verdicts = _changed(instances, verdicts, turns.verdicts)
-        open_cases = _open(instances, verdicts)
-    rechecks += turns.waits
+    decisions = _with(turns.holds, instances, decisions)
+
+    unowned = missing_claims(world, instances, now)
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
     claims = plan_claims(name, spec, world.claims, set(world.pods), served)
     history = plan_history(world, _running(instances, spec.replicas))
-    if unsettled and history.changes:
+    unsettled = (
+        [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
+    )
+    if serving.unsettled and history.changes:
         # Their events would bring the next sync at once, before the pods' watch has moved on.
-        history = as_it_is(world)
-        rechecks.append(RECHECK)
+        history, unsettled = as_it_is(world), [RECHECK]
+    waits = (
+        *(removals, paces, changes, unsettled, marks.waits, unowned.waits, turns.waits),
+        [i.update.wait for i in instances if i.update.wait is not None],
+        [found.wait for found in troubles.values() if found.wait is not None],
+    )
     return Plan(
         world=world,
         instances=instances,
         verdicts=verdicts,
-        open_cases=open_cases,
+        holds=holds | turns.holds,
+        decisions=decisions,
+        open_cases=_open(instances, decisions),
         claims=claims,
         history=history,
         growth=grow(world, claims.keep),
         budgets=budgets,
-        available=available,
+        available=serving.available,
         going_unseen=going_unseen,
         serving=serving,
         troubles=troubles,
@@ -180,16 +178,19 @@ def plan(world: World, options: Options, now: float) -> Plan:
         not_owned=unowned.since,
         waiting=turns.waiting,
         app_status=app,
-        recheck=min(rechecks, default=None),
+        recheck=min(chain.from_iterable(waits), default=None),
         now=now,
     )
 
 
-def _changed(
-    instances: list[Instance], verdicts: list[Verdict], changes: Mapping[int, Verdict]
+def _with(
+    steps: Mapping[int, Verdict], instances: list[Instance], decisions: list[Verdict]
 ) -> list[Verdict]:
-    pairs = zip(instances, verdicts, strict=True)
-    return [changes.get(instance.id, verdict) for instance, verdict in pairs]
+    """The same decisions, but for those that become a step of these."""
+    if not steps:
+        return decisions
+    pairs = zip(instances, decisions, strict=True)
+    return [steps.get(instance.id, decision) for instance, decision in pairs]
 
 
 def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Instance, Verdict]]:

@@ -124,7 +124,7 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
     plan = decided(after, controller, cluster.options(controller), session.now())
     mine = {each.id for each in taken if each.resource == PODS}
     means: dict[str, list[int]] = {}
-    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+    for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         if instance.id in mine:
             words = _MEANS.get(str(verdict.action), "stays")
             means.setdefault(f"{words} ({verdict.reason}: {verdict.message})", []).append(

@@ -147,7 +147,7 @@ def _held(plan: "Plan", id: int, uid: str) -> str:
     wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
     serving = replace(plan.serving, available=plan.serving.available - taken)
     rolling = plan.world.tapp.spec.rolling_name
-    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling)[id]
+    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
     if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):  # time does not change these
         raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
     return "" if is_update(verdict) else verdict.message

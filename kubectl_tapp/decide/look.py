@@ -82,7 +82,7 @@ class Look:
     @cached_property
     def cases(self) -> dict[int, tuple[Instance, Verdict]]:
         """Number -> instance and verdict, ascending."""
-        pairs = zip(self.plan.instances, self.plan.verdicts, strict=True)
+        pairs = zip(self.plan.instances, self.plan.decisions, strict=True)
         return {instance.id: (instance, verdict) for instance, verdict in pairs}
 
     @cached_property

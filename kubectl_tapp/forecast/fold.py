@@ -24,9 +24,8 @@ import msgspec
 from kubectl_tapp.base.observed import Document, Observed
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, judge
-from tapp.decide.rollout import BUDGET_REASONS
+from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
-from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
 TURNS = 20
@@ -107,7 +106,7 @@ def _waiting(plan: Plan) -> list[tuple[bool, Instance]]:
         (instance.template.name == rolling, instance)
         for instance, verdict in plan.open_cases
         if instance.id in plan.available
-        and (verdict.action in DISRUPTIVE or verdict.reason in (*BUDGET_REASONS, Reason.DRAINING))
+        and (verdict.action in DISRUPTIVE or verdict.reason in DELAYED)
     ]
     return sorted(found, key=lambda each: each[0])
 

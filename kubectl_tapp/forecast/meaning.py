@@ -16,8 +16,8 @@ from kubectl_tapp.forecast.record import Act, Look, Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from kubectl_tapp.wait.standing import touched
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict, judge
-from tapp.decide.rollout import BUDGET_REASONS
+from tapp.decide.judge import Action, Verdict
+from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
 from tapp.words.reasons import Reason
 from tapp.world import Options
@@ -74,11 +74,15 @@ def meaning(
 def _record(after: Plan) -> Record:
     """The decision as a run that has done all of it at once.
 
-    What waits for a budget comes by itself: to whom it is going to happen, the judge says.
+    What waits for a budget comes by itself: what is going to happen then, its verdict says.
     """
     acts, left = [], []
-    for instance, verdict in after.open_cases:
-        due = _due(instance, verdict)
+    for instance, verdict, decision in zip(
+        after.instances, after.verdicts, after.decisions, strict=True
+    ):
+        if decision.reason == Reason.UP_TO_DATE:
+            continue
+        due = verdict if decision.reason in DELAYED else decision
         if due.action in _VERBS:
             acts.append(_act(after, instance, due))
         elif due.reason == Reason.TERMINATING:
@@ -97,12 +101,6 @@ def _record(after: Plan) -> Record:
     last = replace(after, open_cases=left, troubles={})
     looks = [Look(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
-
-
-def _due(instance: Instance, verdict: Verdict) -> Verdict:
-    """What is to happen, where the verdict only says that it does not happen at once."""
-    waits = verdict.reason in BUDGET_REASONS or verdict.reason == Reason.DRAINING
-    return judge(instance) if waits else verdict
 
 
 def _act(after: Plan, instance: Instance, verdict: Verdict, verb: str = "") -> Act:

@@ -152,7 +152,7 @@ def standing(plan: Plan, tapp: Document, obstacles: Mapping[int, str] = _UNKNOWN
         if plan.now - seconds(since) >= PATIENCE
         for id in ids
     }
-    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+    for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         _note(found, plan, instance, verdict, missing)
     return found
 

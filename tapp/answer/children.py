@@ -66,7 +66,7 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
     new, keep = NewPods(tapp, options.toleration_seconds), Action.KEEP
-    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+    for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         pod, template = instance.pod, instance.template
         if verdict.change is not None:
             children.append(_changed(instance, verdict.change, new, observed, plan.now))

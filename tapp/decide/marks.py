@@ -30,10 +30,10 @@ _GOING = (Action.DELETE, Action.RECREATE)
 
 @dataclass
 class Marks:
-    """What becomes of the verdicts, and what is known of pods that need somebody else.
+    """What is asked of pods first, and what is known of pods that need somebody else.
 
     Attributes:
-        verdicts: instance -> verdict, for those that change.
+        steps: instance -> what is asked of its pod first, instead of what was decided.
         waits: seconds after which to look again.
         noted: instance -> since when its pod's status should say something else, RFC 3339: its
             gate is not served, or nobody acts on its mark.
@@ -42,7 +42,7 @@ class Marks:
         lost_seconds_problem: what is wrong with the TApp's own limit, or "".
     """
 
-    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    steps: dict[int, Verdict] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
     noted: dict[str, str] = field(default_factory=dict)
     unserved: list[int] = field(default_factory=list)
@@ -98,7 +98,7 @@ class _Marking:
             step = self._lost(instance, pod, verdict) or self._drain(instance, pod, verdict)
             step = step or self._kept(pod, verdict)
             if step is not None:
-                self.found.verdicts[instance.id] = step
+                self.found.steps[instance.id] = step
         return self.found
 
     def _lost(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:

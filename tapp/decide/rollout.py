@@ -19,6 +19,8 @@ FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
 """Why an update is held back that will go ahead by itself."""
+DELAYED = (*BUDGET_REASONS, Reason.DRAINING)
+"""Why an update that is due has not happened yet, and will."""
 
 
 class BudgetError(ValueError):
@@ -118,7 +120,7 @@ def spend(
     budgets: Budgets,
     rolling_name: str,
 ) -> dict[int, Verdict]:
-    """What becomes of the updates: instance -> verdict, held back ones as `Keep` with the reason.
+    """Why updates do not happen now: instance -> `Keep` with the reason, for those held back.
 
     The force group goes first, each group by ascending number. An instance that is not available
     may always be updated, so the next template can always repair a broken roll-out; one that serves
@@ -135,7 +137,7 @@ def spend(
         groups[instance.template.name == rolling_name].append((instance, verdict))
     available, result = set(serving.available), {}
     for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
-        for instance, verdict in group:
+        for instance, _ in group:
             held = (
                 _hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
                 if budgets.strategy.paused
@@ -143,7 +145,8 @@ def spend(
             )
             if held is None:
                 available.discard(instance.id)
-            result[instance.id] = held or verdict
+            else:
+                result[instance.id] = held
     return result
 
 

@@ -37,13 +37,13 @@ class Turns:
 
     Attributes:
         waiting: instances for which nothing is created in this answer, because it is full.
-        verdicts: the verdicts on those of them that have no pod.
+        holds: what is said of those of them that have no pod.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         waits: seconds after which to look again.
     """
 
     waiting: set[int] = field(default_factory=set)
-    verdicts: dict[int, Verdict] = field(default_factory=dict)
+    holds: dict[int, Verdict] = field(default_factory=dict)
     not_created: dict[str, list[int]] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
 
@@ -64,7 +64,7 @@ def take_turns(world: World, candidates: Sequence[Instance], limit: int, now: fl
     refused = {id for id, since in asked.items() if now - seconds(since) >= _SOON_SEEN}
     turns = Turns(_waiting(world, candidates, limit, refused))
     if turns.waiting:
-        turns.verdicts = dict.fromkeys(turns.waiting.intersection(creating), _WAITING)
+        turns.holds = dict.fromkeys(turns.waiting.intersection(creating), _WAITING)
         turns.waits.append(RECHECK)
     statuses = world.tapp.status.statuses
     for id in creating:

@@ -294,7 +294,7 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     controller = manifest("metacontroller/base/composite-controller.yaml")
     plan = decide(observed, controller, Options(), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
-    plan.verdicts[2] = odd
+    plan.decisions[2] = odd
     found = standing(plan, observed.tapp)
     assert found.left(None) == [2]
     assert found.stuck(None) == "instance 2: waiting: it runs web:2"
