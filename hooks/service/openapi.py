@@ -177,9 +177,17 @@ def _requests() -> Schema:
     }
     related_namespaces = {"type": "object", "additionalProperties": _ref("RelatedNamespace")}
     others = {"type": "object", "description": "Not read."}
+    classes = {
+        "type": "object",
+        "description": "Where claims may grow, its `allowVolumeExpansion` is read. One that "
+        "cannot be read does not allow it.",
+    }
     kinds = {
         "type": "object",
-        "properties": {"Namespace.v1": related_namespaces},
+        "properties": {
+            "Namespace.v1": related_namespaces,
+            "StorageClass.storage.k8s.io/v1": classes,
+        },
         "additionalProperties": others,
     }
     world = {"children": children}

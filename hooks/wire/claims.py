@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from hooks.wire.decode import CLAIMS, WireError, check_identity, child_path, decoded, refuse_twice
 from hooks.wire.memo import Known
-from tapp.answer.claim_answers import Document, kept_claim, still_claim
+from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.kube.objects import ClaimObject
 
 _decode_claim = msgspec.json.Decoder(ClaimObject).decode
@@ -22,7 +22,7 @@ class Claims:
 
     Attributes:
         by_name: name -> claim.
-        stills: key in the request -> the answer that leaves the claim alone; none where
+        unchanged_answers: key in the request -> the answer that leaves the claim alone; none where
             Metacontroller never writes a claim, whatever is answered.
         read: how many of these answers had to be made.
     """
@@ -41,13 +41,13 @@ class Claims:
             texts: key in the request -> JSON.
             namespace: where they have to be.
             applied: whether Metacontroller applies what is answered.
-            recalled: `stills` of an earlier request.
+            recalled: `unchanged_answers` of an earlier request.
 
         Raises:
             WireError: one has no name, the name of another, or cannot be read.
         """
         self.by_name: dict[str, ClaimObject] = {}
-        self.stills: dict[str, Known[Raw]] = {}
+        self.unchanged_answers: dict[str, Known[Raw]] = {}
         self.read = 0
         self._answers: dict[str, Raw] = {}
         for key, raw in texts.items():
@@ -62,8 +62,8 @@ class Claims:
                 continue
             text, known = bytes(raw), recalled.get(key)
             if known is None or not known.is_of(text):
-                known, self.read = Known(text, _still(claim, path)), self.read + 1
-            self.stills[key] = known
+                known, self.read = Known(text, _unchanged_answer(claim, path)), self.read + 1
+            self.unchanged_answers[key] = known
             self._answers[name] = known.value
 
     def kept(self, claim: ClaimObject) -> Document | Raw:
@@ -71,8 +71,8 @@ class Claims:
         return self._answers.get(claim.metadata.name) or kept_claim(claim)
 
 
-def _still(claim: ClaimObject, path: str) -> Raw:
+def _unchanged_answer(claim: ClaimObject, path: str) -> Raw:
     try:
-        return Raw(msgspec.json.encode(still_claim(claim)))
+        return Raw(msgspec.json.encode(unchanged_claim(claim)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(path, f"is not readable JSON: {error}") from None

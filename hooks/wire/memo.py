@@ -53,7 +53,7 @@ class Known(Generic[T]):
         return self.length == len(text) and self.hash == hash(text)
 
 
-class Words:
+class InternPool:
     """What the pods of a TApp say in the same words, held once for all of them."""
 
     _MOST = 2_000
@@ -65,7 +65,7 @@ class Words:
         self._texts: dict[str, str] = {}
 
     @property
-    def are_many(self) -> bool:
+    def is_full(self) -> bool:
         """Whether it is time to begin anew: most of them may be out of use."""
         return len(self._told) + len(self._texts) > self._MOST
 
@@ -99,25 +99,25 @@ class Recalled:
         app: whose it is: namespace and name.
         spec: its templates with its spec, None where that is not known.
         pods: key in the request -> pod.
-        words: what its pods say alike.
+        pool: what its pods say alike.
         claims: key in the request -> the answer that leaves a claim alone.
         size: bytes that all this takes in memory, about.
     """
 
-    __slots__ = ("app", "claims", "pods", "size", "spec", "words")
+    __slots__ = ("app", "claims", "pods", "pool", "size", "spec")
 
     def __init__(
         self,
         app: App,
         spec: Known[Templates] | None,
         pods: Mapping[str, Known[Seen]],
-        words: Words | None = None,
+        pool: InternPool | None = None,
         claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
     ) -> None:
         """All of one request."""
         self.app, self.spec, self.pods, self.claims = app, spec, pods, claims
-        self.words = Words() if words is None or words.are_many else words
-        self.size = self.words.size + sum([known.value.size for known in pods.values()])
+        self.pool = InternPool() if pool is None or pool.is_full else pool
+        self.size = self.pool.size + sum([known.value.size for known in pods.values()])
         self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
         self.size += 0 if spec is None else SPEC_FACTOR * spec.length
 

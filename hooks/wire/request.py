@@ -102,11 +102,11 @@ class Request(Generic[P]):
         self.storage_classes: dict[str, bool] | None = None
         if self.claims and growing:
             self.storage_classes = _storage_classes(pieces.related)
-        stills = self._claims.stills
-        same = len(known) == len(before.pods) and len(stills) == len(before.claims)
+        unchanged = self._claims.unchanged_answers
+        same = len(known) == len(before.pods) and len(unchanged) == len(before.claims)
         if self.read or self._claims.read or not same or self.spec is not before.spec:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
-            memo.keep(Recalled(before.app, self.spec, kept, before.words, stills))
+            memo.keep(Recalled(before.app, self.spec, kept, before.pool, unchanged))
 
     @property
     def status(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[Seen]], int]
         if item is None or not item.is_of(text):
             seen, read = observe(text, key, namespace, prefix), read + 1
             if seen.may_be_kept:
-                seen.pod = recalled.words.shared(seen.pod)
+                seen.pod = recalled.pool.shared(seen.pod)
             item = Known(text, seen)
         known.append(item)
     return known, read

@@ -18,7 +18,7 @@ from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.decide.words import instances
+from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.edit import edits
 from kubectl_tapp.wait.waiting import Watch, wait
 

@@ -61,7 +61,7 @@ def _print(session: Session, found: list[Document], with_namespace: bool, wide: 
 
 def _cells(tapp: Document, now: float) -> dict[str, str]:
     from kubectl_tapp.base.shapes import strange_template  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.decide.words import age  # noqa: PLC0415
+    from kubectl_tapp.decide.phrases import age  # noqa: PLC0415
     from tapp.words.times import seconds  # noqa: PLC0415
 
     spec, status = tapp.get("spec") or {}, tapp.get("status") or {}

@@ -7,8 +7,8 @@ from typing import Any
 from kubectl_tapp.base.event_times import last_time, times
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.decide.look import Look, containers_of
+from kubectl_tapp.decide.phrases import age
 from kubectl_tapp.decide.refused import REASON
-from kubectl_tapp.decide.words import age
 from tapp.words.times import UNKNOWN, seconds
 
 _SHOWN, _OF_TAPP = 5, 2

@@ -10,7 +10,7 @@ from functools import cached_property
 from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.cluster.belonging import said
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, Cluster
-from kubectl_tapp.decide.refused import Refused, Words, refused, short
+from kubectl_tapp.decide.refused import Quote, Refused, refused, short
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.plan import Plan
@@ -90,7 +90,7 @@ class Obstacles:
         return refused(self._observed.events, self._observed.tapp["metadata"]["uid"])
 
     @property
-    def of_tapp(self) -> list[Words]:
+    def of_tapp(self) -> list[Quote]:
         """What is still true of the TApp as a whole, the newest first."""
         now = self._plan.now
         answered = _newest_answer(self._observed)

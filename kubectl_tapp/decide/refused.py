@@ -32,7 +32,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Words:
+class Quote:
     """What was said, when last, in seconds since the epoch, and how often."""
 
     text: str
@@ -50,9 +50,9 @@ class Refused:
         whole: what ended a sync before any child was tried, such as a service that is away.
     """
 
-    named: dict[Key, Words] = field(default_factory=dict)
-    unnamed: list[Words] = field(default_factory=list)
-    whole: list[Words] = field(default_factory=list)
+    named: dict[Key, Quote] = field(default_factory=dict)
+    unnamed: list[Quote] = field(default_factory=list)
+    whole: list[Quote] = field(default_factory=list)
 
 
 def refused(events: Iterable[Document], uid: str) -> Refused:
@@ -73,13 +73,13 @@ def refused(events: Iterable[Document], uid: str) -> Refused:
         text = _HEAD.sub("", text, count=1)
         children = _CHILDREN.match(text)
         if children is None:
-            result.whole.append(Words(short(text), at, times(event)))
+            result.whole.append(Quote(short(text), at, times(event)))
             continue
         for key, words in _parts(text[children.end() :]):
             if key is None:
-                result.unnamed.append(Words(words, at))
+                result.unnamed.append(Quote(words, at))
             else:
-                result.named.setdefault(key, Words(words, at))
+                result.named.setdefault(key, Quote(words, at))
     return result
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.plural import plural
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.behaviour import (
@@ -227,17 +228,17 @@ def _said(edited: Document, times: Timing) -> list[str]:
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)
         start = f"{name}: {pace.start:.0f} s from a new pod to Ready"
-        start += f", the median of {_count(pace.starts, 'start')}" if pace.starts else ", assumed"
+        start += (
+            f", the median of {pace.starts} {plural(pace.starts, 'start')}"
+            if pace.starts
+            else ", assumed"
+        )
         swap = f"{pace.stop:.0f} s to stop"
         swap += f" (of {pace.stops})" if pace.stops else " (assumed)"
         swap += f", {pace.swap:.0f} s to put an image in place"
         swap += f" (of {pace.swaps})" if pace.swaps else " (assumed)"
         found.append(f"{start}; {swap}")
     return found
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s'[: number != 1]}"
 
 
 def _quiet(edited: Document, known: Behaviour) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.words import grouped
+from kubectl_tapp.decide.phrases import grouped
 from kubectl_tapp.show.status import headline, waiting
 from tapp.words.ranges import some
 from tapp.words.times import written

@@ -10,7 +10,7 @@ from kubectl_tapp.base.errors import as_json
 from kubectl_tapp.decide.decisions import explained
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.words import budget
+from kubectl_tapp.decide.phrases import budget
 from kubectl_tapp.show.status import waiting
 from kubectl_tapp.show.why import cases
 from tapp.words.times import written

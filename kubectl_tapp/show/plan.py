@@ -11,6 +11,7 @@ from rich.markup import escape as unmarked
 from rich.table import Table
 
 from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.plural import plural
 from kubectl_tapp.forecast.forecast import (
     Forecast,
     InstanceForecast,
@@ -101,7 +102,7 @@ def headline(forecast: Forecast) -> str:
     for how in forecast.claims.values():
         claims[how] += how != "kept"
     parts += [
-        f"{number} {_plural(number, 'claim')} {how}" for how, number in claims.items() if number
+        f"{number} {plural(number, 'claim')} {how}" for how, number in claims.items() if number
     ]
     if not parts:
         return "nothing happens" if not forecast.stuck else "nothing happens, and it is not done"
@@ -119,10 +120,6 @@ def spoken(seconds: float) -> str:
         return f"{minutes} min"
     hours, rest = divmod(minutes, 60)
     return f"{hours} h {rest} min" if rest else f"{hours} h"
-
-
-def _plural(number: int, word: str) -> str:
-    return word if number == 1 else f"{word}s"
 
 
 def _print_changes(console: Console, forecast: Forecast) -> None:
@@ -219,7 +216,7 @@ def why(each: InstanceForecast) -> str:
     hows: dict[str, int] = defaultdict(int)
     for how in each.claims.values():
         hows[how] += each.outcome is not Outcome.UNCHANGED or how != "kept"
-    parts += [f"{_plural(number, 'claim')} {how}" for how, number in hows.items() if number]
+    parts += [f"{plural(number, 'claim')} {how}" for how, number in hows.items() if number]
     return "; ".join(parts)
 
 

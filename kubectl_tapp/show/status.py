@@ -10,9 +10,9 @@ from rich.text import Text
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.decide.events import failing_syncs
+from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.told import told_counts, told_rows, told_sentences
-from kubectl_tapp.decide.words import budget, grouped, places, span
+from kubectl_tapp.decide.phrases import budget, grouped, places, span
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.ranges import ranges, some
 from tapp.words.vocabulary import InstanceStatus
@@ -51,13 +51,13 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
     """What the TApp tells by itself, where its pods may not be read."""
-    rows = told_rows(observed)
+    rows = rows_of_status(observed)
     namespace, now = observed.tapp["metadata"]["namespace"], 0.0
-    head = f"{namespace}/{observed.name}: {', '.join(told_counts(observed))}"
+    head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
     parts: list[RenderableType] = [Text(plain(head), style="bold")]
     if rows:
         parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *(Text(plain(line)) for line in ["", *told_sentences(observed)]))
+    return Group(*parts, *(Text(plain(line)) for line in ["", *sentences_of_status(observed)]))
 
 
 def headline(look: Look) -> str:

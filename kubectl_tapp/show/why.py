@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.look import Look, Row, containers_of
+from kubectl_tapp.decide.phrases import age, budget, grouped, places, span
 from kubectl_tapp.decide.unready import unpassed
-from kubectl_tapp.decide.words import age, budget, grouped, places, span
 from tapp.spec.templates import Template
 from tapp.words.ranges import some
 from tapp.words.reasons import Reason

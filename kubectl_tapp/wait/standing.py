@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.decide.words import instances
+from kubectl_tapp.decide.phrases import instances
 from tapp.decide.instances import Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict
 from tapp.plan import Plan

@@ -12,7 +12,7 @@ from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import decided
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.words import instances
+from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.wait.standing import Standing, standing
 from tapp.pod.trouble import PATIENCE
 
@@ -60,7 +60,7 @@ class Watch:
     stuck_is_reached: bool = False
 
 
-class Eye:
+class Poller:
     """Looks at one TApp again and again, and keeps what does not change meanwhile."""
 
     def __init__(self, session: Session, name: str) -> None:
@@ -98,13 +98,13 @@ def wait(session: Session, watch: Watch) -> None:
             what is complete does not get stuck.
     """
     begun = session.now()
-    eye = Eye(session, watch.name)
+    poller = Poller(session, watch.name)
     stuck_since: float | None = None
     mark = 0
     with progress(session) as show:
         while True:
             before = session.now()
-            seen = _looked(eye, show)
+            seen = _polled(poller, show)
             now = session.now()
             if seen is not None:
                 if watch.goal(seen):
@@ -133,9 +133,9 @@ def wait(session: Session, watch: Watch) -> None:
     session.say(f"{watch.name}: {watch.said}, after {spell(took)}")
 
 
-def _looked(eye: Eye, show: Callable[[str, float], None]) -> Standing | None:
+def _polled(poller: Poller, show: Callable[[str, float], None]) -> Standing | None:
     try:
-        return eye.look()
+        return poller.look()
     except KubectlError as error:
         if error.reason not in _PASSING:
             raise

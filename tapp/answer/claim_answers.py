@@ -63,7 +63,7 @@ def kept_claim(claim: ClaimObject) -> Document:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
 
 
-def still_claim(claim: ClaimObject) -> Document:
+def unchanged_claim(claim: ClaimObject) -> Document:
     """The answer that leaves a claim alone where Metacontroller applies it (`InPlace`).
 
     A claim that Metacontroller has not applied before is answered with its metadata: one write of
@@ -93,7 +93,7 @@ def grown_claim(still: Document | Raw, storage: str) -> Document:
     """The same with another size, and nothing else.
 
     Args:
-        still: see `still_claim`; as it is, or as JSON.
+        still: see `unchanged_claim`; as it is, or as JSON.
         storage: what the claim is to ask for.
     """
     document = msgspec.json.decode(still) if isinstance(still, Raw) else still

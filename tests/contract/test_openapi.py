@@ -10,8 +10,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from werkzeug.test import TestResponse
 
 from hooks.app import create_app
+from hooks.customize import customize
 from hooks.service.openapi import document
 from hooks.service.settings import Settings
+from tapp.spec.model import Parent
+from tapp.world import Declared
 from tests.builders import Document
 from tests.contract.calls import ABOUT_TAPPS, CLIENT, HOOKS, client, good, post
 from tests.fuzz.corpus import documents
@@ -67,6 +70,14 @@ def test_every_reference_leads_somewhere_and_every_schema_is_used() -> None:
     assert found == {
         f"{kind}/{name}" for kind in ("schemas", "responses") for name in components[kind]
     }
+
+
+def test_every_kind_that_customize_asks_for_is_in_it() -> None:
+    parent = Parent.model_validate(good()["parent"])
+    asked = customize(parent, True, Declared(growing_claims=True))["relatedResources"]
+    kinds = OPENAPI["components"]["schemas"]["SyncRequest"]["properties"]["related"]["anyOf"][0]
+    keys = {"namespaces": "Namespace.v1", "storageclasses": "StorageClass.storage.k8s.io/v1"}
+    assert {keys[each["resource"]] for each in asked} == set(kinds["properties"])
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version", "/metrics", "/openapi.json"])

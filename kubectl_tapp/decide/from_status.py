@@ -9,7 +9,7 @@ _UNKNOWN = "?"
 _COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}
 
 
-def told_rows(observed: Observed) -> list[Row]:
+def rows_of_status(observed: Observed) -> list[Row]:
     """A row an instance, of its spec and of the status that was last written."""
     spec, status = observed.tapp.get("spec") or {}, observed.tapp.get("status") or {}
     old = spec.get("defaultTemplateName") or spec.get("DefaultTemplateName")
@@ -27,7 +27,7 @@ def told_rows(observed: Observed) -> list[Row]:
     ]
 
 
-def told_counts(observed: Observed) -> list[str]:
+def counts_of_status(observed: Observed) -> list[str]:
     """What it is in a word, and the counts that `list` shows, as far as anybody has counted."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     words = [str(status.get("appStatus", "nobody has looked at it yet"))]
@@ -37,7 +37,7 @@ def told_counts(observed: Observed) -> list[str]:
     return words
 
 
-def told_sentences(observed: Observed) -> list[str]:
+def sentences_of_status(observed: Observed) -> list[str]:
     """The conditions that say more than that all is well."""
     conditions = (observed.tapp.get("status") or {}).get("conditions") or []
     return [
