@@ -1,7 +1,6 @@
 """A gunicorn of our own on a free port of the loopback, its workers and its memory."""
 
 import http.client
-import itertools
 import os
 import re
 import signal
@@ -20,48 +19,34 @@ START, STOP = 40.0, 60.0
 """Seconds that a start and a graceful stop may take."""
 
 
-_PORTS = itertools.count(20_000 + 500 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]))
-"""Below the ports that the system gives away, and each test process has its own: between the search
-for a free one and gunicorn's start nobody else may take it, and answer in its place."""
-
-
-def _free_port() -> int:
-    for port in _PORTS:
-        with socket.socket() as free:
-            try:
-                free.bind((HOST, port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("the ports never end")
-
-
 class Service:
     """`gunicorn hooks.app:create_app()` as it is shipped; a context manager."""
 
     def __init__(self, workers: int = 2, tls: ssl.SSLContext | None = None, **env: str) -> None:
         """`env` are settings on top; `tls` is how probes reach a service behind TLS."""
-        self.port = _free_port()
         self.log = tempfile.TemporaryFile("ab+")  # noqa: SIM115 - closed by stop()
         self._output = ""
         self._tls = tls
         dropped = ("PROMETHEUS_MULTIPROC_DIR", "TAPP_AUTH_TOKEN_FILE")
         malloc = dict(re.findall(r"(MALLOC_\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", "hooks.app:create_app()"],
-            cwd=ROOT,
-            env={
-                **{key: value for key, value in os.environ.items() if key not in dropped},
-                **malloc,
-                "HOST": HOST,
-                "PORT": str(self.port),
-                "WEB_CONCURRENCY": str(workers),
-                "TAPP_LOG_LEVEL": "WARNING",
-                **env,
-            },
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-        )
+        with socket.socket() as door:  # handed over: nobody can take the port before gunicorn does
+            door.bind((HOST, 0))
+            self.port = door.getsockname()[1]
+            bind = f"fd://{door.fileno()}"
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gunicorn", "--bind", bind, "hooks.app:create_app()"],
+                cwd=ROOT,
+                env={
+                    **{key: value for key, value in os.environ.items() if key not in dropped},
+                    **malloc,
+                    "WEB_CONCURRENCY": str(workers),
+                    "TAPP_LOG_LEVEL": "WARNING",
+                    **env,
+                },
+                stdout=self.log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[door.fileno()],
+            )
 
     def __enter__(self) -> "Service":
         give_up = time.monotonic() + START
@@ -99,6 +84,10 @@ class Service:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
+        except ConnectionRefusedError:
+            if (code := self.process.poll()) is not None:
+                raise AssertionError(f"gunicorn ended with {code}:\n{self.output()}") from None
+            raise
         finally:
             connection.close()
 
