@@ -11,7 +11,7 @@ from typing import Any
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.forecast.placing import Placing
-from kubectl_tapp.forecast.timing import Pace
+from kubectl_tapp.forecast.timing import Durations
 from simulator.node.levers import KILLED, NEVER, Levers
 from tapp.words.times import seconds
 
@@ -37,7 +37,7 @@ class Behaviour(Levers):
         staying: uids of pods that do not go although they are deleted.
     """
 
-    paces: dict[str, Pace] = field(default_factory=dict)
+    paces: dict[str, Durations] = field(default_factory=dict)
     placing: Placing = field(default_factory=Placing)
     staying: frozenset[str] = frozenset()
 
@@ -84,7 +84,7 @@ class Behaviour(Levers):
 
 
 def behaviour(
-    paces: Iterable[tuple[Pace, Document]], pods: Iterable[Document], now: float
+    paces: Iterable[tuple[Durations, Document]], pods: Iterable[Document], now: float
 ) -> Behaviour:
     """The behaviour that fits.
 
@@ -109,7 +109,7 @@ def behaviour(
     return known
 
 
-def _in_ticks(pace: Pace) -> Pace:
+def _in_ticks(pace: Durations) -> Durations:
     return replace(
         pace,
         begin=in_ticks(pace.begin),

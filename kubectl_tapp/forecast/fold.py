@@ -34,7 +34,7 @@ _ENCODE = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True)
-class Mark:
+class Turn:
     """A moment at which an instance of a row is taken.
 
     Attributes:

@@ -21,9 +21,9 @@ from kubectl_tapp.forecast.fold import long_row, shortened, without
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.record import Record
-from kubectl_tapp.forecast.run import Runner, behaviour_patience
+from kubectl_tapp.forecast.run import Run, behaviour_patience
 from kubectl_tapp.forecast.templates import other_fields, template_bodies, template_changes
-from kubectl_tapp.forecast.timing import Pace, Timing, timing
+from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from kubectl_tapp.forecast.unfold import unfold
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
@@ -110,14 +110,14 @@ def _played(  # noqa: PLR0913, PLR0917 - what a runner is given, and the edit
     first = _decided(observed, edited, controller, options, now)
     row = None if first is None else long_row(first, observed.pods)
     while first is not None and row is not None:
-        runner = Runner(without(observed, row), controller, options, known, now)
+        runner = Run(without(observed, row), controller, options, known, now)
         runner.watched, runner.tell = frozenset(row.ids), tell
         runner.apply(shortened(edited, row, first))
         found = unfold(runner.until_rest(_quiet(edited, known)), runner.marks, row, first)
         if isinstance(found, Record):
             return found
         row = found
-    runner = Runner(observed, controller, options, known, now)
+    runner = Run(observed, controller, options, known, now)
     runner.tell = tell
     runner.apply(edited)
     return runner.until_rest(_quiet(edited, known))
@@ -150,7 +150,7 @@ def settled(tapp: Document, controller: Document, options: Options, now: float) 
     paces = _paces(tapp, tapp, Timing())
     known = behaviour(paces, [], now)
     hour = 3600.0
-    runner = Runner(empty, controller, options, known, now - hour)
+    runner = Run(empty, controller, options, known, now - hour)
     try:
         runner.apply(tapp)
     except ApiError as error:
@@ -177,7 +177,7 @@ def _unreached(before: Document, after: Document) -> tuple[str, ...]:
     return unreached(before, after) if before["metadata"].get("uid") else ()
 
 
-def _revisions(runner: Runner, space: str) -> list[Document]:
+def _revisions(runner: Run, space: str) -> list[Document]:
     try:
         return runner.world.list("ControllerRevision", space)
     except LookupError:
@@ -213,7 +213,7 @@ def _before(
     return plan, timing(observed, templates)
 
 
-def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Pace, Document]]:
+def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durations, Document]]:
     """How long the containers of all templates take, those of the old spec first."""
     return [
         (times.pace(name, body), body)

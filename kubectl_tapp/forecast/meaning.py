@@ -12,7 +12,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.record import Act, Look, Record, unavailable
+from kubectl_tapp.forecast.record import Act, Moment, Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from kubectl_tapp.wait.standing import touched
 from tapp.decide.instances import Instance
@@ -99,7 +99,7 @@ def _record(after: Plan) -> Record:
     ]
     acts += [Act(after.now, "update", "PersistentVolumeClaim", name) for name in after.growth.to]
     last = replace(after, open_cases=left, troubles={})
-    looks = [Look(after.now, unavailable(after))]
+    looks = [Moment(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
 
 

@@ -7,7 +7,7 @@ from tapp.plan import Plan
 
 
 @dataclass(frozen=True)
-class Look:
+class Moment:
     """What one sync saw.
 
     Attributes:
@@ -50,7 +50,7 @@ class Act:
 class Record:
     """What a run came to."""
 
-    looks: list[Look] = field(default_factory=list)
+    looks: list[Moment] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
     """Instance -> since when it was in which state: what a timeline shows."""

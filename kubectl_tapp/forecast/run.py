@@ -6,9 +6,9 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
-from kubectl_tapp.forecast.fold import Mark
+from kubectl_tapp.forecast.fold import Turn
 from kubectl_tapp.forecast.inprocess import InProcess
-from kubectl_tapp.forecast.record import Act, Look, Record, unavailable
+from kubectl_tapp.forecast.record import Act, Moment, Record, unavailable
 from simulator.api.admission import Policy, lean_pods
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import with_meta
@@ -33,7 +33,7 @@ SYNC_DELAY = 3 * TICK
 """Seconds in which Metacontroller gathers events before it syncs."""
 
 
-class Runner:
+class Run:
     """One run: a world around an observation, an edit, and what follows."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Runner:
         self._changed = now
         self.watched: frozenset[int] = frozenset()
         """Instances whose turns are noted in `marks`."""
-        self.marks: list[Mark] = []
+        self.marks: list[Turn] = []
         self.tell: Tell = lambda _done, _of: None
         self._most = 0
         clock = clock_at(now, TICK)
@@ -140,13 +140,13 @@ class Runner:
         self.tell(self._most - len(plan.open_cases), self._most)
         self._verdicts = {instance.id: verdict for instance, verdict in plan.open_cases}
         if not record.looks or away != record.looks[-1].unavailable:
-            record.looks.append(Look(plan.now, away))
+            record.looks.append(Moment(plan.now, away))
         if self.watched and any(
             instance.id in self.watched and verdict.action in _TAKEN
             for instance, verdict in plan.open_cases
         ):
             gone = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
-            self.marks.append(Mark(plan.now, self.world.clock.pending(), tuple(gone)))
+            self.marks.append(Turn(plan.now, self.world.clock.pending(), tuple(gone)))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)

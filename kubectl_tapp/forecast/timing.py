@@ -26,7 +26,7 @@ _SEEN = 5.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class Durations:
     """How long the instances of one template take, in seconds.
 
     Attributes:
@@ -81,7 +81,7 @@ class Timing:
     by_template: dict[str, _Samples] = field(default_factory=dict)
     all: _Samples = field(default_factory=_Samples)
 
-    def pace(self, template: str, body: Document) -> Pace:
+    def pace(self, template: str, body: Document) -> Durations:
         """How long instances of a template take; `body` is what is known of it beforehand."""
         own = self.by_template.get(template, _Samples())
         probed = any(
@@ -92,7 +92,7 @@ class Timing:
         ready = _first(own.ready, self.all.ready)
         begin, swap = _first(own.begin, self.all.begin), _first(own.swap, self.all.swap)
         stop = _first(own.stop, self.all.stop)
-        return Pace(
+        return Durations(
             begin=median(begin) if begin else BEGIN,
             ready=median(ready) if ready else READY if probed else 0.0,
             swap=median(swap) if swap else SWAP,

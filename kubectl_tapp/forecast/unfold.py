@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from kubectl_tapp.forecast.fold import Mark, Row
-from kubectl_tapp.forecast.record import Act, Look, Record
+from kubectl_tapp.forecast.fold import Row, Turn
+from kubectl_tapp.forecast.record import Act, Moment, Record
 from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import BUDGET_REASONS, Budgets
 from tapp.plan import Plan
@@ -24,7 +24,7 @@ class _Period:
     turns: int
 
 
-def unfold(record: Record, marks: Sequence[Mark], row: Row, first: Plan) -> Record | Row | None:
+def unfold(record: Record, marks: Sequence[Turn], row: Row, first: Plan) -> Record | Row | None:
     """What all would have done.
 
     Args:
@@ -187,7 +187,7 @@ def _by_name(acts: list[Act]) -> list[Act]:
     return [act for _, group in groups for act in sorted(group, key=lambda act: act.name)]
 
 
-def _changes(looks: list[Look]) -> list[Look]:
+def _changes(looks: list[Moment]) -> list[Moment]:
     return [
         look
         for look, before in zip(looks, [None, *looks], strict=False)
@@ -195,7 +195,7 @@ def _changes(looks: list[Look]) -> list[Look]:
     ]
 
 
-def _period(events: _Events, marks: Sequence[Mark], row: Row) -> _Period | None:
+def _period(events: _Events, marks: Sequence[Turn], row: Row) -> _Period | None:
     """The first two moments that are the same but for whose turn it is."""
     seen: dict[tuple[Any, ...], tuple[float, int]] = {}
     for mark in marks:

@@ -115,7 +115,7 @@ def test_a_verb_decides_once_and_plays_nothing(
     def played(*_: object, **__: object) -> None:
         raise AssertionError("it was played")
 
-    monkeypatch.setattr("kubectl_tapp.forecast.run.Runner.__init__", played)
+    monkeypatch.setattr("kubectl_tapp.forecast.foresee.Run", played)
     said = kubectl_tapp(web, *words, "-y")
     assert (said.code, said.err) == (0, "")
     assert said.lines[0].startswith("TApp default/web: ")

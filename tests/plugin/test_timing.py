@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.forecast.timing import STOP, SWAP, Pace, timing
+from kubectl_tapp.forecast.timing import STOP, SWAP, Durations, timing
 
 PROBED = {"name": "app", "readinessProbe": {"periodSeconds": 1}}
 
@@ -46,7 +46,7 @@ def killing(seconds: int, uid: str, container: str = "app") -> Document:
     return {"reason": "Killing", "firstTimestamp": at(seconds), "involvedObject": about}
 
 
-def pace(shown: Document, *events: Document, grace: int = 30) -> Pace:
+def pace(shown: Document, *events: Document, grace: int = 30) -> Durations:
     """What is foretold of a template of which this is the only pod."""
     observed = Observed({"metadata": {"name": "web"}}, pods=[shown], events=list(events))
     body = {"spec": {"containers": [PROBED], "terminationGracePeriodSeconds": grace}}
