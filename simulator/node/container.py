@@ -40,6 +40,8 @@ class Run:
     """It was asked to stop."""
     unhealthy: bool = False
     """Its liveness or startup probe has failed for good."""
+    metadata: Object = field(default_factory=dict)
+    """The pod's as it was started: what its environment took from it."""
 
     @property
     def alive(self) -> bool:

@@ -72,6 +72,8 @@ class Levers:
     """Image to digest, for two names of one image; other images have digests of their own."""
     known: dict[str, str] = field(default_factory=dict)
     """Digest (`sha256:...`) to the name under which nodes have had the image for long."""
+    spelt: dict[str, str] = field(default_factory=dict)
+    """Digest -> the name by which it was started first: a name with a digest is that image, too."""
     reports_generation: bool = True
     """`status.observedGeneration`, which there is since Kubernetes 1.34."""
     completes: Callable[[Object, str], tuple[float, int] | None] = lambda _pod, _container: None
@@ -82,7 +84,7 @@ class Levers:
 
     def pull_time(self, image: str) -> float:
         """Return how long pulling this image takes."""
-        return self.pulls.get(image, self.pull_seconds)
+        return self.pulls.get(self.plain(image), self.pull_seconds)
 
     def pull_of(self, _pod: Object, _container: str, image: str, *, fresh: bool) -> float:  # noqa: ARG002
         """Return the same for a container of a pod; `fresh`: it has never run there."""
@@ -95,7 +97,7 @@ class Levers:
 
     def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
         """Return how long a container would take to stop, and with which code."""
-        return self.stops.get(image, self.stop_seconds), self.stop_code
+        return self.stops.get(self.plain(image), self.stop_seconds), self.stop_code
 
     def moment(self, time: float) -> float:
         """Return when a kubelet does what is due at a time."""
@@ -103,21 +105,24 @@ class Levers:
 
     def passing(self, image: str) -> float:
         """Return after how long a container of this image really serves, and its probes tell so."""
+        image = self.plain(image)
         if image in self.unready_images:
             return NEVER
         return self.passes.get(image, self.ready_seconds)
 
     def starting(self, image: str) -> float:
         """Return after how long a startup probe of this image succeeds."""
+        image = self.plain(image)
         passing = self.passing(image)
         return passing if image in self.unready_images else self.starts.get(image, passing)
 
     def probed_anyway(self, image: str) -> bool:
         """Tell whether this image counts as probed although the spec shows no probe."""
-        return image in self.unready_images or self.ready_seconds > 0
+        return self.plain(image) in self.unready_images or self.ready_seconds > 0
 
     def exit_of(self, pod: Object, container: str, image: str, *, once: bool) -> Exit:
         """Return when, after its start, a container ends by itself, and with which code."""
+        image = self.plain(image)
         if image in self.crashing:
             return self.crash_seconds, self.crashing[image]
         if image in self.crashing_images:
@@ -143,7 +148,13 @@ class Levers:
     def image_id(self, image: str) -> str:
         """Return the imageID of a container that runs this image."""
         repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", normal(image))
-        return f"{repository}@{self.digest(image)}"
+        digest = self.digest(image)
+        self.spelt.setdefault(digest, image)
+        return f"{repository}@{digest}"
+
+    def plain(self, image: str) -> str:
+        """Return the name that the levers know an image by: one with a digest is no other image."""
+        return self.spelt.get(image.rpartition("@")[2], image) if "@" in image else image
 
     def digest(self, image: str) -> str:
         """Return what the image's name stands for."""

@@ -119,8 +119,9 @@ class Sync:
         yield self._after(local.node.spread(self._levers.start_seconds))
         one.add(self._process(pod, one, image))
         one.reason, self.changed = None, True
-        if image in self._levers.hooks:
-            yield self._after(self._levers.hooks[image])
+        hook = levers.hooks.get(levers.plain(image))
+        if hook is not None:
+            yield self._after(hook)
         return True
 
     def _pull(
@@ -131,6 +132,8 @@ class Sync:
         if not valid(image):
             why = f'couldn\'t parse image name "{image}": invalid reference format'
             return "InvalidImageName", f'Failed to apply default image tag "{image}": {why}'
+        if self._levers.plain(image) != image and spec.get("imagePullPolicy") != "Always":
+            return None  # the node has it: something of that digest has run here
         if spec.get("imagePullPolicy") == "Never":
             if image not in self._levers.bad_images:
                 return None
@@ -163,6 +166,7 @@ class Sync:
             starts_from=local.now + levers.starting(image),
             ends_at=None if planned is None else local.now + planned[0],
             exit_code=0 if planned is None else planned[1],
+            metadata=meta(pod),
         )
 
     def _after(self, seconds: float) -> Busy:

@@ -17,9 +17,9 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Adopt, Create, Mark, Update
 from tapp.kube.objects import ClaimObject
 from tapp.plan import Plan
-from tapp.pod.inplace import record_of
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
+from tapp.pod.update import record_of
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template
 from tapp.world import Options
@@ -100,10 +100,10 @@ def _changed(
             return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
         case Mark():
             return marked_pod(observed.manifest(change.pod), change)
-        case Update(pod, template, images):
+        case Update(pod, template, images, restarts):
             record = None
             if images:
-                record = record_of(pod, template.revision, images, instance.update, now)
+                record = record_of(pod, template.revision, images, restarts, instance.update, now)
             return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 
 from tapp.decide.missing import Since, lasting, unseen_claims
 from tapp.plan import Plan
-from tapp.spec.templates import Unresolved
+from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import SHOWN, some
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import InstanceStatus
+from tapp.words.vocabulary import RESTART_IN_PLACE, InstanceStatus
 
 
 def refusals(plan: Plan) -> list[Finding]:
@@ -162,6 +162,26 @@ def _foreign_pods(plan: Plan) -> Finding | None:
     return _refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
 
+def _unknown_containers(plan: Plan) -> Finding | None:
+    """Requests for a restart in place that nothing follows."""
+    wrong = {
+        template.name: template.not_restarted[0]
+        for instance in plan.instances
+        if instance.wanted
+        and isinstance(template := instance.template, Template)
+        and template.not_restarted
+    }
+    if not wrong:
+        return None
+    parts = [
+        f"template {name!r}: annotation {RESTART_IN_PLACE}.{container} restarts nothing: it has no "
+        f"container {container!r} that keeps running"
+        for name, container in list(wrong.items())[:SHOWN]
+    ]
+    more = f"; and {len(wrong) - SHOWN} more templates" if len(wrong) > SHOWN else ""
+    return _refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, "; ".join(parts) + more)
+
+
 def _is_number(key: str) -> bool:
     return key.isascii() and key.isdigit() and (len(key) == 1 or key[0] != "0")
 
@@ -288,6 +308,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _images_edited,
     _unreadable_pods,
     _foreign_pods,
+    _unknown_containers,
     _unknown_instances,
     _unknown_statuses,
     _unused_instances,

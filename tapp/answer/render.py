@@ -155,7 +155,7 @@ def overlaid_pod(
         instance: its number.
         template: what it shall run.
         images: container name -> new image.
-        record: see `inplace.record_of`; None leaves the one that the pod has.
+        record: see `update.record_of`; None leaves the one that the pod has.
     """
     kept = kept_pod(manifest, None)
     metadata = dict(kept.get("metadata") or {})

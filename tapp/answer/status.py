@@ -131,7 +131,8 @@ def _progress(plan: Plan) -> Finding:
     updating, deleting = [], []
     for instance, verdict in plan.open_cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
-        if verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST:
+        changing = verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST
+        if changing or verdict.reason == Reason.RESTART_WAITS:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE

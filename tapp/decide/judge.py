@@ -11,9 +11,11 @@ import msgspec
 
 from tapp.decide.instances import Instance
 from tapp.kube.canonical import comparable
-from tapp.pod.inplace import changed_images, ended_by_update, obstacle_to
+from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import COMPLETED, Pod
+from tapp.pod.update import again, changed_images, obstacle_to
 from tapp.spec.adopt import describes, differs_in_images_only
+from tapp.spec.reads import restarting
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.reasons import Reason
 from tapp.words.times import written
@@ -53,11 +55,19 @@ class Adopt(msgspec.Struct, frozen=True, gc=False):
 
 
 class Update(msgspec.Struct, frozen=True, gc=False):
-    """A pod to bring to a template in place; `images` are container name -> new image."""
+    """A pod to bring to a template in place.
+
+    Attributes:
+        pod: the pod.
+        template: what it shall run.
+        images: container name -> new image, for each container that restarts.
+        restarts: those of them whose image stays the same, by another name.
+    """
 
     pod: Pod
     template: Template
     images: Mapping[str, str]
+    restarts: tuple[str, ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
@@ -123,7 +133,7 @@ def judge(instance: Instance) -> Verdict:
     if instance.updated:
         return _edited(pod) if pod.edited else UP_TO_DATE
     # 8. In place where only images or metadata differ, else by a new pod.
-    return _different(pod, template)
+    return _different(instance, pod, template)
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
@@ -193,7 +203,7 @@ def _edited(pod: Pod) -> Verdict:
     return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
 
 
-def _different(pod: Pod, template: Template) -> Verdict:
+def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     told, foreign = pod.told, pod.foreign
     if foreign is None:
         in_place = told.uniq_hash == template.uniq
@@ -211,16 +221,36 @@ def _different(pod: Pod, template: Template) -> Verdict:
     if foreign is None and asked not in ("", told.restarted_at) and not template.obstacle:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
-    images = changed_images(told, template)
-    obstacle = obstacle_to(images, pod) if in_place else ""
-    if in_place and not obstacle:
-        what = "images of " + ", ".join(images) if images else "labels and annotations"
-        message = f"template {template.name!r} changes {what} in place"
-        change = Update(pod, template, images)
-        return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
+    obstacle = ""
+    if in_place:
+        found = _in_place(instance, pod, template)
+        if isinstance(found, Verdict):
+            return found
+        obstacle = found
     if template.obstacle:
         return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)  # no new pod would follow
     if obstacle:
         return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, obstacle)
     message = f"template {template.name!r} differs from its pod in more than images and metadata"
     return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)
+
+
+def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
+    """The update of a pod that differs in images and metadata only; or why there is none."""
+    told, name = pod.told, f"template {template.name!r}"
+    images = changed_images(told, template)
+    restarts = [c for c in restarting(told.reads, template.reads) if c not in images]
+    obstacle = obstacle_to([*images, *restarts], pod)
+    if obstacle:
+        return obstacle
+    anew = again(pod, restarts, instance.update, images)
+    if anew.waits:
+        message = f"{name} asks for a restart in place, and {anew.waits}"
+        return Verdict(Action.KEEP, Reason.RESTART_WAITS, message)
+    if anew.obstacle:
+        return f"{name} asks for a restart in place, and {anew.obstacle}"
+    parts = [f"changes images of {', '.join(images)}"] if images else []
+    parts += [f"restarts {', '.join(restarts)}"] if restarts else []
+    message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
+    change = Update(pod, template, {**images, **anew.images}, tuple(restarts))
+    return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)

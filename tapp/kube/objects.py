@@ -210,11 +210,14 @@ class RanImage(msgspec.Struct, frozen=True):
             nobody can tell.
         overtaken: images that were asked for since and may have been started or not, oldest first:
             each was overtaken by the next one before it was seen to run.
+        again: whether it was asked to start the same image once more: the image's name tells
+            nothing then.
     """
 
     id: str = ""
     image: str = ""
     overtaken: list[str] = []
+    again: bool = False
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""In-place updates: what is recorded on the pod, and when an update has finished.
+"""When an update in place has finished; what it sets and records is in `update.py`.
 
 What a kubelet does (Kubernetes 1.36, pkg/kubelet; watched on a real node):
 
@@ -27,19 +27,22 @@ Both together were true exactly when it was done; neither alone was. What the na
   was recorded as to be replaced has to outlast the same time.
 
 What an overtaken write had still open is carried over into the next record.
+
+A container is started *again*, with the same image, by another name of it (`images.pinned`). Names
+tell nothing then. It is updated when the kubelet has seen the newest generation and another
+container follows the recorded one directly, which ended as one does that was stopped. One that
+ended by itself may have been started anew by the older spec, just before the kubelet turned to the
+newest: there, as on servers that publish no `observedGeneration`, time decides as above.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, RanImage
-from tapp.pod.pod import Pod, Told
-from tapp.spec.templates import Template
-from tapp.words.times import UNKNOWN, past, seconds, written
+from tapp.pod.pod import Pod
+from tapp.words.times import UNKNOWN, past, seconds
 
 _NEVER = float("inf")
 MARGIN = 15.0
@@ -102,7 +105,8 @@ def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
     counts from the first sync that saw it, and `status.settling` remembers that.
     """
     old = pod.container(name).container_id == ran.id and ran.image != pod.told.images[name]
-    return (old or not ran.id or bool(ran.overtaken)) and not pod.kubelet_wrote
+    unsure = old or not ran.id or bool(ran.overtaken) or ran.again
+    return unsure and not pod.kubelet_wrote
 
 
 class _Times(NamedTuple):
@@ -146,9 +150,11 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
     if not _is_told_of(pod, status) or not status.container_id:
         return False
     if status.container_id != ran.id:
-        return name in pod.runs_wanted and not _may_be_between(status, ran)
+        between = _may_be_between(status, ran) or (ran.again and not _was_stopped(pod, status, ran))
+        return name in pod.runs_wanted and not between
     stopped = pod.completed and bool(ran.overtaken)
-    return ran.image == pod.told.images[name] and not stopped and pod.tells_generation
+    same = ran.image == pod.told.images[name] and not ran.again
+    return same and not stopped and pod.tells_generation
 
 
 def is_over(pod: Pod) -> bool:
@@ -169,6 +175,18 @@ def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
     """
     before = status.before.terminated
     return bool(ran.overtaken) and before is not None and before.container_id == ran.id
+
+
+def _was_stopped(pod: Pod, status: ContainerStatus, ran: RanImage) -> bool:
+    """Whether a container follows the recorded one, which a kubelet that tells its spec stopped."""
+    before = status.before.terminated
+    if before is None or before.container_id != ran.id or not pod.tells_generation:
+        return False
+    return before.exit_code in _STOPPED and before.reason != "OOMKilled"
+
+
+_STOPPED = (0, 137, 143)
+"""Exit codes of what was asked to stop: it does so by itself, or by SIGKILL or SIGTERM."""
 
 
 def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
@@ -210,84 +228,6 @@ def ended_by_update(pod: Pod, update: Progress) -> bool:
     restarted. Native sidecars end with the pod's work, whatever they run.
     """
     return pod.completed and any(name in pod.told.main_containers for name in update.open)
-
-
-def changed_images(told: Told, template: Template) -> dict[str, str]:
-    """Container name -> new image, for the containers whose image an in-place update sets.
-
-    What the template said when the pod was last written is compared with what it says now, so that
-    a container whose image admission rewrote is left alone unless its own template changed. Without
-    that record (an adopted pod) the pod's own spec is compared. By name, never by index.
-    """
-    return {
-        name: image
-        for name, image in template.images.items()
-        if told.images.get(name) != image and told.template_images.get(name) != image
-    }
-
-
-def obstacle_to(images: Mapping[str, str], pod: Pod) -> str:
-    """Why these images cannot be set in place, although nothing else differs; "" if they can."""
-    told = pod.told
-    if told.unmergeable:
-        return f"Metacontroller cannot merge {told.unmergeable} (two entries of one merge key)"
-    for name in images:
-        if name not in told.restart_policies:
-            return f"its pod has no container {name!r}"
-    for name in images:
-        if told.restart_policies[name] == "Always":
-            continue
-        ended = pod.container(name).now.terminated
-        if ended is not None and not told.starts_again(name, ended.exit_code):
-            return f"container {name!r} has terminated and the kubelet would not start it again"
-    return ""
-
-
-def record_of(
-    pod: Pod, revision: str, images: Mapping[str, str], update: Progress, now: float
-) -> str:
-    """The annotation for an update: what is to be replaced, and since when.
-
-    Args:
-        pod: the pod as it is.
-        revision: the revision that it is brought to.
-        images: container -> new image.
-        update: how far the update before this one has come.
-        now: seconds since the epoch.
-
-    Returns:
-        JSON text, keys sorted.
-    """
-    containers = dict(update.open)
-    for name in images:
-        containers[name] = _replaced(pod, name, update.open.get(name))
-    record: dict[str, Any] = {"revision": revision}
-    record["containers"] = {
-        name: {"id": ran.id, "image": ran.image}
-        | ({"overtaken": ran.overtaken} if ran.overtaken else {})
-        for name, ran in containers.items()
-    }
-    if not pod.tells_generation:
-        record["at"] = written(now)
-    return msgspec.json.encode(record, order="sorted").decode()
-
-
-def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
-    """What stands in the record for a container: what it runs now, and what may follow first."""
-    status, asked = pod.container(name), pod.told.images[name]
-    id = status.container_id or ""
-    if before is None:
-        # A kubelet that is behind has not seen somebody else's change: what it runs is not known.
-        return RanImage(id, "" if pod.kubelet_is_behind else asked)
-    overtaken = [image for image in before.overtaken if image != asked] + [asked]
-    if id and id == before.id:
-        return RanImage(id, before.image, overtaken[-_MOST_OVERTAKEN:])
-    image = asked if runs_image(asked, status.image, status.image_id) else ""
-    return RanImage(id, image, overtaken[-_MOST_OVERTAKEN:])
-
-
-_MOST_OVERTAKEN = 3
-"""Images of overtaken writes that a record holds: the worker is at most one spec behind."""
 
 
 def started_at(pod: Pod, name: str) -> float:

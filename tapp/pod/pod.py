@@ -13,6 +13,7 @@ import msgspec
 from tapp.kube import objects
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord
 from tapp.pod.manifest import Manifest
+from tapp.spec.reads import Reads
 from tapp.spec.revision import is_ours
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import GATES, NODE_LOST
@@ -42,6 +43,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         has_hook: whether a container has a postStart hook.
         gates: condition types of `spec.readinessGates`.
         marked: whether it has a gate that this service serves, or `drain` or `lost`.
+        reads: what its containers had of its metadata when they started, as far as the template
+            may change that (`tapp/spec/reads.py`).
         restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
@@ -67,6 +70,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     claims: tuple[str, ...] = ()
     unmergeable: str = ""
     marked: bool = False
+    reads: Reads = {}
     restarted_at: str = ""
     drain: str = ""
     lost: str = ""

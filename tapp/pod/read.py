@@ -24,6 +24,7 @@ from tapp.pod.gate import has_closed_gate
 from tapp.pod.inplace import is_over
 from tapp.pod.manifest import Manifest, read_annotation
 from tapp.pod.pod import GRACE, Pod, Told
+from tapp.spec.reads import Reads, read_by
 from tapp.spec.templates import has_served_gate
 from tapp.words.vocabulary import (
     DRAIN,
@@ -110,6 +111,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
     main = [] if odd else spec.get("containers") or []
     init = [] if odd else spec.get("initContainers") or []
     both = [*main, *init]
+    running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
     applied = (manifest.projected or {}).get("spec")
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     told = Told(
@@ -119,10 +121,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         or {},
         images={item["name"]: item.get("image", "") for item in both},
         main_containers=tuple(item["name"] for item in main),
-        running_containers=tuple(
-            item["name"]
-            for item in [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
-        ),
+        running_containers=tuple(item["name"] for item in running),
         restart_policies={
             item["name"]: _word(item.get("restartPolicy")) or policy for item in both
         },
@@ -134,6 +133,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         gates=_gates(spec.get("readinessGates")),
         claims=_claims(spec.get("volumes")),
         marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
+        reads=_reads(running, manifest),
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
@@ -142,6 +142,13 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
     return told, odd
+
+
+def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
+    """What containers have of the metadata that we applied; no update changes what others wrote."""
+    metadata = (manifest.projected or manifest.document)["metadata"]
+    labels, annotations = (metadata.get(part) or {} for part in ("labels", "annotations"))
+    return read_by(containers, labels, annotations)
 
 
 def _gates(gates: Any) -> tuple[str, ...]:

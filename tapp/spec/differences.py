@@ -12,7 +12,8 @@ import msgspec
 
 from tapp.kube.canonical import comparable
 from tapp.kube.project import merge_key
-from tapp.spec.revision import own_annotations, own_labels, without_images
+from tapp.spec.reads import read_by, restarting
+from tapp.spec.revision import own_annotations, own_labels, runs_on, without_images
 from tapp.words.vocabulary import RESTARTED_AT
 
 Path = tuple[str, ...]
@@ -25,7 +26,7 @@ class Effect(StrEnum):
     RECREATE = "Recreate"
     """New pods."""
     IN_PLACE = "InPlace"
-    """Another image for a container that runs on: the container restarts, the pod stays."""
+    """A container that runs on restarts, by another image or for what it reads; the pod stays."""
     METADATA = "Metadata"
     """Written on the pods; nothing restarts."""
     NEW_PODS = "NewPods"
@@ -56,12 +57,14 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Differenc
         after: another one.
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
+    read = _restarting_entries(before, after)
     found = [
-        _difference(("metadata", part, *path), (before, after), Effect.METADATA)
+        _difference(
+            ("metadata", part, *path), (before, after), _effect(part, path[0], own(new), read)
+        )
         for part, own in (("labels", own_labels), ("annotations", own_annotations))
         for path in changed(own(old), own(new))
     ]
-    found = [_restart(item) for item in found]
     one, other = comparable(before.get("spec") or {}), comparable(after.get("spec") or {})
     forcing = set(changed(without_images(one), without_images(other)))
     found += [
@@ -78,9 +81,28 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Differenc
     return found
 
 
-def _restart(found: Difference) -> Difference:
-    asks = found.path == written(("metadata", "annotations", RESTARTED_AT)) and found.after
-    return msgspec.structs.replace(found, effect=Effect.RECREATE) if asks else found
+def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
+    """What another label or annotation asks for."""
+    if part == "annotations" and key == RESTARTED_AT and new.get(key):
+        return Effect.RECREATE
+    return Effect.IN_PLACE if f"{part}/{key}" in read else Effect.METADATA
+
+
+def _restarting_entries(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    """The entries of the metadata because of which a container restarts."""
+    old, new = (
+        read_by(
+            [
+                item
+                for section in ("containers", "initContainers")
+                for item in (body.get("spec") or {}).get(section) or []
+                if runs_on(section, item)
+            ],
+            *((body.get("metadata") or {}).get(part) or {} for part in ("labels", "annotations")),
+        )
+        for body in (before, after)
+    )
+    return {entry for entries in restarting(old, new).values() for entry in entries}
 
 
 def _difference(path: Path, bodies: tuple[Any, Any], effect: Effect) -> Difference:

@@ -9,7 +9,8 @@ from tapp.kube.canonical import canonical
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.spec import revision
 from tapp.spec.model import TAppSpec
-from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES
+from tapp.spec.reads import Reads, containers_named, problem_of, read_by
+from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Template:
         revision: hash of everything above, as it was written.
         uniq: hash of the spec with the images of running containers blanked.
         images: name of a running container -> its image.
+        reads: what each running container has of its pod's metadata (`reads.py`).
+        not_restarted: containers that annotations ask by name to restart, and that do not run on.
         watched: whether it has a readiness gate that this service opens and closes.
         obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
         size: bytes of all this in a new pod's JSON, about, and never too few.
@@ -39,6 +42,8 @@ class Template:
     revision: str
     uniq: str
     images: dict[str, str]
+    reads: Reads
+    not_restarted: list[str]
     watched: bool
     obstacle: str
     size: int
@@ -90,18 +95,25 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
     spec = canonical(body["spec"])
     if claims and "volumes" in spec:
         spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
-    images = {item["name"]: item["image"] for item in running(spec) if "image" in item}
+    labels = _for_every_pod(revision.own_labels(metadata))
+    annotations = _for_every_pod(revision.own_annotations(metadata))
+    runs = running(spec)
+    images = {item["name"]: item["image"] for item in runs if "image" in item}
     folded, obstacle = _folded(name, spec)
     whole = msgspec.json.encode([metadata, folded])
     return Template(
         name=name,
-        labels=_for_every_pod(revision.own_labels(metadata)),
-        annotations=_for_every_pod(revision.own_annotations(metadata)),
+        labels=labels,
+        annotations=annotations,
         finalizers=metadata.get("finalizers") or [],
         spec=spec,
         revision=full,
         uniq=uniq,
         images=images,
+        reads=read_by(runs, {**labels, TEMPLATE_HASH: full}, annotations),
+        not_restarted=[
+            name for name in containers_named(annotations) if name not in {i["name"] for i in runs}
+        ],
         watched=has_served_gate(spec),
         obstacle=obstacle,
         size=len(whole) + 2 * len(msgspec.json.encode(images)),  # a text within a text
@@ -171,6 +183,8 @@ def _problem(body: dict[str, Any]) -> str:
         for key, value in entries.items():
             if value is not None and not isinstance(value, str):
                 return f"metadata.{part}[{key!r}] is not a string"
+    if problem := problem_of(metadata.get("annotations") or {}):
+        return problem
     spec = body.get("spec")
     if not isinstance(spec, dict):
         return "spec is missing" if spec is None else "spec is not an object"

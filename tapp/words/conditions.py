@@ -27,6 +27,7 @@ class Type(StrEnum):
     IMAGES_EDITED = "ImagesEdited"
     UNREADABLE_PODS = "UnreadablePods"
     FOREIGN_PODS = "ForeignPods"
+    UNKNOWN_CONTAINERS = "UnknownContainers"
     UNKNOWN_INSTANCES = "UnknownInstances"
     UNKNOWN_STATUSES = "UnknownStatuses"
     UNUSED_INSTANCES = "UnusedInstances"

@@ -64,11 +64,31 @@ def is_as_specified(world: World, *, mirror: bool) -> None:
         raise ViolationError("P3: status.observedGeneration is behind")
 
 
+def _has_started_with(world: World, pod: Document, body: Document) -> None:
+    """Every container has started since it was asked to, and with the label that it reads."""
+    worker = world.kubelet.worker(pod)
+    assert worker is not None
+    labels, asked = body["metadata"]["labels"], body["metadata"].get("annotations") or {}
+    for one in worker.local.all:
+        if one.once or one.run is None:
+            continue
+        began = one.run.metadata
+        for key in (specs.RESTART, f"{specs.RESTART}.{one.name}"):
+            if key in asked and (began.get("annotations") or {}).get(key) != asked[key]:
+                raise ViolationError(f"P3: {one.name} of {pod['metadata']['name']} did not restart")
+        reads = one.name == "app" and specs.TIER in body["spec"]["containers"][0].get("env", [])
+        if reads and began["labels"].get("tier") != labels.get("tier"):
+            raise ViolationError(f"P3: {pod['metadata']['name']} has an older label in its env")
+
+
 def _runs(world: World, pod: Document, body: Document, *, mirror: bool) -> None:
     name, have = pod["metadata"]["name"], images(pod)
     for image_of, image in images({"spec": body["spec"]}).items():
-        if have.get(image_of) != (mirrored(image) if mirror else image):
+        wanted = mirrored(image) if mirror else image
+        plain = have.get(image_of, "").partition("@")[0]  # by digest after a restart in place
+        if plain not in (wanted, wanted.rpartition(":")[0]):
             raise ViolationError(f"P3: {name} runs {have}, its template says {image}")
+    _has_started_with(world, pod, body)
     env = body["spec"]["containers"][0].get("env")
     app = next(item for item in pod["spec"]["containers"] if item["name"] == "app")
     if app.get("env") != env:

@@ -104,6 +104,23 @@ class Model(NodeRules):
         self.world.edit(lambda spec: specs.set_label(spec, name, value))
         self._pass(wait)
 
+    @rule(
+        name=specs.names,
+        container=st.sampled_from(["", "", "app", "log", "native", "init", "typo"]),
+        texts=st.lists(st.sampled_from(["1", "2", "3", None]), min_size=1, max_size=3),
+        between=shorts,
+        wait=waits,
+    )
+    def restart_in_place(
+        self, name: str, container: str, texts: list[str | None], between: float, wait: float
+    ) -> None:
+        for text in texts:
+            self.world.edit(
+                lambda spec, text=text: specs.set_restart(spec, name, container, text)  # type: ignore[misc]
+            )
+            self.world.run(between)
+        self._pass(wait)
+
     @rule(name=specs.names, body=specs.templates(), wait=waits)
     def new_template(self, name: str, body: Document, wait: float) -> None:
         def change(spec: Document) -> None:

@@ -18,6 +18,9 @@ TYPO = "bleu"
 MOST = 6
 HOOK = {"postStart": {"exec": {"command": ["true"]}}}
 """How long it takes, the cluster says for each image."""
+RESTART = "apps.tkestack.io/restart-in-place"
+_FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
+TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
 GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}
 
 images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
@@ -55,6 +58,8 @@ def templates(draw: st.DrawFn) -> Document:
         spec["restartPolicy"] = policy
     spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([30, 5, 1]))
     container.update(draw(probes))
+    if draw(st.sampled_from([False, False, True])):
+        container["env"] = [TIER]
     if draw(st.sampled_from([True, True, False])):
         spec["readinessGates"] = [deepcopy(GATE)]
     extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
@@ -121,7 +126,9 @@ def set_helper_image(spec: Document, name: str, tag: int) -> None:
 
 
 def set_env(spec: Document, name: str, value: str) -> None:
-    body_of(spec, name)["spec"]["containers"][0]["env"] = [{"name": "MODE", "value": value}]
+    container = body_of(spec, name)["spec"]["containers"][0]
+    kept = [item for item in container.get("env", []) if item == TIER]
+    container["env"] = [*kept, {"name": "MODE", "value": value}]
 
 
 def set_probes(spec: Document, name: str, probes: Document) -> None:
@@ -149,6 +156,16 @@ def set_label(spec: Document, name: str, value: str | None) -> None:
         labels.pop("tier", None)
     else:
         labels["tier"] = value
+
+
+def set_restart(spec: Document, name: str, container: str, text: str | None) -> None:
+    """Asks for a restart in place of all containers (""), or of one."""
+    asked = body_of(spec, name)["metadata"].setdefault("annotations", {})
+    key = f"{RESTART}.{container}" if container else RESTART
+    if text is None:
+        asked.pop(key, None)
+    else:
+        asked[key] = text
 
 
 def repair(spec: Document) -> None:

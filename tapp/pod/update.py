@@ -1,0 +1,147 @@
+"""An update in place: what it sets, what stands in its way, and what it records on the pod.
+
+Containers restart for another image, or because their metadata says so (`tapp/spec/reads.py`):
+these are started again with the image that they run, by another name of it. When they are updated
+is in `inplace.py`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tapp.kube.images import pinned, runs_image
+from tapp.kube.objects import RanImage
+from tapp.pod.inplace import Progress
+from tapp.pod.pod import Pod, Told
+from tapp.spec.templates import Template
+from tapp.words.times import written
+
+
+def changed_images(told: Told, template: Template) -> dict[str, str]:
+    """Container name -> new image, for the containers whose image an in-place update sets.
+
+    What the template said when the pod was last written is compared with what it says now, so that
+    a container whose image admission rewrote is left alone unless its own template changed. Without
+    that record (an adopted pod) the pod's own spec is compared. By name, never by index.
+    """
+    return {
+        name: image
+        for name, image in template.images.items()
+        if told.images.get(name) != image and told.template_images.get(name) != image
+    }
+
+
+class Again(NamedTuple):
+    """How containers are started once more with the image that they run.
+
+    Attributes:
+        images: container -> another name of its image.
+        waits: why that has to wait, or "".
+        obstacle: why it cannot be done in place, or "".
+    """
+
+    images: Mapping[str, str]
+    waits: str = ""
+    obstacle: str = ""
+
+
+def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str, str]) -> Again:
+    """How these containers are started once more, none of them with another image's content.
+
+    Args:
+        pod: the pod; all of them are in it.
+        names: the containers.
+        update: how far its last update has come.
+        images: those that are set at the same time, container -> image: what mends a pod does not
+            wait for what does not run.
+    """
+    found = {}
+    for name in names:
+        asked, status = pod.told.images[name], pod.container(name)
+        if not status.container_id or (name in update.open and status.now.running is None):
+            why = f"container {name!r} does not run"
+            return Again({}, obstacle=why) if images else Again({}, waits=f"{why} yet")
+        if name in update.open or pod.kubelet_is_behind:
+            return Again({}, waits=f"the last update of container {name!r} is not finished")
+        known = runs_image(asked, status.image, status.image_id)
+        other = [text for text in pinned(asked, status.image_id) if known and text != asked]
+        if not other:
+            return Again({}, obstacle=f"the digest of container {name!r}'s image is not known")
+        found[name] = other[0]
+    return Again(found)
+
+
+def obstacle_to(names: Iterable[str], pod: Pod) -> str:
+    """Why containers cannot restart in place, although nothing else differs; "" if they can."""
+    told = pod.told
+    if told.unmergeable:
+        return f"Metacontroller cannot merge {told.unmergeable} (two entries of one merge key)"
+    for name in (names := list(names)):
+        if name not in told.restart_policies:
+            return f"its pod has no container {name!r}"
+    for name in names:
+        if told.restart_policies[name] == "Always":
+            continue
+        ended = pod.container(name).now.terminated
+        if ended is not None and not told.starts_again(name, ended.exit_code):
+            return f"container {name!r} has terminated and the kubelet would not start it again"
+    return ""
+
+
+def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
+    pod: Pod,
+    revision: str,
+    images: Mapping[str, str],
+    restarts: Iterable[str],
+    update: Progress,
+    now: float,
+) -> str:
+    """The annotation for an update: what is to be replaced, and since when.
+
+    Args:
+        pod: the pod as it is.
+        revision: the revision that it is brought to.
+        images: container -> new image.
+        restarts: those of them that are the same image by another name.
+        update: how far the update before this one has come.
+        now: seconds since the epoch.
+
+    Returns:
+        JSON text, keys sorted.
+    """
+    containers = dict(update.open)
+    for name in images:
+        containers[name] = _replaced(pod, name, update.open.get(name))
+    for name in restarts:
+        if pod.container(name).now.running is None:  # the kubelet may be starting it as it was
+            ran = containers[name]
+            containers[name] = RanImage(ran.id, ran.image, [pod.told.images[name]])
+    record: dict[str, Any] = {"revision": revision}
+    record["containers"] = {
+        name: {"id": ran.id, "image": ran.image}
+        | ({"overtaken": ran.overtaken} if ran.overtaken else {})
+        | ({"again": True} if name in restarts or (ran.again and name not in images) else {})
+        for name, ran in containers.items()
+    }
+    if not pod.tells_generation:
+        record["at"] = written(now)
+    return msgspec.json.encode(record, order="sorted").decode()
+
+
+def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
+    """What stands in the record for a container: what it runs now, and what may follow first."""
+    status, asked = pod.container(name), pod.told.images[name]
+    id = status.container_id or ""
+    if before is None:
+        # A kubelet that is behind has not seen somebody else's change: what it runs is not known.
+        return RanImage(id, "" if pod.kubelet_is_behind else asked)
+    overtaken = [image for image in before.overtaken if image != asked] + [asked]
+    if id and id == before.id:
+        return RanImage(id, before.image, overtaken[-_MOST_OVERTAKEN:])
+    image = asked if runs_image(asked, status.image, status.image_id) else ""
+    return RanImage(id, image, overtaken[-_MOST_OVERTAKEN:])
+
+
+_MOST_OVERTAKEN = 3
+"""Images of overtaken writes that a record holds: the worker is at most one spec behind."""

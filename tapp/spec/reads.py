@@ -1,0 +1,115 @@
+"""What of its pod's metadata a container has from its start on: with another value it must restart.
+
+Two things: what its environment reads by `fieldRef` (core/v1 ObjectFieldSelector), and the
+annotations by which a template asks for restarts in place. A downward API volume is no part of it:
+the kubelet brings it up to date by itself.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from tapp.words.vocabulary import (
+    CONTROLLER_UID,
+    INSTANCE,
+    NEVER_IN_TEMPLATES,
+    POD_INDEX,
+    RESTART_IN_PLACE,
+    UNIQ_HASH,
+)
+
+_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+_OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HASH}
+"""What no template says, or no update in place changes."""
+
+Reads = Mapping[str, Mapping[str, str]]
+"""Container -> entry, such as `labels/app` -> digest of its value, "" where it has none."""
+
+
+def entries_of(container: Mapping[str, Any]) -> list[str]:
+    """The entries of the metadata that a container's environment reads: `labels/app`."""
+    variables = container.get("env")
+    found = [_field_of(item) for item in variables] if isinstance(variables, list) else []
+    return [entry for entry in found if entry]
+
+
+def _field_of(variable: Any) -> str:
+    source = variable.get("valueFrom") if isinstance(variable, dict) else None
+    field = source.get("fieldRef") if isinstance(source, dict) else None
+    path = field.get("fieldPath") if isinstance(field, dict) else None
+    match = _FIELD.fullmatch(path) if isinstance(path, str) else None
+    return f"{match[1]}/{match[2]}" if match and match[2] not in _OF_THE_POD else ""
+
+
+def read_by(
+    containers: Iterable[Mapping[str, Any]],
+    labels: Mapping[str, Any],
+    annotations: Mapping[str, Any],
+) -> dict[str, dict[str, str]]:
+    """What each of these containers has from its start on.
+
+    Args:
+        containers: those that keep running, as a pod's spec or a template's has them.
+        labels: of the same pod or template.
+        annotations: likewise.
+
+    Returns:
+        `Reads`; containers that read nothing are left out.
+    """
+    metadata = {"labels": labels, "annotations": annotations}
+    found = {}
+    for container in containers:
+        name, read = container["name"], {}
+        for entry in entries_of(container):
+            part, _, key = entry.partition("/")
+            read[entry] = digest(metadata[part].get(key))
+        for key in (RESTART_IN_PLACE, f"{RESTART_IN_PLACE}.{name}"):
+            if annotations.get(key):
+                read[f"annotations/{key}"] = digest(annotations[key])
+        if read:
+            found[name] = read
+    return found
+
+
+def digest(value: Any) -> str:
+    """A short word for a value of any length; "" for none."""
+    if not isinstance(value, str) or not value:
+        return ""
+    return sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
+    """The containers that have to restart when the metadata becomes another, each with the reasons.
+
+    A request for a restart that is taken back restarts nothing.
+
+    Returns:
+        Container -> the entries that change.
+    """
+    found = {}
+    for name, entries in after.items():
+        old = before.get(name, {})
+        if changed := [entry for entry, value in entries.items() if old.get(entry, "") != value]:
+            found[name] = changed
+    return found
+
+
+def problem_of(annotations: Mapping[str, Any]) -> str:
+    """What is wrong with a template's requests for restarts, "" if nothing is."""
+    for key, text in annotations.items():
+        if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:
+            long = f"is longer than {_LONGEST} characters: write a checksum"
+            return f"metadata.annotations[{key!r}] {long}"
+    return ""
+
+
+_LONGEST = 1024
+"""Characters of a request: pods have it twice, and all their annotations have 256 KiB."""
+
+
+def containers_named(annotations: Mapping[str, str]) -> list[str]:
+    """The containers that annotations ask by name to restart."""
+    prefix = f"{RESTART_IN_PLACE}."
+    return [key.removeprefix(prefix) for key in annotations if key.startswith(prefix)]

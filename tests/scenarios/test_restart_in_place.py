@@ -1,0 +1,191 @@
+"""Containers that start anew in their pods: because a template asks, or for what they read."""
+
+from typing import Any
+
+import pytest
+
+from simulator.api.admission import lean_pods
+from tests.scenarios.apps import tapp, template
+from tests.scenarios.life import Document, Life
+
+RESTART = "apps.tkestack.io/restart-in-place"
+READS = {
+    "name": "TIER",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}},
+}
+SIDE = {"name": "side", "image": "side:1"}
+
+
+def asking(image: str = "web:1", labels: Document | None = None, **more: Any) -> Document:
+    """A template; what is named `restart` or `restart_web` goes into its annotations."""
+    asked = {
+        RESTART + key.removeprefix("restart").replace("_", "."): more.pop(key)
+        for key in list(more)
+        if key.startswith("restart")
+    }
+    return template(image, annotations=asked, labels={"app": "web", **(labels or {})}, **more)
+
+
+@pytest.fixture
+def life() -> Life:
+    """Five instances of two containers, of which two may be unavailable."""
+    spec = {"template": asking(sidecars=[SIDE]), "updateStrategy": {"maxUnavailable": 2}}
+    life = Life().apply(tapp(**spec))
+    life.writes()
+    life.watch_readiness()
+    return life
+
+
+def counts(life: Life, container: str) -> list[int]:
+    """How often a container of each pod was started again, by number."""
+    return [
+        next(
+            s["restartCount"] for s in pod["status"]["containerStatuses"] if s["name"] == container
+        )
+        for _, pod in sorted(life.pods.items())
+    ]
+
+
+def digests(life: Life) -> set[str]:
+    """What runs."""
+    return {
+        status["imageID"]
+        for pod in life.pods.values()
+        for status in pod["status"]["containerStatuses"]
+    }
+
+
+def test_another_text_restarts_all_containers_within_the_budget(life: Life) -> None:
+    born, content = life.uids(), digests(life)
+    for number, text in enumerate(["2026-01-02", "sha256:1f0c", "again", "and again"], start=1):
+        life.patch(template=asking(sidecars=[SIDE], restart=text))
+        assert (counts(life, "web"), counts(life, "side")) == ([number] * 5, [number] * 5)
+        assert life.complete
+    assert (life.uids(), life.fewest_ready, digests(life)) == (born, 3, content)
+
+
+def test_only_the_named_container_restarts(life: Life) -> None:
+    life.patch(template=asking(sidecars=[SIDE], restart_side="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([0] * 5, [1] * 5)
+    life.patch(template=asking(sidecars=[SIDE], restart_side="1", restart_web="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1] * 5)
+
+
+def test_a_text_that_is_taken_away_restarts_nothing(life: Life) -> None:
+    life.patch(template=asking(sidecars=[SIDE], restart="1"))
+    life.patch(template=asking(sidecars=[SIDE]))
+    assert counts(life, "web") == [1] * 5
+    assert life.complete
+
+
+def test_an_image_and_a_restart_in_one_edit_are_one_restart(life: Life) -> None:
+    life.patch(template=asking("web:2", sidecars=[SIDE], restart="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1] * 5)
+    assert life.images() == " ".join(["web:2"] * 5)
+
+
+def test_what_follows_a_restart_is_judged_by_the_template(life: Life) -> None:
+    """The pod's image is spelt with its digest then; the template never was."""
+    life.patch(template=asking(sidecars=[SIDE], restart="1"))
+    assert "@sha256:" in life.images()
+    life.patch(template=asking(sidecars=[SIDE], restart="1", labels={"v": "2"}))
+    assert counts(life, "web") == [1] * 5  # its image is no update by itself
+    life.patch(template=asking("web:2", sidecars=[SIDE], restart="1"))
+    assert (counts(life, "web"), counts(life, "side")) == ([2] * 5, [1] * 5)
+    life.patch(template=asking("web:1", sidecars=[SIDE], restart="1"))
+    assert life.images() == " ".join(["web:1"] * 5)
+    life.patch(template=asking("web:1", sidecars=[SIDE], restart="2"))
+    assert counts(life, "web") == [4] * 5
+    assert life.condition("ImagesEdited") == ""
+    assert life.complete
+
+
+def test_edits_in_a_row_end_with_containers_that_started_after_the_last_one(life: Life) -> None:
+    for number in range(6):
+        life.begin_patch(template=asking(sidecars=[SIDE], restart=f"{number}"))
+        life.world.run(1.3)
+    edited = life.world.clock.now
+    life.begin_patch(template=asking(sidecars=[SIDE], restart="last")).settle()
+    for pod in life.pods.values():
+        worker = life.world.kubelet.worker(pod)
+        assert worker is not None
+        assert all(one.run is not None and one.run.started > edited for one in worker.local.mains)
+    assert life.fewest_ready == 3
+    assert life.complete
+
+
+def test_an_image_that_is_given_by_its_digest_restarts_too() -> None:
+    digest = "web@sha256:" + "4" * 64
+    life = Life().apply(tapp(replicas=2, template=asking(digest)))
+    life.patch(template=asking(digest, restart="1"))
+    life.patch(template=asking(digest, restart="2"))
+    assert counts(life, "web") == [2, 2]
+    assert life.complete
+
+
+def test_a_container_restarts_for_the_label_that_it_reads(life: Life) -> None:
+    reading = {"container": {"env": [READS]}, "sidecars": [SIDE]}
+    life.patch(template=asking(**reading, labels={"tier": "gold"}))
+    born = life.uids()
+    life.patch(template=asking(**reading, labels={"tier": "silver"}))
+    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [0] * 5)
+    life.patch(template=asking(**reading, labels={"tier": "silver", "other": "1"}))
+    assert counts(life, "web") == [1] * 5
+    life.patch(template=asking(**reading, labels={"tier": None}))  # it leaves
+    assert counts(life, "web") == [2] * 5
+    assert life.uids() == born
+    assert life.complete
+
+
+def test_a_typo_is_said(life: Life) -> None:
+    life.patch(template=asking(sidecars=[SIDE], restart_wbe="1"))
+    assert life.condition("UnknownContainers") == (
+        "True NoContainer: template 'default': annotation apps.tkestack.io/restart-in-place.wbe "
+        "restarts nothing: it has no container 'wbe' that keeps running"
+    )
+    assert counts(life, "web") == [0] * 5
+
+
+def test_a_container_that_has_not_started_is_waited_for() -> None:
+    life = Life()
+    life.world.kubelet.behaviour.bad_images.add("web:1")
+    life.apply(tapp(replicas=2, template=asking())).writes()
+    life.patch(template=asking(restart="1"))
+    assert life.writes() == []
+    assert life.condition("Progressing").startswith("True Updating: updating: 0, 1")
+    life.world.kubelet.behaviour.bad_images.clear()
+    life.idle()
+    assert counts(life, "web") == [1, 1]
+    assert life.complete
+
+
+def test_what_mends_a_pod_does_not_wait_for_what_does_not_run() -> None:
+    life = Life()
+    life.world.kubelet.behaviour.bad_images.add("side:0")
+    broken = [{**SIDE, "image": "side:0"}]
+    life.apply(tapp(replicas=2, template=asking(sidecars=broken))).writes()
+    born = life.uids()
+    life.patch(template=asking("web:2", sidecars=broken, restart="1"))
+    assert life.uids().keys() == born.keys()
+    assert set(life.uids().values()).isdisjoint(born.values())
+
+
+@pytest.mark.parametrize("code", [0, 1])
+@pytest.mark.parametrize("lean", [False, True])
+def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(
+    lean: bool, code: int
+) -> None:
+    """The kubelet starts the container with the spec that it knew, then stops it once more."""
+    life = Life(policies=[lean_pods] if lean else [])
+    life.apply(tapp(template=asking(), updateStrategy={"maxUnavailable": 2}))
+    behaviour = life.world.kubelet.behaviour
+    behaviour.start_seconds, behaviour.stop_seconds = 3.0, 5.0
+    for number in (0, 1):
+        life.world.kubelet.finish(life.pods[number], code)
+    life.until(lambda: life.statuses.count("Pending") == 2)
+    life.watch_readiness()
+    life.begin_patch(template=asking(restart="1"))
+    life.settle()
+    assert counts(life, "web") == [2, 2, 1, 1, 1]
+    assert life.fewest_ready == 3
+    assert life.complete

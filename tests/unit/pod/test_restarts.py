@@ -1,0 +1,125 @@
+"""How a container is started again with the image that it has, and when that cannot be."""
+
+import pytest
+
+from tapp.kube.images import pinned
+from tapp.spec.differences import Effect, differences
+from tests.builders import Document, tapp, template
+from tests.unit.world import World, condition, settled
+
+D = "sha256:" + "d" * 64
+HUB = f"docker.io/library/web@{D}"
+RESTART = "apps.tkestack.io/restart-in-place"
+
+
+@pytest.mark.parametrize(
+    ("image", "image_id", "expected"),
+    [
+        ("web:1", HUB, (f"web:1@{D}", f"web@{D}")),
+        ("web", HUB, (f"web:latest@{D}", f"web@{D}")),
+        (f"web:1@{D}", HUB, (f"web:1@{D}", f"web@{D}")),
+        (f"web@{D}", None, (f"web:latest@{D}", f"web@{D}")),
+        ("host:5000/a/web:1", f"host:5000/a/web@{D}", (f"host:5000/a/web:1@{D}",) * 2),
+        ("host:5000/a/web", f"host:5000/a/web@{D}", (f"host:5000/a/web:latest@{D}",) * 2),
+        ("web:1", f"docker-pullable://web@{D}", (f"web:1@{D}", f"web@{D}")),
+        ("index.docker.io/library/web:1", HUB, (f"index.docker.io/library/web:1@{D}",) * 2),
+        ("web:1", "", ()),
+        ("web:1", None, ()),
+        ("web:1", D, ()),
+        ("web:1", f"mirror.example/web@{D}", ()),
+        ("web:1", "docker.io/library/web@md5:1", ()),
+    ],
+)
+def test_the_two_names_of_what_runs(
+    image: str, image_id: str | None, expected: tuple[str, ...]
+) -> None:
+    names = pinned(image, image_id)
+    assert names[:1] == expected[:1]
+    assert len(names) == len(expected)
+    assert len({*names}) == len(names)
+
+
+def asking(text: str = "1", container: str = "", **more: Document) -> Document:
+    key = f"{RESTART}.{container}" if container else RESTART
+    return template(annotations={key: text}, **more)
+
+
+def test_a_local_image_gets_a_new_pod_and_says_why() -> None:
+    world = settled(replicas=1)
+    assert world.change(template=asking()).decisions() == {0: "Recreate/NotInPlace"}
+    plan = world.hook.answer("/plan", world.request())
+    assert plan["instances"][0]["message"] == (
+        "template 'default' asks for a restart in place, and the digest of container 'app''s image "
+        "is not known"
+    )
+
+
+@pytest.mark.parametrize("container", ["prepare", "", "app"])
+def test_a_plain_init_container_is_not_restarted(container: str) -> None:
+    body = asking(container=container, initContainers=[{"name": "prepare", "image": "init:1"}])
+    found = condition(World(tapp(template=body)).settle().sync(), "UnknownContainers")
+    assert (found is not None) == (container == "prepare")
+
+
+def test_a_text_that_is_too_long_leaves_the_pods_alone() -> None:
+    world = settled(replicas=1)
+    assert world.change(template=asking("x" * 200_000)).decisions() == {0: "Keep/TemplateNotFound"}
+    found = condition(world.sync(), "TemplateNotFound")
+    assert found is not None
+    assert found["message"] == (
+        f"template 'default' cannot be used: metadata.annotations['{RESTART}'] is longer than 1024 "
+        "characters: write a checksum: instances 0 are kept as they are"
+    )
+
+
+READS = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['x.io/a']"}}}
+OWN = {
+    "name": "ID",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tapp_instance_key']"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effects"),
+    [
+        ({}, {RESTART: "1"}, [Effect.IN_PLACE]),
+        ({RESTART: "1"}, {}, [Effect.METADATA]),
+        ({}, {f"{RESTART}.app": "1"}, [Effect.IN_PLACE]),
+        ({}, {f"{RESTART}.typo": "1"}, [Effect.METADATA]),
+        ({"x.io/a": "1"}, {"x.io/a": "2"}, [Effect.IN_PLACE]),
+        ({"x.io/a": "1"}, {}, [Effect.IN_PLACE]),
+        ({"x.io/b": "1"}, {"x.io/b": "2"}, [Effect.METADATA]),
+    ],
+)
+def test_what_an_annotation_asks_for(
+    before: Document, after: Document, effects: list[Effect]
+) -> None:
+    one, other = (
+        template(annotations=each, container={"env": [READS, OWN]}) for each in (before, after)
+    )
+    assert [found.effect for found in differences(one, other)] == effects
+
+
+@pytest.mark.parametrize(
+    "env",
+    [None, "text", [None], [{"name": "A"}], [{"valueFrom": "x"}], [{"valueFrom": {"fieldRef": 1}}]],
+)
+def test_environments_of_a_wrong_shape_read_nothing(env: object) -> None:
+    body = asking(container="app")
+    body["spec"]["containers"][0]["env"] = env
+    assert World(tapp(template=body)).decisions()[0].endswith(("NoPod", "Blocked"))
+
+
+def test_what_admission_wrote_on_a_pod_is_no_reason_to_restart() -> None:
+    body = template(container={"env": [READS]})
+
+    def annotate(operation: str, pod: Document) -> Document:
+        if operation != "CREATE":
+            return pod
+        notes = {**pod["metadata"]["annotations"], "x.io/a": "theirs"}
+        return {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
+
+    world = World(tapp(replicas=1, template=body), policies=(annotate,)).settle()
+    other = template(labels={"v": "2"}, container={"env": [READS]})
+    plan = world.hook.answer("/plan", world.change(template=other).request())
+    assert plan["instances"][0]["message"].endswith("changes labels and annotations in place")
