@@ -1,13 +1,15 @@
-"""`kubectl tapp restart`: new pods of the same template.
+"""`kubectl tapp restart`: new pods of the same template, or the same containers once more.
 
 All instances of a template: by kubectl's annotation in it, so that the service does it within the
 budgets. Chosen instances: their pods are evicted one after the other, each after the one before is
 available again, because an annotation of a shared template would restart them all, and a template
-of their own would stay behind.
+of their own would stay behind. `--in-place` is in `restart_in_place.py`.
 """
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
@@ -15,6 +17,7 @@ from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
 if TYPE_CHECKING:
     from tapp.decide.instances import Instance
     from tapp.plan import Plan
+    from tapp.pod.pod import Pod
 
 _BUSY = "TooManyRequests"
 """The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
@@ -22,31 +25,58 @@ _CHANGED = ("NotFound", "Conflict")
 _PAUSE = 1.0
 
 
-def restart(verb: Verb, ids: Ids = None, template: OnTemplate = None, cause: Cause = None) -> None:
+_InPlace = Annotated[bool, typer.Option("--in-place", help="Only the containers, in their pods.")]
+_Container = Annotated[
+    str | None,
+    typer.Option("-c", "--container", metavar="NAME", help="With --in-place: only this one."),
+]
+
+
+def restart(  # noqa: PLR0913, PLR0917 - its options
+    verb: Verb,
+    ids: Ids = None,
+    template: OnTemplate = None,
+    in_place: _InPlace = False,
+    container: _Container = None,
+    cause: Cause = None,
+) -> None:
     """Give instances new pods, within the budgets: all, those of --template, or the named ones.
 
-    Named ones are evicted one after the other, each after the one before is available again.
+    Named ones are evicted one after the other, each after the one before is available again. With
+    --in-place the pods stay, and their containers start again with the image that they have.
     """
+    from kubectl_tapp.commands import restart_in_place as again  # noqa: PLC0415 - start time
+
     if ids and template:
         raise CommandError("give either instances or --template", Exit.USAGE)
+    if container is not None and not in_place:
+        raise CommandError("-c goes with --in-place: a new pod has all containers", Exit.USAGE)
     if ids:
-        _one_by_one(verb, verb.ids(ids))
+        plan = verb.plan()
+        pods = {id: _pod(plan, id) for id in verb.ids(ids)}
+        if in_place:
+            again.restart_instances(verb, pods, container)
+        else:
+            _one_by_one(verb, pods)
         return
     from tapp.words.times import written  # noqa: PLC0415 - it costs start time
 
-    spec = verb.spec
-    names = [template] if template else verb.edits.used_templates(spec)
-    edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))
-    where = f" --template {template}" if template else ""
-    verb.do(verb.caused(edited, cause, f"restart {verb.name}{where}"))
+    names = [template] if template else verb.edits.used_templates(verb.spec)
+    how = f" --template {template}" if template else ""
+    if in_place:
+        edited = again.restart_templates(verb, names, container)
+        how += " --in-place" + (f" -c {container}" if container else "")
+    else:
+        edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))
+    verb.do(verb.caused(edited, cause, f"restart {verb.name}{how}"))
 
 
-def _one_by_one(verb: Verb, ids: list[int]) -> None:
+def _one_by_one(verb: Verb, found: "dict[int, Pod]") -> None:
     from kubectl_tapp.commands.act import ask  # noqa: PLC0415 - it costs start time
     from tapp.words.ranges import some  # noqa: PLC0415
 
-    session, name, plan = verb.session, verb.name, verb.plan()
-    pods = {id: _pod(plan, id) for id in ids}
+    session, name, ids = verb.session, verb.name, list(found)
+    pods = {id: pod.uid for id, pod in found.items()}
     session.say(
         f"TApp {name}: new pods for {some(ids)}, one after the other: each is evicted when the "
         "budget allows it, and waited for until it is available again"
@@ -82,8 +112,8 @@ def _instance(plan: "Plan", id: int) -> "Instance":
     return found
 
 
-def _pod(plan: "Plan", id: int) -> str:
-    """The uid of the pod that is to go.
+def _pod(plan: "Plan", id: int) -> "Pod":
+    """The pod of an instance that is to be restarted.
 
     Raises:
         CommandError: there is none, or it would not come again.
@@ -96,7 +126,7 @@ def _pod(plan: "Plan", id: int) -> str:
         raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
     if instance.pod.silent:
         raise CommandError(f"instance {id} is on a node that is not heard of: its pod cannot go")
-    return instance.pod.uid
+    return instance.pod
 
 
 def _replace(verb: Verb, id: int, uid: str) -> None:

@@ -16,6 +16,7 @@ from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import strange_template
 from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
+from tapp.spec.templates import running
 from tapp.words.vocabulary import RESTARTED_AT, InstanceStatus
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
@@ -140,13 +141,28 @@ _NAME = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 """The API server takes any text for a key of the pool; a name has to be typed again."""
 
 
-def restarted(tapp: Document, templates: Iterable[str], at: str) -> Document:
+def running_containers(spec: TAppSpec, template: str) -> set[str]:
+    """The containers of a template that keep running.
+
+    Raises:
+        CommandError: there is no such template.
+    """
+    body = body_of(spec, template)
+    if wrong := strange_template(f"template {template!r}", body):
+        raise CommandError(wrong, Exit.USAGE)
+    return {item["name"] for item in running(body.get("spec") or {})}
+
+
+def restarted(
+    tapp: Document, templates: Iterable[str], at: str, key: str = RESTARTED_AT
+) -> Document:
     """Asks for new pods of all instances of these templates, as `kubectl rollout restart` does.
 
     Args:
         tapp: the TApp.
         templates: their names.
         at: the time, RFC 3339.
+        key: the annotation that asks; another one asks for restarts in place.
 
     Raises:
         CommandError: there is no such template.
@@ -154,7 +170,7 @@ def restarted(tapp: Document, templates: Iterable[str], at: str) -> Document:
     for name in templates:
         spec = spec_of(tapp)
         body_of(spec, name)
-        path = (*place_of(spec, name), "metadata", "annotations", RESTARTED_AT)
+        path = (*place_of(spec, name), "metadata", "annotations", key)
         tapp = put(tapp, path, at)
     return tapp
 

@@ -13,13 +13,12 @@ from tapp.decide.instances import Instance
 from tapp.kube.canonical import comparable
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import COMPLETED, Pod
-from tapp.pod.update import again, changed_images, obstacle_to
+from tapp.pod.update import again, changed_images, obstacle_to, restarts_of
 from tapp.spec.adopt import describes, differs_in_images_only
-from tapp.spec.reads import restarting
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.reasons import Reason
 from tapp.words.times import written
-from tapp.words.vocabulary import RESTARTED_AT
+from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT
 
 
 class Action(StrEnum):
@@ -131,6 +130,8 @@ def judge(instance: Instance) -> Verdict:
         return _unresolved(template)
     # 7. The pod carries the revision of its template.
     if instance.updated:
+        if pod.told.asked and (restart := _restart_of(instance, pod, template)) is not None:
+            return restart
         return _edited(pod) if pod.edited else UP_TO_DATE
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(instance, pod, template)
@@ -235,22 +236,36 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)
 
 
+def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | None:
+    """The restart in place that annotations of the pod itself ask for, if there is any to do."""
+    if not restarts_of(pod.told, template):
+        return None
+    found = _in_place(instance, pod, template)
+    if isinstance(found, Verdict):
+        return found
+    return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, found)
+
+
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
     """The update of a pod that differs in images and metadata only; or why there is none."""
     told, name = pod.told, f"template {template.name!r}"
-    images = changed_images(told, template)
-    restarts = [c for c in restarting(told.reads, template.reads) if c not in images]
+    images = changed_images(told, template) if not instance.updated else {}
+    restarts = [each for each in restarts_of(told, template) if each not in images]
     obstacle = obstacle_to([*images, *restarts], pod)
     if obstacle:
         return obstacle
     anew = again(pod, restarts, instance.update, images)
     if anew.waits:
-        message = f"{name} asks for a restart in place, and {anew.waits}"
-        return Verdict(Action.KEEP, Reason.RESTART_WAITS, message)
+        return Verdict(
+            Action.KEEP, Reason.RESTART_WAITS, f"it shall restart in place: {anew.waits}"
+        )
     if anew.obstacle:
-        return f"{name} asks for a restart in place, and {anew.obstacle}"
+        return f"it cannot restart in place: {anew.obstacle}"
     parts = [f"changes images of {', '.join(images)}"] if images else []
     parts += [f"restarts {', '.join(restarts)}"] if restarts else []
-    message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
     change = Update(pod, template, {**images, **anew.images}, tuple(restarts))
+    if instance.updated:
+        message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"
+        return Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change)
+    message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
     return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)

@@ -146,6 +146,8 @@ class _Marking:
         elif pod.told.drains and not has_closed_gate(pod):
             self._note_unserved(instance)
         to = change.template.revision
+        if to == pod.told.template_hash:
+            to = f"{to}-again"  # what stays its revision would ask for nothing
         message = f"it leaves its Services for {self.grace} s, then {verdict.message}"
         return self._step(
             pod, Reason.DRAINING, message, drain=pod.told.drain if pod.told.drains else to
@@ -197,4 +199,5 @@ class _Marking:
         same = (drain, lost) == (told.drain, told.lost) and known
         if same and not tolerate:
             return None
-        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and pod.update_over)
+        over = pod.update_over and not told.requests  # which the record says to be met
+        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over)

@@ -49,7 +49,7 @@ def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
     )
 
 
-def pinned(image: str, image_id: str | None) -> tuple[str, ...]:
+def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]:
     """The two names, by digest, of what a container runs: `img:1@sha256:...` and `img@sha256:...`.
 
     A kubelet restarts a container whose image is spelt in another way, and neither of these can
@@ -58,20 +58,20 @@ def pinned(image: str, image_id: str | None) -> tuple[str, ...]:
     Args:
         image: its image in the pod's spec; where it has a digest, that one is kept.
         image_id: `imageID` of its status, which tells the digest otherwise.
+        named: its image in the template, whose tag is taken where `image` has none.
 
     Returns:
         Nothing where the digest is not known: no `imageID` yet, a local image (whose `imageID` is
         no repository's), or one that came from another repository than the spec names.
     """
     name, _, digest = image.partition("@")
-    place, slash, last = name.rpartition("/")
-    last, _, tag = last.partition(":")
-    repository = f"{place}{slash}{last}"
+    repository, _, tag = _tagged(name)
+    tag = tag or _tagged(named.partition("@")[0])[2] or "latest"
     if not digest:
         known, _, digest = (image_id or "").removeprefix(_DOCKER).rpartition("@")
         if not digest.startswith("sha256:") or canonical_name(known) != canonical_name(repository):
             return ()
-    return f"{repository}:{tag or 'latest'}@{digest}", f"{repository}@{digest}"
+    return f"{repository}:{tag}@{digest}", f"{repository}@{digest}"
 
 
 _DOCKER = "docker-pullable://"

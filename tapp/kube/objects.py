@@ -227,10 +227,13 @@ class InPlaceRecord(msgspec.Struct, frozen=True):
         at: when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells
             what it has seen, and nobody needs to know.
         containers: for each container whose image changed, what ran when it was changed.
+        asked: the requests for restarts that the pod had, container ("" for all) -> digest of the
+            text: these have been met.
     """
 
     at: str = ""
     containers: dict[str, RanImage] = {}
+    asked: dict[str, str] = {}
 
 
 class ManagedField(msgspec.Struct, frozen=True, gc=False):

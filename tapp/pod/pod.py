@@ -45,6 +45,9 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         marked: whether it has a gate that this service serves, or `drain` or `lost`.
         reads: what its containers had of its metadata when they started, as far as the template
             may change that (`tapp/spec/reads.py`).
+        requests: who is asked to restart by annotations that people set on this pod: container,
+            "" for all -> digest of the text.
+        asked: those of them that no update has met yet.
         restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
@@ -71,6 +74,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     unmergeable: str = ""
     marked: bool = False
     reads: Reads = {}
+    requests: Mapping[str, str] = {}
+    asked: tuple[str, ...] = ()
     restarted_at: str = ""
     drain: str = ""
     lost: str = ""

@@ -24,7 +24,7 @@ from tapp.pod.gate import has_closed_gate
 from tapp.pod.inplace import is_over
 from tapp.pod.manifest import Manifest, read_annotation
 from tapp.pod.pod import GRACE, Pod, Told
-from tapp.spec.reads import Reads, read_by
+from tapp.spec.reads import Reads, read_by, requests_of
 from tapp.spec.templates import has_served_gate
 from tapp.words.vocabulary import (
     DRAIN,
@@ -32,6 +32,7 @@ from tapp.words.vocabulary import (
     IN_PLACE_UPDATE,
     LOST_NODE,
     POD_STATUS,
+    RESTART_INSTANCE,
     RESTARTED_AT,
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
@@ -50,8 +51,8 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         odd: what is known not to be readable.
     """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
-    told, oddity = _told(pod, manifest)
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
+    told, oddity = _told(pod, manifest, {} if record is None else record.asked)
     kubelet_wrote, spec_written = ("", "") if record is None else _writes(pod)
     facts: dict[str, Any] = {}
     if status is not None:
@@ -103,7 +104,7 @@ def _of_restarts(record: InPlaceRecord | None) -> InPlaceRecord | None:
     )
 
 
-def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
+def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[Told, str]:
     """What the pod was told to be, and what of it is of a wrong type."""
     odd, spec = _oddity(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
@@ -112,6 +113,7 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
     init = [] if odd else spec.get("initContainers") or []
     both = [*main, *init]
     running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
+    requests = requests_of(annotations, RESTART_INSTANCE)
     applied = (manifest.projected or {}).get("spec")
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     told = Told(
@@ -134,6 +136,8 @@ def _told(pod: PodObject, manifest: Manifest) -> tuple[Told, str]:
         claims=_claims(spec.get("volumes")),
         marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         reads=_reads(running, manifest),
+        requests=requests,
+        asked=tuple(name for name, text in requests.items() if met.get(name) != text),
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),

@@ -14,6 +14,7 @@ from tapp.kube.images import pinned, runs_image
 from tapp.kube.objects import RanImage
 from tapp.pod.inplace import Progress
 from tapp.pod.pod import Pod, Told
+from tapp.spec.reads import restarting
 from tapp.spec.templates import Template
 from tapp.words.times import written
 
@@ -30,6 +31,15 @@ def changed_images(told: Told, template: Template) -> dict[str, str]:
         for name, image in template.images.items()
         if told.images.get(name) != image and told.template_images.get(name) != image
     }
+
+
+def restarts_of(told: Told, template: Template) -> list[str]:
+    """The containers that shall start again, with whatever image: by their template, or asked for.
+
+    Of those that the template has; what else is in the pod is somebody else's.
+    """
+    asked = [n for n in template.images if "" in told.asked or n in told.asked]
+    return list(dict.fromkeys([*restarting(told.reads, template.reads), *asked]))
 
 
 class Again(NamedTuple):
@@ -65,7 +75,8 @@ def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str,
         if name in update.open or pod.kubelet_is_behind:
             return Again({}, waits=f"the last update of container {name!r} is not finished")
         known = runs_image(asked, status.image, status.image_id)
-        other = [text for text in pinned(asked, status.image_id) if known and text != asked]
+        names = pinned(asked, status.image_id, pod.told.template_images.get(name, ""))
+        other = [text for text in names if known and text != asked]
         if not other:
             return Again({}, obstacle=f"the digest of container {name!r}'s image is not known")
         found[name] = other[0]
@@ -124,6 +135,8 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
         | ({"again": True} if name in restarts or (ran.again and name not in images) else {})
         for name, ran in containers.items()
     }
+    if pod.told.requests:
+        record["asked"] = dict(pod.told.requests)
     if not pod.tells_generation:
         record["at"] = written(now)
     return msgspec.json.encode(record, order="sorted").decode()

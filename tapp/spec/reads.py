@@ -58,16 +58,16 @@ def read_by(
     Returns:
         `Reads`; containers that read nothing are left out.
     """
-    metadata = {"labels": labels, "annotations": annotations}
+    metadata, requests = {"labels": labels, "annotations": annotations}, requests_of(annotations)
     found = {}
     for container in containers:
         name, read = container["name"], {}
         for entry in entries_of(container):
             part, _, key = entry.partition("/")
             read[entry] = digest(metadata[part].get(key))
-        for key in (RESTART_IN_PLACE, f"{RESTART_IN_PLACE}.{name}"):
-            if annotations.get(key):
-                read[f"annotations/{key}"] = digest(annotations[key])
+        for asked in ("", name):
+            if asked in requests:
+                read[f"annotations/{RESTART_IN_PLACE}.{asked}".removesuffix(".")] = requests[asked]
         if read:
             found[name] = read
     return found
@@ -109,7 +109,10 @@ _LONGEST = 1024
 """Characters of a request: pods have it twice, and all their annotations have 256 KiB."""
 
 
-def containers_named(annotations: Mapping[str, str]) -> list[str]:
-    """The containers that annotations ask by name to restart."""
-    prefix = f"{RESTART_IN_PLACE}."
-    return [key.removeprefix(prefix) for key in annotations if key.startswith(prefix)]
+def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:
+    """Who is asked to restart by these annotations: container, "" for all -> digest of the text."""
+    return {
+        name.removeprefix(key).removeprefix("."): digest(text)
+        for name, text in annotations.items()
+        if (name == key or name.startswith(f"{key}.")) and text
+    }

@@ -9,7 +9,7 @@ from tapp.kube.canonical import canonical
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.spec import revision
 from tapp.spec.model import TAppSpec
-from tapp.spec.reads import Reads, containers_named, problem_of, read_by
+from tapp.spec.reads import Reads, problem_of, read_by, requests_of
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
 
 
@@ -112,7 +112,9 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         images=images,
         reads=read_by(runs, {**labels, TEMPLATE_HASH: full}, annotations),
         not_restarted=[
-            name for name in containers_named(annotations) if name not in {i["name"] for i in runs}
+            name
+            for name in requests_of(annotations)
+            if name not in {"", *(i["name"] for i in runs)}
         ],
         watched=has_served_gate(spec),
         obstacle=obstacle,

@@ -50,7 +50,7 @@ class Reason(StrEnum):
     ENDED_BY_UPDATE = "EndedByUpdate", _MOVING, "its update ended its pod, which is replaced"
     NODE_LOST = "NodeLost", _MOVING, "its node is lost; it starts elsewhere"
     ADOPTED = "Adopted", _MOVING, "another controller made its pod, and its template fits"
-    RESTART_ASKED = "RestartAsked", _MOVING, "its template asks for a new pod"
+    RESTART_ASKED = "RestartAsked", _MOVING, "a restart is asked for"
     TEMPLATE_CHANGED = "TemplateChanged", _MOVING, "its template differs from its pod"
     NOT_IN_PLACE = "NotInPlace", _MOVING, "gets a new pod, because in place it could not be done"
     DRAINING = "Draining", _MOVING, "leaves its Services before its update"

@@ -37,14 +37,27 @@ RESTART_IN_PLACE: Final = "apps.tkestack.io/restart-in-place"
 """In a template: another text asks for a restart in place of all containers, or of the one that is
 named behind a dot (`apps.tkestack.io/restart-in-place.web`)."""
 DRAIN: Final = "apps.tkestack.io/drain"
-"""The revision that the pod is to be brought to as soon as it is out of its Services."""
+"""The revision that the pod is to be brought to as soon as it is out of its Services, with `-again`
+behind it where that is the one that it has."""
 LOST_NODE: Final = "apps.tkestack.io/lost-node"
 """Since when the pod's node is not heard of, RFC 3339: its instance is to start elsewhere."""
+RESTART_INSTANCE: Final = "apps.tkestack.io/restart-instance"
+"""Set on a pod by people and programs: another text asks for a restart in place of its containers,
+or of the one named behind a dot."""
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
 NEVER_IN_TEMPLATES: Final = frozenset(
-    {POD_STATUS, IN_PLACE_UPDATE, TEMPLATE_IMAGES, FAILURES, DRAIN, LOST_NODE, LAST_APPLIED}
+    {
+        POD_STATUS,
+        IN_PLACE_UPDATE,
+        TEMPLATE_IMAGES,
+        FAILURES,
+        DRAIN,
+        LOST_NODE,
+        RESTART_INSTANCE,
+        LAST_APPLIED,
+    }
 )
 """What tells of one pod only. In a template it was pasted from a live pod, and reaches none."""
 

@@ -132,6 +132,13 @@ class Cluster:
         if self.pod(id) is not None:
             self.world.delete("Pod", f"{NAME}-{id}")
 
+    def ask_to_restart(self, id: int, container: str, text: str) -> None:
+        """Annotate a pod, as `kubectl annotate` does."""
+        if self.pod(id) is not None:
+            key = f"{specs.RESTART_INSTANCE}.{container}".removesuffix(".")
+            asked = {"metadata": {"annotations": {key: text}}}
+            self.world.patch("Pod", f"{NAME}-{id}", asked)
+
     def delete_as_metacontroller(self, id: int) -> None:
         """A write that the judge takes for Metacontroller's, and the hook never asked for."""
         self.world.recorder.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")

@@ -73,9 +73,16 @@ def _has_started_with(world: World, pod: Document, body: Document) -> None:
         if one.once or one.run is None:
             continue
         began = one.run.metadata
-        for key in (specs.RESTART, f"{specs.RESTART}.{one.name}"):
-            if key in asked and (began.get("annotations") or {}).get(key) != asked[key]:
-                raise ViolationError(f"P3: {one.name} of {pod['metadata']['name']} did not restart")
+        notes = pod["metadata"]["annotations"]
+        own = one.name in images({"spec": body["spec"]})
+        for base, wanted in (
+            (specs.RESTART, asked),
+            (specs.RESTART_INSTANCE, notes if own else {}),
+        ):
+            for key in {base, f"{base}.{one.name}"} & wanted.keys():
+                if began["annotations"].get(key) != wanted[key]:
+                    text = f"P3: {one.name} of {pod['metadata']['name']} did not restart: {key}"
+                    raise ViolationError(text)
         reads = one.name == "app" and specs.TIER in body["spec"]["containers"][0].get("env", [])
         if reads and began["labels"].get("tier") != labels.get("tier"):
             raise ViolationError(f"P3: {pod['metadata']['name']} has an older label in its env")

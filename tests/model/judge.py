@@ -43,7 +43,7 @@ from simulator.objects.quantity import compare
 from simulator.recording import Write
 from simulator.world import World
 from tests.invariants import ViolationError
-from tests.model.sight import Outage, Snapshot, body_of, brief, identity, spoken, two_tags
+from tests.model.sight import Outage, Snapshot, body_of, brief, identity, requests, spoken, two_tags
 from tests.model.statuses import StatusJudge
 from tests.model.truth import Truth
 from tests.reading import (
@@ -77,6 +77,8 @@ class Judge:
     pods: dict[str, Document] = field(default_factory=dict)
     outages: dict[int, Outage] = field(default_factory=dict)
     bodies: dict[str, str] = field(default_factory=dict)
+    met: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    """Uid of a pod -> what people had asked of it when it was last touched."""
     _events: list[Event] = field(default_factory=list)
     _pod_revisions: list[int] = field(default_factory=list)
     _delivered: int = 0
@@ -209,6 +211,8 @@ class Judge:
         if not gone and not drained and spoken(old) == spoken(new or {}):
             return
         self._check_reason(id, old, snapshot)
+        if restarts:
+            self.met[old["metadata"]["uid"]] = requests(old)
         if not restarts and not drained:
             return
         self.counts["updates"] += restarts
@@ -284,7 +288,12 @@ class Judge:
         return "" if outage.was_available or recorded else "excused: came back"
 
     def _check_reason(self, id: int, pod: Document, snapshot: Snapshot) -> None:
-        """P4: what the spec says for the instance has changed since its pod was made of it."""
+        """P4: what the spec says for the instance has changed since its pod was made of it.
+
+        Or somebody has asked its pod to restart.
+        """
+        if requests(pod) - self.met.get(pod["metadata"]["uid"], set()):
+            return
         body = template(snapshot.spec, template_name(snapshot.spec, id))
         if body is None:
             raise ViolationError(f"P4: {self.name}-{id} is touched without a template")

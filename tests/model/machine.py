@@ -235,6 +235,16 @@ class Model(NodeRules):
         self.world.delete_pod(id)
         self._pass(wait)
 
+    @rule(
+        id=numbers,
+        container=st.sampled_from(["", "app", "log", "typo"]),
+        text=st.sampled_from(["1", "2", "3"]),
+        wait=waits,
+    )
+    def ask_a_pod_to_restart(self, id: int, container: str, text: str, wait: float) -> None:
+        self.world.ask_to_restart(id, container, text)
+        self._pass(wait)
+
     # The API server, the hook and Metacontroller.
 
     @rule(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
+from tests.model.specs import RESTART_INSTANCE
 from tests.reading import (
     DRAIN,
     LOST,
@@ -107,11 +108,17 @@ def spoken(pod: Document) -> Document:
     """The part of a pod that a template speaks of: without what only asks for something."""
     notes = dict(pod["metadata"].get("annotations") or {})
     labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
-    for key in (LAST_APPLIED, DRAIN, LOST, RECORD):
+    for key in (LAST_APPLIED, DRAIN, LOST, RECORD, *(key for key, _ in requests(pod))):
         notes.pop(key, None)
     labels.pop(POD_STATUS, None)
     spec.pop("tolerations", None)
     return {"labels": labels, "notes": notes, "spec": spec}
+
+
+def requests(pod: Document) -> set[tuple[str, str]]:
+    """What people ask the pod itself for."""
+    notes = pod["metadata"].get("annotations") or {}
+    return {(key, text) for key, text in notes.items() if key.startswith(RESTART_INSTANCE)}
 
 
 def body_of(body: Document) -> str:

@@ -19,6 +19,7 @@ MOST = 6
 HOOK = {"postStart": {"exec": {"command": ["true"]}}}
 """How long it takes, the cluster says for each image."""
 RESTART = "apps.tkestack.io/restart-in-place"
+RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
 _FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
 TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
 GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}

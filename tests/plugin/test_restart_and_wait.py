@@ -19,6 +19,7 @@ from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_verbs import answering, running, spec_of
 from tests.scenarios.life import manifest
 
+IN_PLACE = "apps.tkestack.io/restart-in-place"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
@@ -189,6 +190,85 @@ def test_a_restart_of_chosen_instances_asks(web: StandIn) -> None:
     assert answering(web, "n\n", "restart", "web", "1").code == 5
     assert kubectl_tapp(web, "restart", "web", "1", "--dry-run=server").code == 0
     assert changed(web, before) == []
+
+
+# --- restart in place ---------------------------------------------------------------------------
+
+
+def starts(standin: StandIn) -> dict[int, int]:
+    """Instance -> how often its containers were started again."""
+    pods = standin.world.list("pods")
+    return {
+        int(each["metadata"]["name"].rpartition("-")[2]): sum(
+            status["restartCount"] for status in each["status"]["containerStatuses"]
+        )
+        for each in pods
+    }
+
+
+def test_a_restart_in_place_keeps_every_pod(web: StandIn) -> None:
+    before = uids(web)
+    said = kubectl_tapp(web, "restart", "web", "--in-place", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert changed(web, before) == []
+    assert starts(web) == dict.fromkeys(range(6), 1)
+    assert IN_PLACE in spec_of(web)["template"]["metadata"]["annotations"]
+
+
+def test_a_restart_in_place_of_chosen_instances_leaves_the_tapp(web: StandIn) -> None:
+    before, spec = uids(web), spec_of(web)
+    for _ in range(2):
+        said = kubectl_tapp(web, "restart", "web", "1,4", "--in-place", "-y", "--wait")
+        assert (said.code, said.err) == (0, "")
+    assert starts(web) == {0: 0, 1: 2, 2: 0, 3: 0, 4: 2, 5: 0}
+    assert (changed(web, before), spec_of(web)) == ([], spec)
+    assert "1, 4  UpdateInPlace: annotation apps.tkestack.io/restart-instance" in said.out
+
+
+def test_a_restart_in_place_of_one_container(web: StandIn) -> None:
+    said = kubectl_tapp(web, "restart", "web", "--in-place", "-c", "app", "-y", "--wait")
+    assert said.code == 0
+    assert f"{IN_PLACE}.app" in spec_of(web)["template"]["metadata"]["annotations"]
+    said = kubectl_tapp(web, "restart", "web", "2", "--in-place", "-c", "app", "-y", "--wait")
+    assert starts(web) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-c", "app"], "-c goes with --in-place: a new pod has all containers"),
+        (
+            ["--in-place", "-c", "ap"],
+            "no template has a container 'ap' that keeps running; did you mean 'app'?",
+        ),
+        (
+            ["1", "--in-place", "-c", "ap"],
+            "instance 1 has no container 'ap' that keeps running; did you mean 'app'?",
+        ),
+    ],
+)
+def test_restarts_in_place_that_make_no_sense(
+    web: StandIn, arguments: list[str], message: str
+) -> None:
+    said = kubectl_tapp(web, "restart", "web", *arguments, "-y")
+    assert (said.code, said.err.strip()) == (2, f"error: {message}")
+    assert starts(web) == dict.fromkeys(range(6), 0)
+
+
+def test_a_dry_run_asks_no_pod(web: StandIn) -> None:
+    for kind in ("client", "server"):
+        said = kubectl_tapp(web, "restart", "web", "1", "--in-place", f"--dry-run={kind}")
+        assert said.lines[-1] == "Dry run: nothing was written."
+    assert answering(web, "n\n", "restart", "web", "1", "--in-place").code == 5
+    web.world.run(30)
+    assert starts(web) == dict.fromkeys(range(6), 0)
+
+
+def test_who_may_not_write_pods_learns_it_first(web: StandIn) -> None:
+    web.forbid("patch pods")
+    said = answering(web, "y\n", "restart", "web", "1", "--in-place")
+    assert said.code == 1
+    assert "Apply?" not in said.out
 
 
 # --- wait ---------------------------------------------------------------------------------------

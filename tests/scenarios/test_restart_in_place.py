@@ -170,6 +170,52 @@ def test_what_mends_a_pod_does_not_wait_for_what_does_not_run() -> None:
     assert set(life.uids().values()).isdisjoint(born.values())
 
 
+def ask(life: Life, number: int, text: str, container: str = "") -> None:
+    """Somebody annotates one pod."""
+    key = f"apps.tkestack.io/restart-instance{container and '.'}{container}"
+    life.world.patch("Pod", f"web-{number}", {"metadata": {"annotations": {key: text}}})
+
+
+def test_one_instance_restarts_because_its_pod_is_asked_to(life: Life) -> None:
+    for number, text in enumerate(["1", "2", "3"], start=1):
+        ask(life, 2, text)
+        life.settle()
+        assert counts(life, "web") == [0, 0, number, 0, 0]
+        assert counts(life, "side") == [0, 0, number, 0, 0]
+        assert life.complete
+    ask(life, 4, "now", "side")
+    life.settle()
+    assert (counts(life, "web"), counts(life, "side")) == ([0, 0, 3, 0, 0], [0, 0, 3, 0, 1])
+    life.patch(template=asking("web:2", sidecars=[SIDE]))  # what was met stays so
+    assert (counts(life, "web"), counts(life, "side")) == ([1, 1, 4, 1, 1], [0, 0, 3, 0, 1])
+    life.patch(template=asking("web:2", sidecars=[SIDE], labels={"v": "2"}))
+    assert (counts(life, "web"), counts(life, "side")) == ([1, 1, 4, 1, 1], [0, 0, 3, 0, 1])
+    assert life.condition("ImagesEdited") == ""
+
+
+def test_requests_of_all_pods_at_once_go_through_the_budget(life: Life) -> None:
+    for number in range(5):
+        ask(life, number, "now")
+    life.settle()
+    assert (counts(life, "web"), life.fewest_ready) == ([1] * 5, 3)
+
+
+def test_a_request_and_an_update_are_one_restart(life: Life) -> None:
+    life.patch(updateStrategy={"maxUnavailable": 2, "paused": True})
+    ask(life, 0, "now")
+    life.settle()
+    assert counts(life, "web") == [0] * 5
+    life.patch(template=asking("web:2", sidecars=[SIDE]), updateStrategy={"paused": False})
+    assert (counts(life, "web"), counts(life, "side")) == ([1] * 5, [1, 0, 0, 0, 0])
+
+
+def test_a_request_for_a_container_that_is_not_there_does_nothing(life: Life) -> None:
+    ask(life, 0, "now", "typo")
+    life.settle()
+    assert counts(life, "web") == [0] * 5
+    assert life.complete
+
+
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.parametrize("lean", [False, True])
 def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(

@@ -39,6 +39,10 @@ def test_the_two_names_of_what_runs(
     assert len({*names}) == len(names)
 
 
+def test_the_tag_of_the_template_stays_visible() -> None:
+    assert pinned(f"web@{D}", HUB, "mirror.example/web:1.25") == (f"web:1.25@{D}", f"web@{D}")
+
+
 def asking(text: str = "1", container: str = "", **more: Document) -> Document:
     key = f"{RESTART}.{container}" if container else RESTART
     return template(annotations={key: text}, **more)
@@ -49,8 +53,7 @@ def test_a_local_image_gets_a_new_pod_and_says_why() -> None:
     assert world.change(template=asking()).decisions() == {0: "Recreate/NotInPlace"}
     plan = world.hook.answer("/plan", world.request())
     assert plan["instances"][0]["message"] == (
-        "template 'default' asks for a restart in place, and the digest of container 'app''s image "
-        "is not known"
+        "it cannot restart in place: the digest of container 'app''s image is not known"
     )
 
 

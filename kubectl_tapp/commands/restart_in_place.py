@@ -1,0 +1,128 @@
+"""`kubectl tapp restart --in-place`: containers start again in their pods.
+
+All instances of a template: by the annotation in it. Chosen ones: by an annotation of their pods,
+which the service obeys within the budget; nothing of it stays in the TApp.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.commands.verb_options import Verb
+
+if TYPE_CHECKING:
+    from kubectl_tapp.base.observed import Document
+    from tapp.plan import Plan
+    from tapp.pod.pod import Pod
+
+
+def restart_templates(verb: Verb, names: list[str], container: str | None) -> "Document":
+    """The TApp whose templates ask for it: all of these that have the container.
+
+    Raises:
+        CommandError: none has.
+    """
+    from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time
+    from tapp.words.times import written  # noqa: PLC0415
+    from tapp.words.vocabulary import RESTART_IN_PLACE  # noqa: PLC0415
+
+    at, key = written(verb.session.now()), RESTART_IN_PLACE
+    if container is not None:
+        runs = {name: verb.edits.running_containers(verb.spec, name) for name in names}
+        names = [name for name in names if container in runs[name]]
+        if not names:
+            every = {each for found in runs.values() for each in found}
+            message = f"no template has a container {container!r} that keeps running"
+            raise CommandError(message + nearest(container, every), Exit.USAGE)
+        key = f"{key}.{container}"
+    edited: Document = verb.edits.restarted(verb.tapp, names, at, key)
+    return edited
+
+
+def restart_instances(verb: Verb, pods: "dict[int, Pod]", container: str | None) -> None:
+    """Asks the pods of instances, after the question.
+
+    Raises:
+        CommandError: one has not this container, or may not be written.
+    """
+    from kubectl_tapp.commands.act import ask, follow, uninterrupted  # noqa: PLC0415 - start time
+    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
+    from tapp.words.ranges import some  # noqa: PLC0415
+    from tapp.words.times import written  # noqa: PLC0415
+    from tapp.words.vocabulary import RESTART_INSTANCE  # noqa: PLC0415
+
+    session, choices, name, ids = verb.session, verb.choices, verb.name, list(pods)
+    _check(verb.plan(), pods, container)
+    key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
+    annotations = {key: written(session.now())}
+    _show(verb, ids, annotations)
+    if choices.dry_run != "client":
+        for id, pod in pods.items():  # whoever may not write learns it before anything begins
+            _annotate(verb, id, pod, annotations, dry_run=True)
+    if choices.dry_run is not None:
+        session.say("Dry run: nothing was written.")
+        return
+    ask(session, choices)
+    done: list[int] = []
+    try:
+        for id, pod in pods.items():
+            with uninterrupted():
+                _annotate(verb, id, pod, annotations)
+            done.append(id)
+    except (KeyboardInterrupt, CommandError):
+        left = [id for id in ids if id not in done]
+        session.note(f"not all: asked: {some(done) or 'none'}; not asked: {some(left)}")
+        raise
+    session.say(f"{name}: {some(ids)} asked to restart in place")
+    if choices.wait:
+        said = f"{some(ids)} done"
+        follow(session, Watch(name, lambda now: now.is_done(ids), ids, choices.timeout, said))
+
+
+def _annotate(
+    verb: Verb, id: int, pod: "Pod", annotations: dict[str, str], *, dry_run: bool = False
+) -> None:
+    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415 - it costs start time
+
+    patch = {"metadata": {"uid": pod.uid, "annotations": annotations}}
+    verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
+
+
+def _check(plan: "Plan", pods: "dict[int, Pod]", container: str | None) -> None:
+    from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time
+    from tapp.spec.templates import Template  # noqa: PLC0415
+
+    for instance in plan.instances:
+        if container is None or instance.id not in pods:
+            continue
+        template, told = instance.template, pods[instance.id].told
+        known = set(template.images) & set(told.images) if isinstance(template, Template) else set()
+        if container not in known:
+            message = f"instance {instance.id} has no container {container!r} that keeps running"
+            raise CommandError(message + nearest(container, known), Exit.USAGE)
+
+
+def _show(verb: Verb, ids: list[int], annotations: dict[str, str]) -> None:
+    """What the service would do if they were asked now."""
+    from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
+    from tapp.words.ranges import some  # noqa: PLC0415
+
+    names = {f"{verb.name}-{id}" for id in ids}
+    pods = [
+        {**pod, "metadata": {**meta, "annotations": (meta.get("annotations") or {}) | annotations}}
+        if (meta := pod["metadata"])["name"] in names
+        else pod
+        for pod in verb.seen.pods
+    ]
+    cluster = verb.session.cluster
+    controller = verb.seen.controller or cluster.controller()
+    plan = decided(
+        replace(verb.seen, pods=pods), controller, cluster.options(controller), verb.session.now()
+    )
+    found: dict[str, list[int]] = {}
+    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+        if instance.id in ids:
+            found.setdefault(f"{verdict.action}: {verdict.message}", []).append(instance.id)
+    verb.session.say(f"TApp {verb.name}, within the budget:")
+    for what, which in found.items():
+        verb.session.say(f"  {some(which)}  {what}")
