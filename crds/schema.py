@@ -289,6 +289,11 @@ def _status() -> Schema:
                 "that its update in place has finished.",
                 {"type": "string"},
             ),
+            "turned": _map(
+                "Instance/generation of its pod -> the containers that its kubelet was seen to be "
+                "about to start again in place, while nothing in the pod tells that it has.",
+                {"type": "string"},
+            ),
             "unserved": _map(
                 "Instance number -> since when its pod's status should say something else: its "
                 "readiness gate is not served, or nobody acts on the loss of its node.",

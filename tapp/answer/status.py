@@ -70,6 +70,7 @@ def summarize(plan: Plan) -> Document:
         **({"replacing": replacing} if replacing else {}),
         **({"failures": failures} if failures else {}),
         **({"settling": settling} if settling else {}),
+        **({"turned": turned} if (turned := _turned(plan)) else {}),
         **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
         **({"notCreated": not_created} if not_created else {}),
         **({"notOwned": not_owned} if not_owned else {}),
@@ -295,3 +296,12 @@ def _settling(plan: Plan) -> dict[str, str]:
         if instance.update.noted and instance.pod is not None and instance.wanted
     ]
     return {key: noted.get(key) or written(plan.now) for key in keys}
+
+
+def _turned(plan: Plan) -> dict[str, str]:
+    """Instance and generation of its pod -> the containers that its kubelet turned to, by commas."""
+    return {
+        f"{instance.id}/{instance.pod.generation}": ",".join(instance.update.turned)
+        for instance in plan.instances
+        if instance.update.turned and instance.pod is not None and instance.wanted
+    }

@@ -120,7 +120,11 @@ def instances_of(world: World, now: float) -> list[Instance]:
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
     replicas, never_migrate = spec.replicas, spec.never_migrate
     killed = {id for id, status in spec.statuses.items() if status == InstanceStatus.KILLED}
-    leaving_uids, settling = tapp.status.replacing, tapp.status.settling
+    leaving_uids, settling, turned = (
+        tapp.status.replacing,
+        tapp.status.settling,
+        tapp.status.turned,
+    )
     named, default = spec.templates, templates.named(spec.default_name)
     instances = []
     surplus = sorted([id for id in pods if id >= replicas])
@@ -129,7 +133,8 @@ def instances_of(world: World, now: float) -> list[Instance]:
         pod, wanted, is_killed = pods.get(id), id < replicas, key in killed
         update = NO_UPDATE
         if pod is not None and not pod.update_over:
-            update = progress(pod, now, seconds(settling.get(f"{key}/{pod.generation}")))
+            of = f"{key}/{pod.generation}"
+            update = progress(pod, now, seconds(settling.get(of)), turned.get(of, "").split(","))
         before = remembered.get(key, "")
         leaving = (
             pod is not None

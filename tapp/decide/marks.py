@@ -16,6 +16,7 @@ from tapp.pod.gate import (
     has_closed_gate,
     only_its_gate_keeps_it_out,
     unserved_in,
+    update_of,
 )
 from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
@@ -157,7 +158,8 @@ class _Marking:
         """Whoever should open the pod's gate does not."""
         if not pod.told.served_gates or pod.ready is True or not pod.told.is_watched:
             return
-        left = unserved_in(pod, instance.update, PATIENCE, self.now)
+        # The gate's hook sees the pod alone, and no status of the TApp.
+        left = unserved_in(pod, update_of(pod, self.now), PATIENCE, self.now)
         if left == 0:
             self._note_unserved(instance)
         elif left is not None:

@@ -29,13 +29,18 @@ Both together were true exactly when it was done; neither alone was. What the na
 What an overtaken write had still open is carried over into the next record.
 
 A container is started *again*, with the same image, by another name of it (`images.pinned`). Names
-tell nothing then. It is updated when the kubelet has seen the newest generation and another
-container follows the recorded one directly, which ended as one does that was stopped. One that
-ended by itself may have been started anew by the older spec, just before the kubelet turned to the
-newest: there, as on servers that publish no `observedGeneration`, time decides as above.
+tell nothing then, and the older spec may have started another one, too: after a crash or a failed
+probe, just before the kubelet turned to the newest. So another container is the one that was asked
+for when the kubelet has seen the newest generation, and
+
+* a sync has seen both the newest generation and the recorded container (`status.turned`), or
+* another one ran in between, or
+* the recorded one ended as one does that was stopped, and has no probe for which it would be.
+
+Where none of that is known, as on servers that publish no `observedGeneration`, time decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,32 +64,42 @@ class Progress:
         unproved: whether all of them may be updated already, and only time can tell.
         noted: whether it has to be noted since when that is so, because nothing in the pod tells;
             also when the time is over, for as long as nothing else proves it.
+        turned: the containers whose kubelet was seen to turn to the newest spec before it stopped
+            them, for as long as nothing in the pod proves that they are started again.
     """
 
     open: Mapping[str, RanImage] = field(default_factory=dict)
     wait: float | None = None
     unproved: bool = False
     noted: bool = False
+    turned: tuple[str, ...] = ()
 
 
 NO_UPDATE = Progress()
 
 
-def progress(pod: Pod, now: float, noted: float = UNKNOWN) -> Progress:
+def progress(pod: Pod, now: float, noted: float = UNKNOWN, turned: Container[str] = ()) -> Progress:
     """How far the update has come that the pod's record tells of.
 
     Args:
         pod: the pod.
         now: seconds since the epoch.
         noted: since when it is noted as unproved (`status.settling`), in seconds since the epoch.
+        turned: the containers that are noted as `Progress.turned` of this generation.
     """
     record = pod.record
     if record is None or pod.update_over:
         return NO_UPDATE
     left = {name: ran for name, ran in record.containers.items() if name in pod.told.images}
     stop, not_done, waits, to_note = _stop_seconds(pod, len(left)), dict[str, RanImage](), [], False
+    turning = []
     for name, ran in left.items():
         times = _Times(now, UNKNOWN, stop)
+        if ran.again and not _is_proved(pod, name, ran):
+            if _is_turning(pod, name, ran) or name in turned:
+                turning.append(name)
+            if name in turned and _is_another(pod, name, ran):
+                continue
         if _doubtful(pod, name, ran):
             to_note = to_note or bool(_missing(pod, name, ran, times._replace(seen=_NEVER)))
             times = times._replace(seen=now if noted == UNKNOWN else noted)
@@ -94,8 +109,21 @@ def progress(pod: Pod, now: float, noted: float = UNKNOWN) -> Progress:
         if missing:
             waits.append(missing)
     return Progress(
-        not_done, min(waits, default=None), 0 < len(not_done) == len(waits), noted=to_note
+        not_done, min(waits, default=None), 0 < len(not_done) == len(waits), to_note, tuple(turning)
     )
+
+
+def _is_turning(pod: Pod, name: str, ran: RanImage) -> bool:
+    """Whether the kubelet looks at the newest spec, and the recorded container is still there."""
+    seen = pod.tells_generation and not pod.kubelet_is_behind
+    return seen and bool(ran.id) and pod.container(name).container_id == ran.id
+
+
+def _is_another(pod: Pod, name: str, ran: RanImage) -> bool:
+    """Whether another container than the recorded one runs, or ran last, with the wanted image."""
+    status = pod.container(name)
+    other = _is_told_of(pod, status) and status.container_id not in (None, "", ran.id)
+    return other and name in pod.runs_wanted and not _may_be_between(status, ran)
 
 
 def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
@@ -150,8 +178,7 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
     if not _is_told_of(pod, status) or not status.container_id:
         return False
     if status.container_id != ran.id:
-        between = _may_be_between(status, ran) or (ran.again and not _was_stopped(pod, status, ran))
-        return name in pod.runs_wanted and not between
+        return _is_another(pod, name, ran) and (not ran.again or _came_after(pod, name, ran))
     stopped = pod.completed and bool(ran.overtaken)
     same = ran.image == pod.told.images[name] and not ran.again
     return same and not stopped and pod.tells_generation
@@ -177,12 +204,18 @@ def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
     return bool(ran.overtaken) and before is not None and before.container_id == ran.id
 
 
-def _was_stopped(pod: Pod, status: ContainerStatus, ran: RanImage) -> bool:
-    """Whether a container follows the recorded one, which a kubelet that tells its spec stopped."""
-    before = status.before.terminated
-    if before is None or before.container_id != ran.id or not pod.tells_generation:
+def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
+    """Whether a container that is not the recorded one was started by the newest spec.
+
+    The worker is at most one spec behind, so of two that followed it started the last one.
+    """
+    before = pod.container(name).before.terminated
+    if before is None or not pod.tells_generation:
         return False
-    return before.exit_code in _STOPPED and before.reason != "OOMKilled"
+    if before.container_id != ran.id:
+        return True
+    stopped = before.exit_code in _STOPPED and before.reason != "OOMKilled"
+    return stopped and name not in pod.told.probed_alive
 
 
 _STOPPED = (0, 137, 143)

@@ -40,6 +40,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         startup_seconds: container -> seconds after its start by which its startup probe has run
             once; only those with one.
         readiness_seconds: the same of readiness probes.
+        probed_alive: names of the containers that the kubelet may stop because a probe fails.
         has_hook: whether a container has a postStart hook.
         gates: condition types of `spec.readinessGates`.
         marked: whether it has a gate that this service serves, or `drain` or `lost`.
@@ -68,6 +69,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     grace_seconds: float = GRACE
     startup_seconds: Mapping[str, float] = {}
     readiness_seconds: Mapping[str, float] = {}
+    probed_alive: tuple[str, ...] = ()
     has_hook: bool = False
     gates: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()

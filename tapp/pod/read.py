@@ -131,6 +131,9 @@ def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[T
         grace_seconds=_seconds(spec, "terminationGracePeriodSeconds", GRACE),
         startup_seconds=_first_runs(both, "startupProbe"),
         readiness_seconds=_first_runs(both, "readinessProbe"),
+        probed_alive=tuple(
+            item["name"] for item in both if item.get("livenessProbe") or item.get("startupProbe")
+        ),
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(spec.get("readinessGates")),
         claims=_claims(spec.get("volumes")),

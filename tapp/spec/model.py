@@ -162,6 +162,7 @@ class ObservedStatus(Value):
     replacing: dict[str, str] = Field(default_factory=dict)
     failures: dict[str, int] = Field(default_factory=dict)
     settling: dict[str, str] = Field(default_factory=dict)
+    turned: dict[str, str] = Field(default_factory=dict)
     unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
     not_owned: dict[str, str] = Field(default_factory=dict)
@@ -219,6 +220,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "replacing": _texts,
     "failures": _counts,
     "settling": _noted,
+    "turned": _texts,
     "unserved": _noted,
     "notCreated": _since,
     "notOwned": _since,

@@ -22,6 +22,8 @@ RESTART = "apps.tkestack.io/restart-in-place"
 RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
 _FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
 TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
+LIVENESS = {"exec": {"command": ["true"]}}
+"""Without it none fails."""
 GATE = {"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}
 
 images = st.sampled_from([*GOOD, *GOOD, BAD, CRASHING, UNREADY])
@@ -59,6 +61,8 @@ def templates(draw: st.DrawFn) -> Document:
         spec["restartPolicy"] = policy
     spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([30, 5, 1]))
     container.update(draw(probes))
+    if draw(st.booleans()):
+        container["livenessProbe"] = deepcopy(LIVENESS)
     if draw(st.sampled_from([False, False, True])):
         container["env"] = [TIER]
     if draw(st.sampled_from([True, True, False])):

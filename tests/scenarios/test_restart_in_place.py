@@ -235,3 +235,40 @@ def test_a_crash_that_the_older_spec_repairs_is_not_taken_for_the_restart(
     assert counts(life, "web") == [2, 2, 1, 1, 1]
     assert life.fewest_ready == 3
     assert life.complete
+
+
+PROBED = {"livenessProbe": {"tcpSocket": {"port": 80}}}
+
+
+@pytest.mark.parametrize("turns_seen", [True, False])
+def test_a_failed_liveness_probe_is_not_taken_for_the_restart(turns_seen: bool) -> None:
+    """It ends as one does that was stopped, and what follows it is about to be stopped, too."""
+    life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
+    behaviour = life.world.kubelet.behaviour
+    behaviour.start_seconds, behaviour.stop_seconds = 3.0, 5.0 if turns_seen else 0.0
+    for number in (0, 1):
+        life.world.kubelet.fail_liveness(life.pods[number], "web")
+    life.watch_readiness()
+    life.begin_patch(template=asking(container=PROBED, restart="1"))
+    life.settle()
+    assert sorted(counts(life, "web")) == [1, 1, 1, 2, 2]
+    assert life.fewest_ready == 3
+    assert life.complete
+
+
+TWO = {"maxUnavailable": 2}
+
+
+def test_a_probed_container_is_done_when_its_kubelet_was_seen_to_turn_to_it() -> None:
+    """And stays done, whatever the kubelet reports later."""
+    life = Life().apply(tapp(template=asking(container=PROBED), updateStrategy=TWO))
+    life.world.kubelet.behaviour.stop_seconds = 5.0
+    began = life.world.clock.now
+    life.patch(template=asking(container=PROBED, restart="1"))
+    assert life.complete
+    assert life.world.clock.now - began < 45  # three rounds; the grace period alone is 30
+    assert life.status["turned"] == {f"{number}/2": "web" for number in range(5)}
+    life.patch(template=asking(container=PROBED, restart="1", labels={"app": "web", "v": "2"}))
+    assert life.complete
+    life.patch(template=asking("web:2", container=PROBED, restart="1"))
+    assert "turned" not in life.status

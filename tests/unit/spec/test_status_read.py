@@ -65,6 +65,7 @@ NONSENSE = {
     "not created: a list": {"notCreated": {SINCE: ["0-2"]}},
     "unserved since the year 10000": {"unserved": {"0": AFTER}},
     "settling since a week": {"settling": {"0/1": "2026-W01-1"}},
+    "turned: containers that are none": {"turned": {"0/1": ",,", "0/2": "x", "": "web", "1": 5}},
 }
 
 
@@ -132,6 +133,7 @@ PARTS = st.sampled_from(
         "replacing",
         "failures",
         "settling",
+        "turned",
         "unserved",
         "notCreated",
         "conditions",
