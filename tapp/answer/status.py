@@ -299,7 +299,7 @@ def _settling(plan: Plan) -> dict[str, str]:
 
 
 def _turned(plan: Plan) -> dict[str, str]:
-    """Instance and generation of its pod -> the containers that its kubelet turned to, by commas."""
+    """Instance and generation of its pod -> the containers that its kubelet turned to."""
     return {
         f"{instance.id}/{instance.pod.generation}": ",".join(instance.update.turned)
         for instance in plan.instances

@@ -182,7 +182,7 @@ class Cluster:
 
     def fail_liveness(self, id: int) -> None:
         pod = self._on_a_node(id)
-        if pod is not None:
+        if pod is not None and "livenessProbe" in pod["spec"]["containers"][0]:
             self.world.kubelet.fail_liveness(pod, "app")
 
     def restart_kubelet(self, node: str) -> None:

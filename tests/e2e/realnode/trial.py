@@ -75,6 +75,11 @@ class Trial:
         """Whether the instance's pod is Ready."""
         return is_ready(self.app.pods.get(number) or {})
 
+    def environment(self, number: int) -> set[str]:
+        """`NAME=value` of all processes of the instance."""
+        found = [(each / "environ").read_bytes() for each in self._processes(number)]
+        return {text.decode() for one in found for text in one.split(b"\0") if text}
+
     def begin_of(self, tag: str) -> dict[str, float]:
         """Pod -> when its first container of an image was there."""
         found: dict[str, float] = {}

@@ -1,0 +1,188 @@
+"""Containers that start again in their pods, with the image that they have, on a real kubelet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .kube import Json
+from .pods import container as status_of
+from .realnode.images import app as image
+from .realnode.trial import Trial
+from .realnode.workloads import PROBE, container, environment, real_template
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
+RESTART = "apps.tkestack.io/restart-in-place"
+TIER = {
+    "name": "TIER",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}},
+}
+DEAF = {"env": environment(IGNORE_TERM=1)}
+GRACE = {"terminationGracePeriodSeconds": 4}
+
+
+@pytest.fixture(autouse=True)
+def published(real: Trial) -> None:
+    """Images that come from a registry: those that are loaded into a node have no digest there."""
+    registry = real.node.registry
+    for tag in ("r1", "r2", "r3"):
+        registry.images.add(image(tag), {"VERSION": tag})
+        registry.published.add(image(tag))
+
+
+def asking(*containers: Json | str, restart: str, only: str = "", **pod: Any) -> Json:
+    """The template, with a text that asks for a restart: of all containers, or of one."""
+    made = real_template(*containers, **pod)
+    key = f"{RESTART}.{only}" if only else RESTART
+    made["metadata"]["annotations"] = {key: restart}
+    return made
+
+
+def counts(real: Trial, index: int = 0, group: str = "containerStatuses") -> list[int]:
+    """How often a container of each instance was started again."""
+    found = sorted(real.app.pods.items())
+    return [int(status_of(pod, index, group)["restartCount"]) for _, pod in found]
+
+
+def contents(real: Trial) -> set[str]:
+    """The digests of what runs."""
+    found = real.app.pods.values()
+    return {str(status_of(pod)["imageID"]).rpartition("@")[2] for pod in found}
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
+def test_restarts_in_a_row_need_no_registry(real: Trial, policy: str) -> None:
+    """Of both containers; and an update that follows, back to plain names, is one restart."""
+    images = (("r1", "main"), ("r3", "side"))
+    real.began(*(container(*each) for each in images), container("r2", "other"))
+    both = [container(*each, imagePullPolicy=policy) for each in images]
+    real.roll(*both)
+    real.witness.begin(real.app.namespace, "main", "side")
+    real.node.registry.failing = True
+    born, ran = real.app.uids(), contents(real)
+    for number in (1, 2, 3):
+        real.app.patch(template=asking(*both, restart=f"{number}")).settle(120)
+        assert (counts(real), counts(real, 1)) == ([number] * 3, [number] * 3)
+    assert (real.app.uids(), contents(real)) == (born, ran)
+    assert real.never_fewer_than(2)
+    moved = container("r2", imagePullPolicy=policy)
+    real.app.patch(template=asking(moved, both[1], restart="3")).settle(120)
+    assert (counts(real), counts(real, 1)) == ([4] * 3, [3] * 3)
+    assert real.tags() == "r2 r2 r2"
+    assert real.app.uids() == born
+    assert real.never_fewer_than(2)
+
+
+def test_a_tag_that_means_another_image_by_now_changes_nothing(real: Trial) -> None:
+    """With pull policy Always, too: the registry is asked for the digest."""
+    registry = real.node.registry
+    registry.images.add(image("moving"), {"VERSION": "moving"})
+    registry.published.add(image("moving"))
+    body = container("moving", imagePullPolicy="Always")
+    real.began(body)
+    born, ran = real.app.uids(), contents(real)
+    registry.images.add(image("moving"), {"VERSION": "moved"})
+    for text in ("1", "2"):
+        real.app.patch(template=asking(body, restart=text)).settle(120)
+    assert (counts(real), contents(real)) == ([2] * 3, ran)
+    assert real.app.uids() == born
+    assert real.never_fewer_than(2)
+
+
+def test_one_container_of_two(real: Trial) -> None:
+    """The native sidecar; the process beside it lives through it."""
+    sidecar = {"initContainers": [container("r1", "side", restartPolicy="Always")]}
+    real.began("r1", pod=sidecar)
+    kept = {each.id for each in real.witness.now(real.app.namespace) if each.container == "main"}
+    real.app.patch(template=asking("r1", restart="now", only="side", **sidecar)).settle(120)
+    running = real.witness.now(real.app.namespace)
+    assert {each.id for each in running if each.container == "main"} == kept
+    assert (counts(real), counts(real, 0, "initContainerStatuses")) == ([0] * 3, [1] * 3)
+    assert real.never_fewer_than(3)
+
+
+def test_another_image_and_a_restart_are_one(real: Trial) -> None:
+    real.began("r1")
+    real.app.patch(template=asking("r2", restart="now")).settle(120)
+    assert counts(real) == [1] * 3
+    assert real.tags() == "r2 r2 r2"
+    assert real.never_fewer_than(2)
+
+
+def test_a_second_edit_while_the_first_kills(real: Trial) -> None:
+    """Whatever runs in the end was started after the last edit."""
+    deaf = container("r1", **DEAF)
+    real.began(deaf, pod=GRACE)
+    real.app.patch(template=asking(deaf, restart="1", **GRACE))
+    real.wait(2).app.patch(template=asking(deaf, restart="2", **GRACE))
+    before = {each.id for each in real.witness.now(real.app.namespace)}
+    real.app.settle(150)
+    after = {each.id for each in real.witness.now(real.app.namespace)}
+    assert before.isdisjoint(after)
+    assert real.never_fewer_than(2)
+
+
+@pytest.mark.parametrize("part", ["kubelet", "containerd"])
+def test_a_restart_of_the_node_in_the_middle(real: Trial, part: str) -> None:
+    slow = container("r1", env=environment(TERM_SECONDS=1))
+    real.began(slow, replicas=4, pod=GRACE)
+    born = real.app.uids()
+    before = {each.id for each in real.witness.now(real.app.namespace)}
+    real.app.patch(template=asking(slow, restart="1", **GRACE))
+    real.app.until(lambda: sum(counts(real)) >= 1, "it has begun", 60)
+    stopped = getattr(real.node, part)
+    stopped.stop(kill=True)
+    real.wait(1)
+    stopped.start()
+    real.app.settle(150)
+    after = {each.id for each in real.witness.now(real.app.namespace)}
+    assert before.isdisjoint(after)
+    assert real.app.uids() == born
+    assert real.never_fewer_than(3)
+
+
+def test_what_the_environment_reads_is_new(real: Trial) -> None:
+    """A label restarts the one container that reads it; the other one lives through it."""
+
+    def labelled(tier: str) -> Json:
+        made = real_template(container("r1", env=[TIER]), container("r1", "side"))
+        made["metadata"]["labels"]["tier"] = tier
+        return made
+
+    real.began(container("r1", env=[TIER]), container("r1", "side"))
+    for number, tier in enumerate(("gold", "silver"), start=1):
+        real.app.patch(template=labelled(tier)).settle(120)
+        assert (counts(real), counts(real, 1)) == ([number] * 3, [0] * 3)
+        for instance in range(3):
+            assert f"TIER={tier}" in real.environment(instance)
+    assert real.never_fewer_than(2)
+
+
+def test_instances_that_are_asked_by_their_pods(real: Trial) -> None:
+    real.began("r1")
+    for number in (0, 2):
+        path = real.app.kube.path("v1", "pods", real.app.namespace, f"web-{number}")
+        annotations = {"apps.tkestack.io/restart-instance": "now"}
+        real.app.kube.patch(path, {"metadata": {"annotations": annotations}})
+    real.app.until(lambda: counts(real) == [1, 0, 1], "both have restarted", 60)
+    real.app.settle(60)
+    assert real.never_fewer_than(2)
+
+
+@pytest.mark.parametrize("fails", ["liveness", "crash"])
+def test_an_instance_fails_at_that_moment(real: Trial, fails: str) -> None:
+    """The older spec starts its container once more, just before the newest one does."""
+    alive = {"livenessProbe": PROBE | {"failureThreshold": 1}} if fails == "liveness" else {}
+    deaf = container("r1", **DEAF, **alive)
+    real.began(deaf, pod=GRACE)
+    if fails == "liveness":
+        real.spoil(0)
+        real.wait(2.5)  # the probe has failed, and the container is being killed
+    else:
+        real.kill(0)
+    before = {each.id for each in real.witness.now(real.app.namespace)}
+    real.app.patch(template=asking(deaf, restart="1", **GRACE)).settle(150)
+    after = {each.id for each in real.witness.now(real.app.namespace)}
+    assert before.isdisjoint(after)
+    assert real.never_fewer_than(1 if fails == "crash" else 2)
