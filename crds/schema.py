@@ -86,7 +86,12 @@ def _update_strategy() -> Schema:
                         "apps.tkestack.io/InPlaceUpdateReady in the template, and the component "
                         "pod-status. With 0 they are updated at once. Unset: 0.",
                         maximum=2**31 - 1,
-                    )
+                    ),
+                    "prePull": _flag(
+                        "Whether the new images are pulled on an instance's node before it is "
+                        "updated in place: nothing stops for an image that cannot be had. Needs "
+                        "image volumes (Kubernetes 1.35). Unset: false."
+                    ),
                 },
             ),
             "paused": _flag(
@@ -287,6 +292,10 @@ def _status() -> Schema:
             "settling": _map(
                 "Instance/generation of its pod -> since when only the passing of time can prove "
                 "that its update in place has finished.",
+                {"type": "string"},
+            ),
+            "pulling": _map(
+                "Pod that pulls images on a node -> since when it is waited for.",
                 {"type": "string"},
             ),
             "turned": _map(

@@ -19,6 +19,7 @@ from tapp.decide.instances import (
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks, mark
 from tapp.decide.missing import Since, missing_claims
+from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
 from tapp.decide.turns import take_turns
@@ -47,6 +48,7 @@ class Plan:
             and does not.
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
         open_cases: the instances that do not simply run their template, with their decisions.
+        pulls: what is pulled on nodes before updates there.
         claims: what becomes of the claims.
         history: what becomes of the ControllerRevisions.
         growth: which of those that stay are to be larger, and what stands in the way.
@@ -69,6 +71,7 @@ class Plan:
     holds: dict[int, Verdict]
     decisions: list[Verdict]
     open_cases: list[tuple[Instance, Verdict]]
+    pulls: Pulls
     claims: ClaimPlan
     history: HistoryPlan
     growth: Growth
@@ -132,9 +135,10 @@ def plan(world: World, options: Options, now: float) -> Plan:
     troubles = _troubles(spec, instances, now)
 
     verdicts = [judge(instance) for instance in instances]
+    first = pulls(world, instances, verdicts, options, now)
     pairs = zip(instances, verdicts, strict=True)
-    pending = [pair for pair in pairs if is_update(pair[1])]
-    holds = spend(pending, serving, budgets, spec.rolling_name)
+    pending = [pair for pair in pairs if is_update(pair[1]) and pair[0].id not in first.holds]
+    holds = first.holds | spend(pending, serving, budgets, spec.rolling_name)
     decisions = _with(holds, instances, verdicts)
     marks = mark(world.tapp, instances, decisions, options, now)
     decisions = _with(marks.steps, instances, decisions)
@@ -155,6 +159,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         history, unsettled = as_it_is(world), [RECHECK]
     waits = (
         *(removals, paces, changes, unsettled, marks.waits, unowned.waits, turns.waits),
+        first.waits,
         [i.update.wait for i in instances if i.update.wait is not None],
         [found.wait for found in troubles.values() if found.wait is not None],
     )
@@ -165,6 +170,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         holds=holds | turns.holds,
         decisions=decisions,
         open_cases=_open(instances, decisions),
+        pulls=first,
         claims=claims,
         history=history,
         growth=grow(world, claims.keep),

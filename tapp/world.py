@@ -19,12 +19,18 @@ class Options:
         toleration_seconds: the cluster's default for the not-ready and unreachable tolerations.
         lost_node_seconds: after how many seconds of silence a node is lost (`forceDeletePod`).
         max_new_pods_bytes: bytes of new pods and claims in one answer, about.
+        max_pullers: how many pods of a TApp pull images at once (`prePull`).
+        pull_seconds: how long updates wait for one that does not start.
+        puller_image: what runs in them: a small image whose process waits.
     """
 
     delete_pod_after_app_finish: bool = True
     toleration_seconds: int = 300
     lost_node_seconds: int = 300
     max_new_pods_bytes: int = 32 << 20
+    max_pullers: int = 10
+    pull_seconds: int = 600
+    puller_image: str = "registry.k8s.io/pause:3.10.1"
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class World:
         declared: what the registration lets a hook do.
         storage_classes: StorageClass name -> whether its claims may grow; None where the request
             shows none at all.
+        pullers: name -> pod of ours that pulls images on a node.
     """
 
     tapp: TApp
@@ -70,3 +77,4 @@ class World:
     revisions: Mapping[str, RevisionObject] = field(default_factory=dict)
     declared: Declared = NOTHING_MORE
     storage_classes: Mapping[str, bool] | None = None
+    pullers: Mapping[str, Pod] = field(default_factory=dict)

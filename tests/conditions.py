@@ -8,7 +8,7 @@ from typing import Any
 
 Document = dict[str, Any]
 
-HARMLESS = {"UnusedInstances", "RollingTemplateUnused", "UnusedTemplates"}
+HARMLESS = {"UnusedInstances", "RollingTemplateUnused", "UnusedTemplates", "PullersNotRun"}
 """Conditions that leave every instance as the spec asks."""
 BROKEN = ("InstancesBroken", "NodesSilent")
 """Other reasons of Degraded."""

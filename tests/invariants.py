@@ -13,6 +13,7 @@ from typing import Any
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.quantity import compare
 from tests.conditions import contradictions
+from tests.pulled import is_puller, stopped_for_what_is_not_there
 from tests.reading import (
     KEYS,
     applied,
@@ -66,6 +67,8 @@ def check(
     well_formed(request, answer)
     conditions_agree(request, answer)
     p2_budget_is_respected(request, answer, now)
+    stopped = stopped_for_what_is_not_there(request, answer)
+    _hold(not stopped, f"stopped for images that are not there: {stopped}")
     p5_every_update_is_legal(request, answer)
     p5_claims_only_grow(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)
@@ -267,6 +270,8 @@ def p6_no_pod_is_omitted_without_reason(
     decisions = {item["id"]: item["action"] for item in (plan or {}).get("instances", [])}
     for name in pods.keys() - desired(answer, "Pod").keys():
         id = number(request, name)
+        if is_puller(pods[name]):
+            continue
         _hold(id is not None, f"{name} is no instance's, and is deleted")
         assert id is not None
         unwanted = id >= spec.get("replicas", 1)

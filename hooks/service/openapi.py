@@ -273,6 +273,7 @@ def _status() -> Schema:
             "replacing": _STRINGS,
             "failures": {"type": "object", "additionalProperties": _COUNT},
             "settling": _STRINGS,
+            "pulling": _STRINGS,
             "turned": _STRINGS,
             "unserved": _STRINGS,
             "notCreated": _STRINGS,

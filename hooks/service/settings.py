@@ -46,6 +46,23 @@ class Settings(BaseSettings):
         description="New pods and claims of which one answer carries no more, and at least one "
         "pod's; the others follow with the next answers.",
     )
+    max_pullers: int = Field(
+        default=10,
+        ge=1,
+        description="Pods of one TApp that pull images at once, ahead of its updates (prePull).",
+    )
+    pull_seconds: int = Field(
+        default=600,
+        ge=1,
+        description="Seconds that updates wait for a pod that is to pull images and does not "
+        "start; then they go on without.",
+    )
+    puller_image: str = Field(
+        default="registry.k8s.io/pause:3.10.1",
+        min_length=1,
+        description="What runs in pods that pull images: small, and its process waits. The default "
+        "is what most nodes have for their sandboxes.",
+    )
     body_seconds: float = Field(
         default=10,
         gt=0,
@@ -84,4 +101,7 @@ class Settings(BaseSettings):
             toleration_seconds=self.toleration_seconds,
             lost_node_seconds=self.lost_node_seconds,
             max_new_pods_bytes=self.max_new_pods_bytes,
+            max_pullers=self.max_pullers,
+            pull_seconds=self.pull_seconds,
+            puller_image=self.puller_image,
         )

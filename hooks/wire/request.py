@@ -27,6 +27,7 @@ from hooks.wire.memo import Known, Memo, Recalled
 from hooks.wire.observe import Seen, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import Child
+from tapp.decide.pulls import is_puller
 from tapp.kube.objects import ClaimObject, RevisionMeta, RevisionObject, StorageClassObject
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
@@ -144,9 +145,12 @@ class Request(Generic[P]):
 def world_of(request: Request[TApp]) -> World:
     """What the decisions look at: pods by their instance's number."""
     pods: dict[int, Pod] = {}
-    foreign = []
+    foreign, pullers = [], {}
+    ours = f"{request.parent.metadata.name}-pull-x"
     for seen in request.seen.values():
-        if seen.number is None:
+        if seen.number is None and seen.pod.name.startswith(ours) and is_puller(seen.pod):
+            pullers[seen.pod.name] = seen.pod
+        elif seen.number is None:
             foreign.append(seen.pod)
         else:
             pods[seen.number] = seen.pod
@@ -163,6 +167,7 @@ def world_of(request: Request[TApp]) -> World:
         revisions=request.revisions,
         declared=request.declared,
         storage_classes=request.storage_classes,
+        pullers=pullers,
     )
 
 

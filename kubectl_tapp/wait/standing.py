@@ -29,6 +29,7 @@ _ACTING = {
     Action.RECREATE: "getting new pods",
     Action.DELETE: "being stopped",
 }
+_PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
 _STARTING = {
     InstanceStatus.UPDATING: "being updated in place",
     InstanceStatus.PENDING: "starting",
@@ -180,8 +181,8 @@ def _note(
         found.moving.setdefault(_ACTING[verdict.action], []).append(id)
     elif stands is Disposition.HELD:
         found.held.setdefault(verdict.message, []).append(id)
-    elif verdict.reason == Reason.TERMINATING:
-        found.moving.setdefault("ending", []).append(id)
+    elif verdict.reason in _PREPARING:
+        found.moving.setdefault(_PREPARING[verdict.reason], []).append(id)
     elif id in plan.available and verdict.reason == UP_TO_DATE.reason:
         found.done.append(id)
     elif id in plan.available:

@@ -191,6 +191,9 @@ def _default_volume(volume: Object) -> Object:
             filled[field] = _default_items({"defaultMode": 420, **filled[field]})
     if "hostPath" in filled:
         filled["hostPath"] = {"type": "", **filled["hostPath"]}
+    if "image" in filled:
+        policy = _pull_policy(str(filled["image"].get("reference", "")))
+        filled["image"] = {"pullPolicy": policy, **filled["image"]}
     if "sources" in (filled.get("projected") or {}):
         sources = [_default_projection(source) for source in filled["projected"]["sources"]]
         filled["projected"]["sources"] = sources

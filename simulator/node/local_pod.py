@@ -29,6 +29,8 @@ class Node:
     stamp: Stamp
     names: dict[str, str] = field(default_factory=dict)
     """Digest -> the first name that the node knew it by, which it reports for good."""
+    pulled: set[str] = field(default_factory=set)
+    """Images that it has because a volume needed them."""
 
     def name_of(self, image: str) -> str:
         """Return the name that is reported for an image."""

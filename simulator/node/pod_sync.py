@@ -112,7 +112,9 @@ class Sync:
                 one.reason = "CrashLoopBackOff", f"{wait} restarting failed {where}"
                 return False
             one.crashes.next(image, exited.finished, local.now, first, limit)
-        error = yield from self._pull(pod, one, spec)
+        error = yield from self._pull_volumes(pod, one)
+        if error is None:
+            error = yield from self._pull(pod, one, image, spec.get("imagePullPolicy"))
         if error is not None:
             one.reason, self.failed = error, True
             return False
@@ -124,17 +126,33 @@ class Sync:
             yield self._after(hook)
         return True
 
-    def _pull(
-        self, pod: Object, one: Container, spec: Object
+    def _pull_volumes(
+        self, pod: Object, one: Container
     ) -> Generator[Busy, None, tuple[str, str] | None]:
-        """Get the image; return reason and message if it cannot be had."""
-        local, image = self._local, spec["image"]
+        """Get the images that are volumes, before any container starts (getImageVolumes)."""
+        for volume in pod["spec"].get("volumes") or []:
+            source = volume.get("image")
+            if source is not None:
+                image = source["reference"]
+                error = yield from self._pull(pod, one, image, source.get("pullPolicy"))
+                if error is not None:
+                    return error
+                self._local.node.pulled.add(image)
+        return None
+
+    def _pull(
+        self, pod: Object, one: Container, image: str, policy: str | None
+    ) -> Generator[Busy, None, tuple[str, str] | None]:
+        """Get an image; return reason and message if it cannot be had."""
+        local = self._local
+        if image in local.node.pulled and policy != "Always":
+            return None
         if not valid(image):
             why = f'couldn\'t parse image name "{image}": invalid reference format'
             return "InvalidImageName", f'Failed to apply default image tag "{image}": {why}'
-        if self._levers.plain(image) != image and spec.get("imagePullPolicy") != "Always":
+        if self._levers.plain(image) != image and policy != "Always":
             return None  # the node has it: something of that digest has run here
-        if spec.get("imagePullPolicy") == "Never":
+        if policy == "Never":
             if image not in self._levers.bad_images:
                 return None
             why = "is not present with pull policy of Never"
@@ -144,7 +162,8 @@ class Sync:
         if end is not None and local.now < end:
             why = f"ErrImagePull: {one.pull_errors[image]}"
             return "ImagePullBackOff", f'Back-off pulling image "{image}": {why}'
-        yield self._after(self._levers.pull_of(pod, one.name, image, fresh=one.run is None))
+        if image not in local.node.pulled:
+            yield self._after(self._levers.pull_of(pod, one.name, image, fresh=one.run is None))
         if image not in self._levers.bad_images:
             return None
         one.pulls.next(image, local.now, local.now, self._levers.backoff_seconds, limit)

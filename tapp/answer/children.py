@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from tapp.answer.claim_answers import grown_claim, new_claim
+from tapp.answer.pullers import new_puller
 from tapp.answer.render import (
     kept_revision,
     marked_pod,
@@ -74,6 +75,8 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
             known = template if instance.updated and isinstance(template, Template) else None
             children.append(observed.kept(pod, known))
     children += [observed.kept(pod, None) for pod in plan.world.foreign]
+    children += [observed.kept(pod, None) for pod in plan.pulls.keep]
+    children += [new_puller(tapp, puller, options.puller_image) for puller in plan.pulls.create]
     return children
 
 

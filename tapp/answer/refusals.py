@@ -162,6 +162,24 @@ def _foreign_pods(plan: Plan) -> Finding | None:
     return _refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
 
+def _images_not_pulled(plan: Plan) -> Finding | None:
+    failed = plan.pulls.failed
+    if not failed:
+        return None
+    more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
+    message = "; ".join(failed[:SHOWN]) + more + ": no instance is stopped for these images"
+    return _refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
+
+
+def _pullers_not_run(plan: Plan) -> Finding | None:
+    unable = plan.pulls.unable
+    if not unable:
+        return None
+    more = f"; and {len(unable) - SHOWN} more" if len(unable) > SHOWN else ""
+    message = "images are not pulled first: " + "; ".join(unable[:SHOWN]) + more
+    return _refused(Type.PULLERS_NOT_RUN, Reason.NO_PULLER, message)
+
+
 def _unknown_containers(plan: Plan) -> Finding | None:
     """Requests for a restart in place that nothing follows."""
     wrong = {
@@ -308,6 +326,8 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _images_edited,
     _unreadable_pods,
     _foreign_pods,
+    _images_not_pulled,
+    _pullers_not_run,
     _unknown_containers,
     _unknown_instances,
     _unknown_statuses,

@@ -16,7 +16,7 @@ from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
-from tapp.words.vocabulary import CONTROLLER_UID, InstanceStatus
+from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
 
 Document = dict[str, Any]
 
@@ -56,7 +56,7 @@ def summarize(plan: Plan) -> Document:
         "ready": f"{total[1]}/{plan.budgets.should_run}",
         **dict(zip(_COUNTS, total, strict=True)),
         "availableReplicas": len(plan.available),
-        "scaleLabelSelector": f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}",
+        "scaleLabelSelector": _selector(plan),
         "appStatus": plan.app_status,
         "statuses": {
             str(instance.id): instance.status
@@ -70,12 +70,20 @@ def summarize(plan: Plan) -> Document:
         **({"replacing": replacing} if replacing else {}),
         **({"failures": failures} if failures else {}),
         **({"settling": settling} if settling else {}),
+        **({"pulling": plan.pulls.since} if plan.pulls.since else {}),
         **({"turned": turned} if (turned := _turned(plan)) else {}),
         **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
         **({"notCreated": not_created} if not_created else {}),
         **({"notOwned": not_owned} if not_owned else {}),
         "conditions": _conditions(plan, wanted),
     }
+
+
+def _selector(plan: Plan) -> str:
+    """What selects the pods of the instances, for autoscalers."""
+    ours = f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}"
+    pulls = plan.world.tapp.spec.update_strategy.in_place_update_strategy.pre_pull
+    return f"{ours},!{PULLER}" if pulls else ours
 
 
 def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
@@ -133,7 +141,7 @@ def _progress(plan: Plan) -> Finding:
     for instance, verdict in plan.open_cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
         changing = verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST
-        if changing or verdict.reason == Reason.RESTART_WAITS:
+        if changing or verdict.reason in {Reason.RESTART_WAITS, Reason.PULLING}:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE

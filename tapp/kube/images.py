@@ -31,6 +31,16 @@ def _tagged(path: str) -> tuple[str, str, str]:
     return (head, colon, tag) if colon and "/" not in tag else (path, "", "")
 
 
+def names_of(image: str, image_id: str | None = "") -> set[str]:
+    """What an image is known by: its canonical name, and its digest where that is known.
+
+    Two that share one of them are the same image.
+    """
+    digests = (text.rpartition("@")[2] for text in (image, image_id or ""))
+    found = {digest for digest in digests if digest.startswith("sha256:")}
+    return {*found, canonical_name(image)} if image else found
+
+
 def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
     """Whether a container's status says that it runs the wanted image.
 

@@ -160,6 +160,19 @@ def _pull(waiting: Waiting, image: str) -> str:
     return f"{reason}: image {image} cannot be pulled" + (f": {_short(said)}" if said else "")
 
 
+def no_image(pod: Pod) -> str:
+    """Why a pod cannot start for want of an image, "" where that is not so (yet).
+
+    Of a volume that is an image, too: its container waits for the same reasons.
+    """
+    for status in pod.containers:
+        waiting = status.now.waiting
+        if waiting is not None and waiting.reason in _PULLS:
+            said = _BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: ")
+            return f"{waiting.reason}: {_short(said)}"
+    return ""
+
+
 def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     """A container that ends again and again: waiting for its next start, or just started anew.
 

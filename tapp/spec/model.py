@@ -62,6 +62,7 @@ class InPlaceUpdateStrategy(Value):
     """`spec.updateStrategy.inPlaceUpdateStrategy`."""
 
     grace_period_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
+    pre_pull: bool = False
 
 
 class UpdateStrategy(Value):
@@ -162,6 +163,7 @@ class ObservedStatus(Value):
     replacing: dict[str, str] = Field(default_factory=dict)
     failures: dict[str, int] = Field(default_factory=dict)
     settling: dict[str, str] = Field(default_factory=dict)
+    pulling: dict[str, str] = Field(default_factory=dict)
     turned: dict[str, str] = Field(default_factory=dict)
     unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
@@ -220,6 +222,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "replacing": _texts,
     "failures": _counts,
     "settling": _noted,
+    "pulling": _noted,
     "turned": _texts,
     "unserved": _noted,
     "notCreated": _since,

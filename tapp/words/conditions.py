@@ -27,6 +27,8 @@ class Type(StrEnum):
     IMAGES_EDITED = "ImagesEdited"
     UNREADABLE_PODS = "UnreadablePods"
     FOREIGN_PODS = "ForeignPods"
+    IMAGES_NOT_PULLED = "ImagesNotPulled"
+    PULLERS_NOT_RUN = "PullersNotRun"
     UNKNOWN_CONTAINERS = "UnknownContainers"
     UNKNOWN_INSTANCES = "UnknownInstances"
     UNKNOWN_STATUSES = "UnknownStatuses"
@@ -47,6 +49,7 @@ HARMLESS: Final = frozenset(
         Type.UNUSED_INSTANCES,
         Type.ROLLING_TEMPLATE_UNUSED,
         Type.UNUSED_TEMPLATES,
+        Type.PULLERS_NOT_RUN,
     }
 )
 """Those that leave every instance as it should be."""

@@ -55,6 +55,7 @@ class Reason(StrEnum):
     NOT_IN_PLACE = "NotInPlace", _MOVING, "gets a new pod, because in place it could not be done"
     DRAINING = "Draining", _MOVING, "leaves its Services before its update"
     MARKS_CHANGED = "MarksChanged", _MOVING, "what is asked of its pod has changed"
+    PULLING = "PullingImages", _MOVING, "its new images are pulled on its node first"
     SPEC_JUST_CHANGED = "SpecJustChanged", _HELD, "updates of the previous spec may be under way"
     RESTART_WAITS = "RestartWaits", _HELD, "its restart in place waits for its last update"
     NODE_SILENT = "NodeSilent", _HELD, "nothing is heard of its node"
@@ -64,6 +65,7 @@ class Reason(StrEnum):
     NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
     BACK_OFF = "BackOff", _BLOCKED, "its pods end soon after they are made; the next one is delayed"
     # Of decisions and of conditions
+    PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be had; nothing is stopped"
     WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"
     PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
     BLOCKED = "Blocked", _BLOCKED, "no pod can be created for it"
@@ -94,6 +96,7 @@ class Reason(StrEnum):
     EDITED = "Edited", _BLOCKED, "an image was set by hand"
     UNREADABLE = "Unreadable", _BLOCKED, "a pod has a shape that nobody understands"
     NO_CONTAINER = "NoContainer", _BLOCKED, "a container is asked to restart that does not run"
+    NO_PULLER = "NoPuller", _HELD, "images cannot be pulled first; updates go on without"
     NO_INSTANCE = "NoInstance", _BLOCKED, "a pod's name is no instance's"
     NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is no instance number"
     NOT_KILLED = "NotKilled", _BLOCKED, "a status is asked for that does not exist"

@@ -24,6 +24,9 @@ CONTROLLER_UID: Final = "controller-uid"
 POD_STATUS: Final = "apps.tkestack.io/pod-status"
 """`"true"` on pods whose status this service writes: the DecoratorController selects them by it."""
 
+PULLER: Final = "apps.tkestack.io/puller"
+"""`"true"` on pods that pull images on a node, and are no instances."""
+
 # --- annotations on pods ------------------------------------------------------------------------
 IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
 """JSON: the last in-place update's revision and time, and what each changed container ran."""

@@ -600,6 +600,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "failures",
         "outdated",
         "settling",
+        "pulling",
         "turned",
         "unserved",
         "notCreated",

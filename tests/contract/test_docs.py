@@ -216,7 +216,7 @@ def test_the_log_line_shown_has_the_fields_of_a_real_one(
 # --- conditions and reasons -----------------------------------------------------------------------
 
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
-CONDITIONS = {*Reason} - {*OF_DECISIONS} | {"WaitingForBudget", "Paused", "Blocked"}
+CONDITIONS = {*Reason} - {*OF_DECISIONS} | {"WaitingForBudget", "Paused", "Blocked", "PullFailed"}
 """The reasons of conditions; three of them are a decision's, too."""
 
 

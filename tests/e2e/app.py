@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests import builders
+from tests.pulled import is_puller
 
 from .audit import Write
 from .cluster import REPOSITORY, Cluster
@@ -130,7 +131,7 @@ class App:
         """Number -> pod."""
         listed = self.kube.list_all("v1", "pods", self.namespace)
         start = f"{self.name}-"
-        pods = {pod["metadata"]["name"]: pod for pod in listed}
+        pods = {pod["metadata"]["name"]: pod for pod in listed if not is_puller(pod)}
         return {int(n.removeprefix(start)): pods[n] for n in sorted(pods) if n.startswith(start)}
 
     def pod(self, number: int) -> Json:

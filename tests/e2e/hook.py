@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .controlplane import EVICTION_GRACE
 from .process import Process, free_ports
+from .realnode.images import PAUSE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -39,6 +40,8 @@ class HookService:
             "PORT": str(self.port),
             "WEB_CONCURRENCY": str(workers),
             "TAPP_TOLERATION_SECONDS": str(EVICTION_GRACE),
+            "TAPP_PULLER_IMAGE": PAUSE,
+            "TAPP_PULL_SECONDS": "30",
             "PYTHONPATH": str(checkout),
         }
         self._environment |= settings or {}

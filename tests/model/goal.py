@@ -76,7 +76,7 @@ def _has_started_with(world: World, pod: Document, body: Document) -> None:
         notes = pod["metadata"]["annotations"]
         own = one.name in images({"spec": body["spec"]})
         for base, wanted in (
-            (specs.RESTART, asked),
+            (specs.RESTART, asked if own else {}),
             (specs.RESTART_INSTANCE, notes if own else {}),
         ):
             for key in {base, f"{base}.{one.name}"} & wanted.keys():

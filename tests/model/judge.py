@@ -46,6 +46,7 @@ from tests.invariants import ViolationError
 from tests.model.sight import Outage, Snapshot, body_of, brief, identity, requests, spoken, two_tags
 from tests.model.statuses import StatusJudge
 from tests.model.truth import Truth
+from tests.pulled import is_puller
 from tests.reading import (
     drains,
     images,
@@ -156,7 +157,8 @@ class Judge:
                 elif mine:
                     self._check_claim(event)
                 continue
-            self._judge_pod(event, verbs)
+            if not is_puller(event.object):
+                self._judge_pod(event, verbs)
 
     def _judge_pod(self, event: Event, verbs: set[str]) -> None:
         """One change of a pod; `verbs` are those of Metacontroller's writes of it in this step."""

@@ -172,6 +172,11 @@ class Model(NodeRules):
         self.world.edit(lambda spec: specs.set_grace(spec, seconds))
         self._pass(wait)
 
+    @rule(pulls=st.booleans(), wait=waits)
+    def images_first(self, pulls: bool, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_pre_pull(spec, pulls=pulls))
+        self._pass(wait)
+
     @rule(moves=st.booleans(), seconds=specs.lost_node_seconds, wait=waits)
     def force_delete(self, moves: bool, seconds: int | None, wait: float) -> None:
         self.world.edit(lambda spec: _put(spec, "forceDeletePod", moves))

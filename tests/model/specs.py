@@ -92,6 +92,8 @@ def tapps(draw: st.DrawFn) -> Document:
     if draw(st.sampled_from([True, True, False])):
         set_grace(spec, draw(graces))
     if draw(st.booleans()):
+        set_pre_pull(spec, pulls=True)
+    if draw(st.booleans()):
         spec["forceDeletePod"] = True
     spec["templates"] = draw(st.dictionaries(instances.map(str), names, max_size=2))
     if draw(st.sampled_from([False, False, True])):
@@ -152,7 +154,12 @@ def set_gate(spec: Document, name: str, *, has_gate: bool) -> None:
 
 def set_grace(spec: Document, seconds: int) -> None:
     """For how long an instance is out of its Services before it is updated in place."""
-    spec["updateStrategy"]["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": seconds}
+    spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["gracePeriodSeconds"] = seconds
+
+
+def set_pre_pull(spec: Document, *, pulls: bool) -> None:
+    """Whether new images are pulled before anything stops."""
+    spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["prePull"] = pulls
 
 
 def set_label(spec: Document, name: str, value: str | None) -> None:

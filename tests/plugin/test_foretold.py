@@ -8,9 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simulator.api.store import NotFoundError
+from simulator.world import merge_patch
+from tests.builders import Document
 from tests.e2e.edits import BAD, Story, example_stories, random_story
 from tests.e2e.worlds import Simulated
 from tests.plugin.foretold import edited_by, foretell, told_apart
+from tests.scenarios.apps import tapp, template
+from tests.scenarios.life import Life
 
 EXAMPLES = {story.name: story for story in example_stories()}
 SLOW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -78,3 +82,39 @@ def test_an_edit_in_the_middle_of_a_roll_out_goes_as_foretold(seed: int, seconds
     world.play(patches[-1])
     writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
     assert told_apart(forecast, writes, life) == []
+
+
+FIRST = {"inPlaceUpdateStrategy": {"prePull": True}, "maxUnavailable": 1}
+NEXT = "web:2"
+
+
+@pytest.mark.parametrize(
+    ("spec", "missing"),
+    [
+        ({"template": template(NEXT)}, ""),
+        ({"template": template(NEXT)}, NEXT),
+        ({"template": template(NEXT), "updateStrategy": {"maxUnavailable": 2}}, ""),
+        ({"template": template(NEXT), "templates": {"1": "blue"}}, ""),
+    ],
+    ids=["an image", "an image that is not there", "another budget", "two images"],
+)
+def test_images_that_come_first_are_foretold(spec: Document, missing: str) -> None:
+    """Pods that pull, too; and that nothing stops for an image that cannot be had.
+
+    But for the order: whose puller starts first is a matter of chance.
+    """
+    life = Life().apply(
+        tapp(templatePool={"blue": template("blue:1")}, updateStrategy=FIRST, replicas=5)
+    )
+    life.world.run(600)
+    edited = {**life.tapp, "spec": merge_patch(life.tapp["spec"], spec)}
+    found = foretell(life, edited, broken=(missing,) if missing else ())
+    if missing:
+        life.world.kubelet.behaviour.bad_images.add(missing)
+    life.news()
+    mark = len(life.world.writes)
+    life.begin_patch(**spec).idle()
+    writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
+    apart = told_apart(found, writes, life)
+    assert [line for line in apart if not line.startswith("order: ")] == []
+    assert (life.restarts() == dict.fromkeys(range(5), 0)) == bool(missing)

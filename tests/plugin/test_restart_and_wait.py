@@ -15,7 +15,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.words.reasons import Reason
 from tapp.world import Options
 from tests.plugin.foretold import observe
-from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.plugin.test_verbs import answering, running, spec_of
 from tests.scenarios.life import manifest
 
@@ -310,6 +310,28 @@ def test_who_waits_too_short_for_it_to_get_stuck_is_told_how_far_it_is(web: Stan
     said = kubectl_tapp(web, "wait", "web", "--for=stuck", "--timeout=1s")
     assert said.code == 4
     assert said.err.startswith("error: web is not stuck after 1 s: 6 of 7 done; ")
+
+
+def test_a_pull_that_takes_long_is_not_stuck_and_one_that_fails_is(web: StandIn) -> None:
+    def edit(image: str) -> Said:
+        template = {**spec_of(web)["template"]}
+        template["spec"] = {**template["spec"]}
+        container = {**template["spec"]["containers"][0], "image": image}
+        template["spec"]["containers"] = [container]
+        first = {"inPlaceUpdateStrategy": {"prePull": True}}
+        web.world.patch("tapps", "web", {"spec": {"template": template, "updateStrategy": first}})
+        return kubectl_tapp(web, "wait", "web", "--timeout=20m")
+
+    web.world.kubelet.behaviour.pulls["nginx:3"] = 100.0
+    said = edit("nginx:3")
+    assert said.code == 0
+    assert "pulling images first: 0-5" in said.out
+    web.world.kubelet.behaviour.bad_images.add("nginx:4")
+    said = edit("nginx:4")
+    assert said.code == 4
+    assert "error: web is stuck: " in said.err
+    assert "nginx:4" in said.err
+    assert "nothing is stopped for it" in said.err
 
 
 def test_what_is_broken_elsewhere_does_not_hold_up_a_wait() -> None:

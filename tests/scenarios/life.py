@@ -22,6 +22,7 @@ from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
 from tests.invariants import check
+from tests.pulled import is_puller
 
 Document = dict[str, Any]
 
@@ -207,6 +208,7 @@ class Life:
         return {
             int(pod["metadata"]["name"].removeprefix(f"{self.name}-")): pod
             for pod in self.world.list("Pod")
+            if not is_puller(pod)
         }
 
     def images(self, container: int = 0) -> str:

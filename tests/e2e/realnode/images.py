@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -122,6 +123,18 @@ def layer(busybox: Path) -> bytes:
     return out.getvalue()
 
 
+def ballast(megabytes: int) -> bytes:
+    """A layer of bytes that no compression makes smaller; empty for 0."""
+    if not megabytes:
+        return b""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        made = entry("data/ballast")
+        made.size = megabytes << 20
+        tar.addfile(made, io.BytesIO(os.urandom(made.size)))
+    return out.getvalue()
+
+
 @dataclass
 class Images:
     """Blobs by digest, and the names of manifests."""
@@ -141,8 +154,10 @@ class Images:
             self.add(app(tag), {"VERSION": tag, **environment})
         self.names[app("2-again")] = self.names["mirror.local/app:2"] = self.names[app("2")]
 
-    def add(self, name: str, environment: Mapping[str, str]) -> None:
-        """Makes an image that runs the script with this environment."""
+    def add(self, name: str, environment: Mapping[str, str], megabytes: int = 0) -> None:
+        """Makes an image that runs the script with this environment, and as large as that."""
+        weight = ballast(megabytes)
+        layers = [self._layer, *([self._put(gzip.compress(weight, 1, mtime=0))] if weight else [])]
         paths = {"PATH": "/bin"} | dict(environment)
         config = {
             "architecture": ARCHITECTURES.get(self.machine, self.machine),
@@ -151,13 +166,16 @@ class Images:
                 "Env": [f"{key}={value}" for key, value in sorted(paths.items())],
                 "Entrypoint": ["/bin/app"],
             },
-            "rootfs": {"type": "layers", "diff_ids": [self._diff]},
+            "rootfs": {
+                "type": "layers",
+                "diff_ids": [self._diff, *([sha256(weight)] if weight else [])],
+            },
         }
         manifest = {
             "schemaVersion": 2,
             "mediaType": MANIFEST_TYPE,
             "config": self._describe(CONFIG_TYPE, self._put(content(config))),
-            "layers": [self._describe(LAYER_TYPE, self._layer)],
+            "layers": [self._describe(LAYER_TYPE, layer) for layer in layers],
         }
         self.names[name] = self._put(content(manifest))
 

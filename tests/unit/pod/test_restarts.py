@@ -2,7 +2,7 @@
 
 import pytest
 
-from tapp.kube.images import pinned
+from tapp.kube.images import names_of, pinned
 from tapp.spec.differences import Effect, differences
 from tests.builders import Document, tapp, template
 from tests.unit.world import World, condition, settled
@@ -126,3 +126,22 @@ def test_what_admission_wrote_on_a_pod_is_no_reason_to_restart() -> None:
     other = template(labels={"v": "2"}, container={"env": [READS]})
     plan = world.hook.answer("/plan", world.change(template=other).request())
     assert plan["instances"][0]["message"].endswith("changes labels and annotations in place")
+
+
+OF_WEB = "sha256:" + "7" * 64
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("web:1", ""), ("docker.io/library/web:1", f"docker.io/library/web@{OF_WEB}"), True),
+        ((f"web@{OF_WEB}", ""), ("web:1", f"example.com/mirror/web@{OF_WEB}"), True),
+        (("web:2", ""), ("web:1", f"docker.io/library/web@{OF_WEB}"), False),
+        (("web:1", ""), ("", ""), False),
+        (("web", ""), ("web:latest", None), True),
+    ],
+)
+def test_what_an_image_is_known_by(
+    one: tuple[str, str], other: tuple[str, str | None], same: bool
+) -> None:
+    assert bool(names_of(*one) & names_of(*other)) == same

@@ -133,6 +133,7 @@ PARTS = st.sampled_from(
         "replacing",
         "failures",
         "settling",
+        "pulling",
         "turned",
         "unserved",
         "notCreated",

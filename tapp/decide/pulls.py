@@ -1,0 +1,202 @@
+"""The image first: what has to be on a node before an instance there is updated in place.
+
+docs/design.md, "The image first". Pods of our own, the pullers, mount the new images as volumes,
+which makes their kubelet pull them, and runs nothing of them. A puller that has started has all of
+its images.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import NamedTuple
+
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Update, Verdict
+from tapp.kube.images import names_of
+from tapp.pod.inplace import NO_UPDATE
+from tapp.pod.pod import Pod
+from tapp.pod.trouble import no_image, trouble
+from tapp.spec.templates import Template
+from tapp.words.reasons import Reason
+from tapp.words.times import UNKNOWN, seconds, written
+from tapp.words.vocabulary import PULLER
+from tapp.world import Options, World
+
+
+def is_puller(pod: Pod) -> bool:
+    """Whether a pod is one of ours that pulls images."""
+    return pod.foreign is not None and pod.foreign.labels.get(PULLER) == "true"
+
+
+class Puller(NamedTuple):
+    """A pod that pulls images on a node.
+
+    Attributes:
+        name: its name, which node and images give.
+        node: the node.
+        images: image -> pull policy.
+        template: a template that runs them, whose credentials are used.
+    """
+
+    name: str
+    node: str
+    images: Mapping[str, str]
+    template: Template
+
+
+@dataclass
+class Pulls:
+    """What has to be pulled first.
+
+    Attributes:
+        holds: instance -> why its update does not happen now.
+        keep: pullers that stay; the others go.
+        create: pullers that are made.
+        since: name of a puller that has not finished -> since when it is waited for, RFC 3339.
+        failed: sentences on images that cannot be had.
+        unable: sentences on pullers that cannot run, for which nobody waits any more.
+        waits: seconds after which to look again.
+    """
+
+    holds: dict[int, Verdict] = field(default_factory=dict)
+    keep: list[Pod] = field(default_factory=list)
+    create: list[Puller] = field(default_factory=list)
+    since: dict[str, str] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+    unable: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+
+
+def pulls(
+    world: World,
+    instances: Sequence[Instance],
+    verdicts: Sequence[Verdict],
+    options: Options,
+    now: float,
+) -> Pulls:
+    """What is pulled before the updates of this sync.
+
+    Args:
+        world: what was observed.
+        instances: all instances.
+        verdicts: what each of them needs.
+        options: the operator's choices.
+        now: seconds since the epoch.
+    """
+    strategy = world.tapp.spec.update_strategy
+    if not strategy.in_place_update_strategy.pre_pull or strategy.paused:
+        return Pulls()
+    return _Pulling(world, instances, options, now).all(instances, verdicts)
+
+
+class _Pulling:
+    """The pulls of one sync."""
+
+    def __init__(
+        self, world: World, instances: Iterable[Instance], options: Options, now: float
+    ) -> None:
+        self.world, self.options, self.now = world, options, now
+        self.found, self._instances = Pulls(), instances
+        self._states: dict[str, Verdict | None] = {}
+
+    def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Pulls:
+        """Goes over all instances."""
+        for instance, verdict in zip(instances, verdicts, strict=True):
+            change = verdict.change
+            if not isinstance(change, Update):
+                continue
+            puller = self._puller(change)
+            if puller is None:
+                continue
+            if puller.name not in self._states:
+                self._states[puller.name] = self._state(puller)
+            held = self._states[puller.name]
+            if held is not None:
+                self.found.holds[instance.id] = held
+        return self.found
+
+    def _puller(self, change: Update) -> Puller | None:
+        """What an update needs on its node; None where nothing would stop, or all is there."""
+        pod, template = change.pod, change.template
+        runs = any(pod.container(name).now.running is not None for name in change.images)
+        if not pod.node or not runs or pod.silent:
+            return None
+        policies = _policies(template)
+        wanted = {
+            image: policies[name]
+            for name, image in sorted(change.images.items())
+            if name not in change.restarts and policies[name] != "Never"
+        }
+        there = self._there.get(pod.node, set()) if wanted else set()
+        missing = {image: wanted[image] for image in wanted if there.isdisjoint(names_of(image))}
+        if not missing:
+            return None
+        return Puller(self._name(pod.node, missing), pod.node, missing, template)
+
+    def _name(self, node: str, images: Iterable[str]) -> str:
+        digest = sha256("\n".join([node, *sorted(images)]).encode()).hexdigest()[:10]
+        return f"{self.world.tapp.metadata.name}-pull-x{digest}"
+
+    @cached_property
+    def _there(self) -> Mapping[str, set[str]]:
+        """Node -> the names and digests of what instances run there."""
+        found = dict[str, set[str]]()
+        for instance in self._instances:
+            pod = instance.pod
+            if pod is not None and pod.node:
+                names = found.setdefault(pod.node, set())
+                for status in pod.containers:
+                    if status.now.running is not None:
+                        names.update(names_of(status.image or "", status.image_id))
+        return found
+
+    def _state(self, puller: Puller) -> Verdict | None:
+        """Why the updates that need this puller wait; None where they do not."""
+        pod = self.world.pullers.get(puller.name)
+        if pod is not None:
+            self.found.keep.append(pod)
+        elif len(self.found.create) + len(self.world.pullers) < self.options.max_pullers:
+            self.found.create.append(puller)
+        else:
+            most = self.options.max_pullers
+            return _hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
+        if pod is not None and any(status.container_id for status in pod.containers):
+            return None
+        refused = "" if pod is None else no_image(pod)
+        if refused and self.options.puller_image not in refused:  # updates do without that one
+            sentence = f"node {puller.node}: {refused}"
+            self.found.failed.append(sentence)
+            return _hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
+        return self._patience(puller, pod)
+
+    def _patience(self, puller: Puller, pod: Pod | None) -> Verdict | None:
+        """A puller that has not started is waited for, for a while."""
+        noted = self.world.tapp.status.pulling.get(puller.name, "")
+        since = seconds(noted)
+        if since == UNKNOWN or since > self.now:
+            noted, since = written(self.now), self.now
+        self.found.since[puller.name] = noted
+        left = since + self.options.pull_seconds - self.now
+        why = "it was asked for and is not there; the events of the TApp say why"
+        if pod is not None:
+            why = trouble(pod, NO_UPDATE, self.now).text or f"it has not started since {noted}"
+        if left > 0:
+            self.found.waits.append(left)
+            return _hold(Reason.PULLING, f"{_what(puller)}, by pod {puller.name}")
+        self.found.unable.append(f"pod {puller.name} on node {puller.node}: {why}")
+        return None
+
+
+def _what(puller: Puller) -> str:
+    return f"node {puller.node} first pulls {', '.join(puller.images)}"
+
+
+def _policies(template: Template) -> dict[str, str]:
+    """Container -> when its image is pulled, as Kubernetes takes it; no `Never` for a default."""
+    both = [*template.spec.get("containers", []), *template.spec.get("initContainers", [])]
+    return {item["name"]: item.get("imagePullPolicy") or "" for item in both}
+
+
+def _hold(reason: Reason, message: str) -> Verdict:
+    return Verdict(Action.KEEP, reason, message)

@@ -1,0 +1,193 @@
+"""`prePull` on a real kubelet: image volumes, and a registry that is slow or lacks the image."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .kube import Json, KubeError
+from .pods import PATIENCE
+from .realnode.images import app as image
+from .realnode.network import PodNetwork
+from .realnode.node import RealNode
+from .realnode.trial import Trial
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.timeout(240),
+    pytest.mark.usefixtures("network"),  # which pullers need, as other pods do
+]
+PULLER = "apps.tkestack.io/puller"
+FIRST: Json = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"prePull": True}}
+WITHOUT: Json = {"maxUnavailable": 1}
+SLOW = 6.0
+
+
+@pytest.fixture(scope="module")
+def network(running_node: RealNode) -> Iterator[None]:
+    """Addresses for pods that do not share the host's; before they go, the pods do."""
+    with PodNetwork(running_node):
+        yield
+        deadline = time.monotonic() + PATIENCE
+        query = {"fieldSelector": f"spec.nodeName={running_node.name}"}
+        while running_node.kube.list_all("v1", "pods", **query):
+            assert time.monotonic() < deadline, "pods are left on the node"
+            time.sleep(0.2)
+
+
+def publish(real: Trial, *tags: str) -> None:
+    """Images that the node does not have and the registry does."""
+    for tag in tags:
+        real.node.registry.images.add(image(tag), {"VERSION": tag})
+        real.node.registry.published.add(image(tag))
+
+
+def pullers(real: Trial) -> list[Json]:
+    """The pods that pull."""
+    kube = real.app.kube
+    return kube.list_all("v1", "pods", real.app.namespace, labelSelector=PULLER)
+
+
+def away(real: Trial) -> float:
+    """The longest time in which an instance did not serve, in seconds."""
+    longest, since = 0.0, dict[str, float]()
+    for moment in real.witness.timeline:
+        serving = {each.pod for each in moment.running if each.serving}
+        for pod in real.app.uids():
+            name = f"web-{pod}"
+            if name in serving:
+                longest = max(longest, moment.seconds - since.pop(name, moment.seconds))
+            else:
+                since.setdefault(name, moment.seconds)
+    return longest
+
+
+def test_an_instance_is_not_away_while_its_image_is_pulled(real: Trial, note: list[str]) -> None:
+    """An image of 100 MB, from a registry on the same machine that takes two seconds to begin."""
+    found = []
+    real.began("1", replicas=2)
+    real.node.registry.delay = 2
+    for tag, strategy in (("large1", FIRST), ("large2", WITHOUT)):
+        real.node.registry.images.add(image(tag), {"VERSION": tag}, megabytes=100)
+        real.node.registry.published.add(image(tag))
+        real.app.patch(updateStrategy={"inPlaceUpdateStrategy": None, **strategy})
+        real.witness.begin(real.app.namespace)
+        real.roll(tag)
+        found.append(away(real))
+        assert real.never_fewer_than(1)
+        assert real.tags() == f"{tag} {tag}"
+    first, without = found
+    note.append(f"longest away: {first:.1f} s with the image first, {without:.1f} s without")
+    assert first < without / 2
+    real.app.until(lambda: not pullers(real), "the pullers are gone", 30)
+
+
+def test_a_tag_that_does_not_exist_takes_nothing_down(real: Trial) -> None:
+    real.began("1", updateStrategy=FIRST)
+    born = {each.id for each in real.witness.now(real.app.namespace)}
+    real.change("tpyo")
+    real.app.until(lambda: "PullFailed" in real.app.condition("ImagesNotPulled"), "it is said", 60)
+    message = real.app.condition("ImagesNotPulled")
+    assert real.node.name in message
+    assert image("tpyo") in message
+    assert "not found" in message
+    assert real.app.condition("Degraded").startswith("True ImagesNotPulled")
+    real.wait(40)  # longer than pullers are waited for that cannot run
+    assert real.tags() == "1 1 1"
+    assert real.never_fewer_than(3)
+    real.roll("2")
+    assert real.never_fewer_than(2)
+    assert real.app.condition("ImagesNotPulled") == ""
+    assert {each.id for each in real.witness.now(real.app.namespace)}.isdisjoint(born)
+
+
+def test_beside_it_the_same_typo_without(real: Trial) -> None:
+    """The one instance that the budget allows is down until somebody mends it."""
+    real.began("1", updateStrategy=WITHOUT)
+    real.change("tpyo").wait(15)
+    assert len(real.witness.now(real.app.namespace)) == 2
+    real.roll("2")
+
+
+def test_edits_in_a_row_during_the_pulls(real: Trial) -> None:
+    tags = [f"e{number}" for number in range(4)]
+    publish(real, *tags)
+    real.began("1", updateStrategy=FIRST)
+    real.node.registry.delay = 3
+    for tag in tags:
+        real.change(tag).wait(1)
+    real.app.settle(120)
+    assert real.tags() == "e3 e3 e3"
+    assert [*real.app.restarts().values()] == [1, 1, 1]
+    assert real.never_fewer_than(2)
+
+
+def test_the_kubelet_restarts_during_the_pull(real: Trial) -> None:
+    publish(real, "k1")
+    real.began("1", updateStrategy=FIRST)
+    real.node.registry.delay = SLOW
+    real.change("k1")
+    real.app.until(lambda: bool(pullers(real)), "it pulls", 30)
+    real.node.kubelet.stop(kill=True)
+    real.wait(1)
+    real.node.kubelet.start()
+    real.app.settle(120)
+    assert real.tags() == "k1 k1 k1"
+    assert real.never_fewer_than(2)
+
+
+def test_a_registry_that_is_away_is_waited_for(real: Trial) -> None:
+    publish(real, "r9")
+    real.began("1", updateStrategy=FIRST)
+    real.node.registry.failing = True
+    real.change("r9")
+    real.app.until(lambda: "PullFailed" in real.app.condition("ImagesNotPulled"), "it is said", 60)
+    assert real.tags() == "1 1 1"
+    real.node.registry.failing = False
+    real.app.settle(120)
+    assert real.tags() == "r9 r9 r9"
+    assert real.never_fewer_than(2)
+
+
+def test_a_quota_that_leaves_no_room_for_pullers_stops_no_update(real: Trial) -> None:
+    publish(real, "q1")
+    real.began("1", updateStrategy=FIRST)
+    quota = {"metadata": {"name": "full", "namespace": real.app.namespace}}
+    hard = {"spec": {"hard": {"pods": "3"}}}
+    real.app.kube.create({"apiVersion": "v1", "kind": "ResourceQuota", **quota, **hard})
+    real.wait(2).change("q1").wait(5)
+    assert real.tags() == "1 1 1"
+    real.app.until(lambda: bool(real.app.condition("PullersNotRun")), "it goes on without", 60)
+    real.app.settle(120)
+    assert real.tags() == "q1 q1 q1"
+    assert real.never_fewer_than(2)
+
+
+def test_what_runs_in_a_puller_is_restricted(real: Trial) -> None:
+    """The API server's own admission, at its strictest level, takes the pod."""
+    publish(real, "s1")
+    real.began("1", updateStrategy=FIRST)
+    real.node.registry.delay = 4
+    real.change("s1")
+    real.app.until(lambda: bool(pullers(real)), "it pulls", 30)
+    found = pullers(real)[0]
+    name = f"{real.app.namespace}-strict"
+    label = {"pod-security.kubernetes.io/enforce": "restricted"}
+    strict = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": label}}
+    real.app.kube.create(strict)
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": found["spec"]}
+    metadata = {"name": "copy", "namespace": name}
+    try:
+        real.app.kube.create({**pod, "metadata": metadata})
+        instance = {
+            **pod,
+            "metadata": {**metadata, "name": "other"},
+            "spec": real.app.pod(0)["spec"],
+        }
+        with pytest.raises(KubeError, match="violates PodSecurity"):
+            real.app.kube.create(instance)
+    finally:
+        real.app.kube.delete("v1", "namespaces", None, name)
+    real.app.settle(120)

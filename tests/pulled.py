@@ -1,0 +1,74 @@
+"""What must hold where images come first (`prePull`), read from request and answer alone."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.reading import desired, number, observed
+
+Document = dict[str, Any]
+PULLER = "apps.tkestack.io/puller"
+
+
+def is_puller(pod: Document) -> bool:
+    """Whether a pod pulls images and is no instance."""
+    return PULLER in (pod["metadata"].get("labels") or {})
+
+
+def stopped_for_what_is_not_there(request: Document, answer: Document) -> list[str]:
+    """The running containers that this answer stops for an image that their node may not have.
+
+    Empty without `prePull`, and where the answer says that pullers cannot run.
+    """
+    strategy = request["parent"]["spec"].get("updateStrategy") or {}
+    first = (strategy.get("inPlaceUpdateStrategy") or {}).get("prePull")
+    conditions = {item["type"] for item in answer["status"].get("conditions") or []}
+    if request["finalizing"] or not first or "PullersNotRun" in conditions:
+        return []
+    pods, want = observed(request, "Pod"), desired(answer, "Pod")
+    there = {pair for pod in pods.values() for pair in _on_node(pod)}
+    found = []
+    for name, pod in pods.items():
+        if number(request, name) is None or name not in want:
+            continue
+        node, running = pod["spec"].get("nodeName"), _running(pod)
+        before = _images(pod)
+        changed = {
+            container: image
+            for container, image in _images(want[name]).items()
+            if before.get(container, image) != image and "@sha256:" not in image
+        }
+        if running & changed.keys():
+            found += [f"{name}: {i}" for i in changed.values() if (node, i) not in there]
+    return found
+
+
+def _on_node(pod: Document) -> Iterator[tuple[str, str]]:
+    """(node, image) of what a pod proves to be there."""
+    node = pod["spec"].get("nodeName") or ""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    if is_puller(pod):
+        if any(status.get("containerID") for status in statuses):
+            for volume in pod["spec"]["volumes"]:
+                yield node, volume["image"]["reference"]
+        return
+    for status in _statuses(pod):
+        if "running" in (status.get("state") or {}):
+            image = str(status.get("image", ""))
+            for prefix in ("", "docker.io/", "docker.io/library/"):
+                yield node, image.removeprefix(prefix)
+
+
+def _statuses(pod: Document) -> list[Document]:
+    status = pod.get("status") or {}
+    both = ("containerStatuses", "initContainerStatuses")
+    return [item for key in both for item in status.get(key) or []]
+
+
+def _running(pod: Document) -> set[str]:
+    return {s["name"] for s in _statuses(pod) if "running" in (s.get("state") or {})}
+
+
+def _images(pod: Document) -> dict[str, str]:
+    spec = pod.get("spec") or {}
+    both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    return {item["name"]: item.get("image", "") for item in both}

@@ -1,0 +1,232 @@
+"""`prePull`: the new images are on an instance's node before anything of it stops."""
+
+from typing import Any
+
+import pytest
+
+from simulator.api.store import ForbiddenError
+from tests.pulled import is_puller
+from tests.scenarios.apps import tapp, template
+from tests.scenarios.life import Document, Life
+
+FIRST = {"inPlaceUpdateStrategy": {"prePull": True}, "maxUnavailable": 1}
+SECONDS = 20.0
+"""What a pull takes."""
+
+
+def begun(nodes: int = 3, **settings: Any) -> Life:
+    """Five instances on some nodes, whose registry is slow."""
+    life = Life(nodes=nodes, **settings)
+    life.apply(tapp(template=template("web:1"), updateStrategy=FIRST))
+    life.world.kubelet.behaviour.pull_seconds = SECONDS
+    life.writes()
+    return life
+
+
+def pullers(life: Life) -> dict[str, Document]:
+    """The pods that pull, by their nodes."""
+    return {pod["spec"]["nodeName"]: pod for pod in life.world.list("Pod") if is_puller(pod)}
+
+
+def away(life: Life) -> float:
+    """The seconds in which instance 0 did not serve while the TApp became complete."""
+    lost, step = 0.0, 0.25
+    while not life.complete:
+        life.world.run(step)
+        worker = life.world.kubelet.worker(life.pods[0])
+        assert worker is not None
+        lost += 0.0 if worker.local.serves(life.world.clock.now) else step
+    return lost
+
+
+def test_nothing_stops_for_as_long_as_a_pull_takes() -> None:
+    lost = {}
+    for pre_pull in (True, False):
+        life = begun()
+        strategy = {"inPlaceUpdateStrategy": {"prePull": pre_pull}}
+        life.begin_patch(template=template("web:2"), updateStrategy=strategy)
+        life.world.run(0.1)
+        lost[pre_pull] = away(life)
+        assert life.images() == " ".join(["web:2"] * 5)
+    assert lost[True] < 5 < SECONDS < lost[False]
+
+
+def test_a_tag_that_does_not_exist_takes_nothing_down() -> None:
+    life = begun()
+    life.world.kubelet.behaviour.bad_images.add("web:tpyo")
+    born = life.uids()
+    life.watch_readiness()
+    life.begin_patch(template=template("web:tpyo")).idle()
+    assert (life.fewest_ready, life.uids()) == (5, born)
+    assert life.images() == " ".join(["web:1"] * 5)
+    message = life.condition("ImagesNotPulled")
+    assert message.startswith("True PullFailed: node node-")
+    assert 'image "docker.io/library/web:tpyo"' in message
+    assert "not found" in message
+    assert message.endswith("no instance is stopped for these images")
+    assert life.condition("Degraded").startswith("True ImagesNotPulled")
+    assert life.condition("Progressing").startswith("False Stuck")
+    life.world.run(3600)  # no patience helps
+    assert life.fewest_ready == 5
+    life.patch(template=template("web:1"))
+    assert life.complete
+    assert pullers(life) == {}
+    assert life.condition("ImagesNotPulled") == ""
+
+
+def test_a_puller_is_no_instance() -> None:
+    life = begun()
+    before = {**life.status, "conditions": ()}
+    life.begin_patch(template=template("web:2")).world.run(5)
+    assert len(pullers(life)) == 3
+    now = {**life.status, "conditions": ()}
+    changes = {key for key in now | before if now.get(key) != before.get(key)}
+    assert changes == {"outdated", "pulling", "updatedReplicas", "templates", "observedGeneration"}
+    assert now["scaleLabelSelector"].endswith(",!apps.tkestack.io/puller")
+    assert life.condition("ForeignPods") == ""
+    assert life.condition("Progressing").startswith("True Updating: updating: 0-4")
+    for pod in pullers(life).values():
+        assert set(pod["metadata"]["labels"]) == {"apps.tkestack.io/puller", "controller-uid"}
+        assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
+        assert not pod["spec"]["automountServiceAccountToken"]
+    life.settle()
+    assert pullers(life) == {}
+
+
+def test_pullers_have_the_credentials_of_their_template() -> None:
+    life = begun()
+    secrets = [{"name": "registry"}]
+    more = {"imagePullSecrets": secrets, "serviceAccountName": "puller"}
+    life.patch(template=template("web:1", **more))
+    life.begin_patch(template=template("web:2", **more)).world.run(3)
+    for pod in pullers(life).values():
+        assert {key: pod["spec"][key] for key in more} == more
+        assert pod["spec"]["volumes"][0]["image"] == {
+            "reference": "web:2",
+            "pullPolicy": "IfNotPresent",
+        }
+
+
+def test_they_run_ahead_of_the_budget_but_not_without_limit() -> None:
+    life = begun(nodes=5, max_pullers=2)
+    most = 0
+    life.begin_patch(template=template("web:2")).world.run(1)
+    while not life.complete:
+        life.world.run(0.5)
+        most = max(most, len(pullers(life)))
+    assert most == 2
+    assert life.images() == " ".join(["web:2"] * 5)
+
+
+@pytest.mark.parametrize("edit", ["paused", "changed", "taken back", "deleted", "scaled down"])
+def test_they_go_when_nothing_needs_them(edit: str) -> None:
+    life = begun()
+    life.begin_patch(template=template("web:2")).world.run(3)
+    first = {pod["metadata"]["name"] for pod in pullers(life).values()}
+    assert len(first) == 3
+    match edit:
+        case "paused":
+            life.patch(updateStrategy={"paused": True})
+        case "changed":
+            life.begin_patch(template=template("web:3")).world.run(40)  # a pull is not broken off
+        case "taken back":
+            life.patch(template=template("web:1"))
+        case "deleted":
+            life.delete()
+        case _:
+            life.patch(replicas=0)
+    assert first.isdisjoint({pod["metadata"]["name"] for pod in pullers(life).values()})
+    if edit == "paused":
+        assert life.patch(updateStrategy={"paused": False}).complete
+    if edit == "changed":
+        assert life.settle().complete
+
+
+def no_image_volumes(operation: str, pod: Document) -> Document:
+    """Admission that refuses them."""
+    volumes = (pod.get("spec") or {}).get("volumes") or []
+    if operation == "CREATE" and any("image" in volume for volume in volumes):
+        raise ForbiddenError("no image volumes here")
+    return pod
+
+
+def goes_on_without(life: Life, why: str) -> None:
+    """The update waits for as long as is allowed, says so, and then takes place."""
+    life.watch_readiness()
+    life.begin_patch(template=template("web:2")).world.run(50)
+    assert life.images() == " ".join(["web:1"] * 5)
+    assert life.fewest_ready == 5
+    life.world.run(15)
+    assert why in life.condition("PullersNotRun")
+    assert life.condition("Degraded").startswith("False")
+    life.settle()
+    assert life.images() == " ".join(["web:2"] * 5)
+    assert life.fewest_ready == 4
+    assert life.condition("PullersNotRun") == ""
+    assert pullers(life) == {}
+
+
+def test_where_the_api_server_refuses_pullers_updates_go_on_without() -> None:
+    life = begun(policies=[no_image_volumes], pull_seconds=60)
+    goes_on_without(life, "it was asked for and is not there; the events of the TApp say why")
+
+
+def test_where_kubelets_refuse_pullers_updates_go_on_without() -> None:
+    life = begun(pull_seconds=60)
+    levers = life.world.kubelet.behaviour
+    levers.refuses = is_puller
+    goes_on_without(life, "the kubelet refused its pod (OutOfcpu")
+
+
+def test_where_what_runs_in_pullers_cannot_be_had_updates_go_on_without() -> None:
+    life = begun(pull_seconds=60, puller_image="example.com/pause:1")
+    life.world.kubelet.behaviour.bad_images.add("example.com/pause:1")
+    goes_on_without(life, "example.com/pause:1")
+
+
+def test_ten_edits_during_the_pulls_are_one_update() -> None:
+    life = begun()
+    for number in range(2, 12):
+        life.begin_patch(template=template(f"web:{number}")).world.run(1.5)
+        assert len(pullers(life)) <= 3 + 3  # those of the edit before may still be ending
+    life.settle()
+    assert life.images() == " ".join(["web:11"] * 5)
+    assert [*life.restarts().values()] == [1] * 5
+
+
+def test_an_image_that_an_instance_of_the_node_runs_is_there() -> None:
+    life = begun(nodes=1)
+    life.patch(templatePool={"blue": template("web:2")}, templates={"3": "blue"})
+    life.writes()
+    life.begin_patch(template=template("web:2"))
+    life.world.run(2)
+    assert pullers(life) == {}
+    assert life.settle().complete
+
+
+def test_what_does_not_run_is_mended_at_once() -> None:
+    life = begun()
+    life.world.kubelet.behaviour.bad_images.add("web:bad")
+    off = {"inPlaceUpdateStrategy": {"prePull": False}}
+    life.begin_patch(template=template("web:bad"), updateStrategy=off).world.run(60)
+    life.begin_patch(template=template("web:1"), updateStrategy=FIRST).settle()
+    assert life.complete
+    assert not life.status.get("pulling")
+
+
+def test_a_restart_in_place_pulls_nothing() -> None:
+    life = begun()
+    asked = template("web:1", annotations={"apps.tkestack.io/restart-in-place": "now"})
+    life.begin_patch(template=asked)
+    while not life.complete:
+        life.world.run(1)
+        assert pullers(life) == {}
+
+
+def test_nothing_is_asked_of_a_node_that_is_not_heard_of() -> None:
+    life = begun(nodes=1)
+    life.world.nodes.lose(life.pods[0]["spec"]["nodeName"])
+    life.world.run(120)
+    life.begin_patch(template=template("web:2")).world.run(5)
+    assert pullers(life) == {}
+    assert not life.status.get("pulling")
