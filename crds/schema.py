@@ -92,6 +92,14 @@ def _update_strategy() -> Schema:
                         "updated in place: nothing stops for an image that cannot be had. Needs "
                         "image volumes (Kubernetes 1.35). Unset: false."
                     ),
+                    "resources": {
+                        "type": "string",
+                        "enum": ["Ignore"],
+                        "description": "Ignore leaves the resources of containers and native "
+                        "sidecars to others, such as a vertical autoscaler: another value in the "
+                        "template is no update, and only new pods have it. Unset: another value "
+                        "means a new pod, unless the pod has these resources already.",
+                    },
                 },
             ),
             "paused": _flag(

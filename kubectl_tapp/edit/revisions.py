@@ -11,7 +11,7 @@ from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
 from tapp.spec.differences import Difference, Effect, differences
 from tapp.spec.model import TAppSpec
 from tapp.spec.revision import PREFIX
-from tapp.spec.templates import Template, Templates
+from tapp.spec.templates import Template, Templates, resolve
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
 
 REVISIONS = "controllerrevisions.apps"
@@ -96,7 +96,8 @@ def entries(observed: Observed) -> list[Entry]:
         CommandError: ControllerRevisions may not be read, or the spec cannot be.
     """
     observed.require(REVISIONS)
-    templates = Templates(spec_of(observed.tapp))
+    spec = spec_of(observed.tapp)
+    templates = Templates(spec)
     found: list[Entry] = []
     last: dict[str, Document] = {}
     for number, kept in sorted(_ours(observed.revisions), key=_age):
@@ -112,12 +113,22 @@ def entries(observed: Observed) -> list[Entry]:
             created=metadata.get("creationTimestamp") or "",
             cause=notes.get(CHANGE_CAUSE) or "",
             body=body,
-            current=isinstance(wanted, Template) and wanted.revision == digest,
-            changes=None if before is None else differences(before, body),
+            current=isinstance(wanted, Template) and _is_now(wanted, digest, body),
+            changes=None
+            if before is None
+            else differences(before, body, ignores_resources=spec.ignores_resources),
         )
         last[name] = body
         found.append(entry)
     return found
+
+
+def _is_now(wanted: Template, digest: str, body: Document) -> bool:
+    """Whether a record is of a template as it is, also if resources did not count then, or do now."""
+    if digest == wanted.revision:
+        return True
+    kept = resolve("", body, ignores_resources=wanted.ignores_resources)
+    return isinstance(kept, Template) and kept.revision == wanted.revision
 
 
 def _age(item: tuple[int, Document]) -> tuple[int, str]:

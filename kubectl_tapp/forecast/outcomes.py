@@ -20,6 +20,7 @@ from tapp.spec.templates import Template, Templates
 from tapp.words.reasons import Disposition
 
 _CLAIM = "PersistentVolumeClaim"
+_FORCING = (Effect.RECREATE, Effect.RESOURCES)
 
 
 class Outcomes:
@@ -158,8 +159,13 @@ class Outcomes:
         key = old, last.template.name
         if key not in self._fields:
             new = template_bodies(self._edited).get(last.template.name)
-            found = differences(self._bodies[old], new) if new is not None else []
-            self._fields[key] = tuple(item.path for item in found if item.effect is Effect.RECREATE)
+            ignores = last.template.ignores_resources
+            found = (
+                differences(self._bodies[old], new, ignores_resources=ignores)
+                if new is not None
+                else []
+            )
+            self._fields[key] = tuple(item.path for item in found if item.effect in _FORCING)
         return self._fields[key]
 
     def _known_bodies(self) -> dict[str, Document]:

@@ -53,13 +53,14 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
     after = template_bodies(edited)
-    users = _users(edited)
+    users, spec = _users(edited), read_spec(edited)
+    ignores = spec is not None and spec.ignores_resources
     found = []
     for name in sorted({*before, *after}):
         old, new, ids = before.get(name), after.get(name), tuple(users.get(name, ()))
         if old is None or new is None:
             found.append(TemplateChange(name, "removed" if new is None else "added", (), ids))
-        elif lines := tuple(differences(old, new)):
+        elif lines := tuple(differences(old, new, ignores_resources=ignores)):
             found.append(TemplateChange(name, "changed", lines, ids))
     return tuple(found)
 

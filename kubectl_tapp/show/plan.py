@@ -38,6 +38,7 @@ SIGNS = {
 }
 EFFECTS = {
     Effect.RECREATE: "forces new pods",
+    Effect.RESOURCES: "forces new pods, but for those that have it already",
     Effect.IN_PLACE: "in place",
     Effect.METADATA: "labels and annotations, nothing restarts",
     Effect.NEW_PODS: "for new pods only",

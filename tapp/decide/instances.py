@@ -10,6 +10,7 @@ from tapp.pod.pod import COMPLETED, Pod
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import claim_templates, claims_of
+from tapp.storage.history import recorded_hash
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
@@ -36,6 +37,8 @@ class Instance(msgspec.Struct, gc=False):
             every budget.
         remove_finished: whether its finished pod is due for removal.
         updated: whether its pod carries the revision of its template.
+        recorded: the hash without images and resources (`Hashes.bare`) of the template whose
+            revision its pod carries instead, as the history tells; "" where it does not.
         leaving: whether its completed pod was to go because it was killed, and is still there.
         blocked: why its pod must not be created now, or "".
         update: how far the last in-place update of its pod has come.
@@ -53,6 +56,7 @@ class Instance(msgspec.Struct, gc=False):
     remove_finished: bool = False
     never_migrate: bool = False
     updated: bool = False
+    recorded: str = ""
     leaving: bool = False
     blocked: str = ""
     update: Progress = NO_UPDATE
@@ -126,7 +130,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
         tapp.status.turned,
     )
     named, default = spec.templates, templates.named(spec.default_name)
-    instances = []
+    instances, outdated = [], list[Instance]()
     surplus = sorted([id for id in pods if id >= replicas])
     for id in [*range(replicas), *surplus]:
         key = str(id)
@@ -157,9 +161,27 @@ def instances_of(world: World, now: float) -> list[Instance]:
             and type(template) is Template
             and pod.told.template_hash == template.revision
         )
+        if pod is not None and not instance.updated:
+            outdated.append(instance)
         instances.append(instance)
+    if outdated:
+        _recall(world, outdated)
     _block_creations(world, instances)
     return instances
+
+
+def _recall(world: World, outdated: list[Instance]) -> None:
+    """Looks up what pods were made of that differ in more than their hashes can tell."""
+    known: dict[str, str] = {}
+    for instance in outdated:
+        pod, template = instance.pod, instance.template
+        if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
+            continue
+        revision = pod.told.template_hash or ""
+        if pod.told.uniq_hash not in template.hashes:
+            if revision not in known:
+                known[revision] = recorded_hash(world, revision)
+            instance.recorded = known[revision]
 
 
 def _block_creations(world: World, instances: list[Instance]) -> None:

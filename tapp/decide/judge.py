@@ -11,11 +11,13 @@ import msgspec
 
 from tapp.decide.instances import Instance
 from tapp.kube.canonical import comparable
+from tapp.kube.resources import asked_for
 from tapp.pod.inplace import ended_by_update
-from tapp.pod.pod import COMPLETED, Pod
+from tapp.pod.pod import COMPLETED, Pod, Told
 from tapp.pod.update import again, changed_images, obstacle_to, restarts_of
 from tapp.spec.adopt import describes, differs_in_images_only
-from tapp.spec.templates import Template, Unresolved
+from tapp.spec.revision import without_resources
+from tapp.spec.templates import Template, Unresolved, running
 from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT
@@ -206,10 +208,14 @@ def _edited(pod: Pod) -> Verdict:
 
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     told, foreign = pod.told, pod.foreign
+    more = "more than images and metadata"
     if foreign is None:
-        in_place = told.uniq_hash == template.uniq
+        more = _beyond_metadata(instance, told, template)
+        in_place = not more
     else:
         wanted, observed = comparable(template.spec), comparable(foreign.spec)
+        if template.ignores_resources:
+            wanted = without_resources(wanted)
         if (
             describes(wanted, observed)
             and describes(template.labels, foreign.labels)
@@ -232,8 +238,27 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)  # no new pod would follow
     if obstacle:
         return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, obstacle)
-    message = f"template {template.name!r} differs from its pod in more than images and metadata"
+    message = f"template {template.name!r} differs from its pod in {more}"
     return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)
+
+
+def _beyond_metadata(instance: Instance, told: Told, template: Template) -> str:
+    """In what a pod of ours differs that no update in place changes, "" if in nothing.
+
+    Resources are no such thing if they are left to others, or if the pod has those of the template:
+    somebody has resized it.
+    """
+    if told.uniq_hash == template.uniq:
+        return ""
+    if told.uniq_hash not in template.hashes and instance.recorded != template.hashes.bare:
+        return "more than images and metadata"
+    if template.ignores_resources:
+        return ""
+    for container in running(template.spec):
+        name = container["name"]
+        if asked_for(container.get("resources")) != asked_for(told.resources.get(name)):
+            return f"resources, and container {name!r} has others"
+    return ""
 
 
 def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | None:

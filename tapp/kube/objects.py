@@ -139,10 +139,11 @@ class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionObject(msgspec.Struct, frozen=True, gc=False):
-    """A ControllerRevision as Metacontroller sends it; its `data` is never looked at."""
+    """A ControllerRevision as Metacontroller sends it; `data` is read only where it is asked for."""
 
     metadata: RevisionMeta
     revision: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    data: Raw = NOTHING
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ was read from, and never changes. The whole JSON is looked at again only to answ
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -29,6 +30,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         template_hash: the revision label.
         uniq_hash: the revision label without images.
+        resources: container -> its resources in the spec, of those that keep running and have any.
         template_images: container name -> image as the template had it when it was last applied.
         images: container name -> image in the spec, of containers and init containers.
         main_containers: names of the containers that are no init containers.
@@ -60,6 +62,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
 
     template_hash: str | None = None
     uniq_hash: str | None = None
+    resources: Mapping[str, Any] = {}
     template_images: Mapping[str, str] = {}
     images: Mapping[str, str] = {}
     main_containers: tuple[str, ...] = ()

@@ -119,6 +119,7 @@ def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[T
     told = Told(
         template_hash=labels.get(TEMPLATE_HASH),
         uniq_hash=labels.get(UNIQ_HASH),
+        resources={i["name"]: i["resources"] for i in running if i.get("resources")},
         template_images=read_annotation(objects.decode_images, annotations.get(TEMPLATE_IMAGES))
         or {},
         images={item["name"]: item.get("image", "") for item in both},

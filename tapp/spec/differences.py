@@ -13,7 +13,13 @@ import msgspec
 from tapp.kube.canonical import comparable
 from tapp.kube.project import merge_key
 from tapp.spec.reads import read_by, restarting
-from tapp.spec.revision import own_annotations, own_labels, runs_on, without_images
+from tapp.spec.revision import (
+    own_annotations,
+    own_labels,
+    runs_on,
+    without_images,
+    without_resources,
+)
 from tapp.words.vocabulary import RESTARTED_AT
 
 Path = tuple[str, ...]
@@ -25,6 +31,8 @@ class Effect(StrEnum):
 
     RECREATE = "Recreate"
     """New pods."""
+    RESOURCES = "Resources"
+    """New pods in place of those that have other resources than these."""
     IN_PLACE = "InPlace"
     """A container that runs on restarts, by another image or for what it reads; the pod stays."""
     METADATA = "Metadata"
@@ -49,12 +57,15 @@ class Difference(msgspec.Struct, frozen=True):
     effect: Effect
 
 
-def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
+def differences(
+    before: dict[str, Any], after: dict[str, Any], *, ignores_resources: bool = False
+) -> list[Difference]:
     """The fields in which two pod templates differ, in the order of the second one.
 
     Args:
         before: a pod template: `{"metadata": {...}, "spec": {...}}`.
         after: another one.
+        ignores_resources: whether those of running containers are left to others.
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
@@ -67,14 +78,12 @@ def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Differenc
     ]
     one, other = comparable(before.get("spec") or {}), comparable(after.get("spec") or {})
     forcing = set(changed(without_images(one), without_images(other)))
-    found += [
-        _difference(
-            ("spec", *path),
-            (before, after),
-            Effect.RECREATE if path in forcing else Effect.IN_PLACE,
-        )
-        for path in changed(one, other)
-    ]
+    always = set(changed(without_resources(one), without_resources(other)))
+    of_resources = Effect.NEW_PODS if ignores_resources else Effect.RESOURCES
+    for path in changed(one, other):
+        effect = Effect.RECREATE if path in always else of_resources
+        effect = effect if path in forcing else Effect.IN_PLACE
+        found.append(_difference(("spec", *path), (before, after), effect))
     if (old.get("finalizers") or []) != (new.get("finalizers") or []):
         path = "metadata", "finalizers"
         found.append(_difference(path, (before, after), Effect.NEW_PODS))

@@ -63,6 +63,7 @@ class InPlaceUpdateStrategy(Value):
 
     grace_period_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     pre_pull: bool = False
+    resources: Literal["Ignore"] | None = None
 
 
 class UpdateStrategy(Value):
@@ -107,6 +108,11 @@ class TAppSpec(Value):
     def default_name(self) -> str:
         """The name of the default template: the lower-case spelling wins."""
         return self.default_template_name or self.default_template_name_old or DEFAULT_TEMPLATE
+
+    @property
+    def ignores_resources(self) -> bool:
+        """Whether the resources of running containers are left to others, and are no update."""
+        return self.update_strategy.in_place_update_strategy.resources == "Ignore"
 
     @property
     def rolling_name(self) -> str:

@@ -68,6 +68,24 @@ def without_images(spec: dict[str, Any]) -> dict[str, Any]:
     return blanked
 
 
+def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec without the resources that others may change in a pod; the same where it has none.
+
+    Those of containers and sidecars (pods/resize); any form of a spec will do.
+    """
+    bare = {
+        field: [
+            {key: part for key, part in item.items() if key != "resources"}
+            if runs_on(field, item)
+            else item
+            for item in spec[field]
+        ]
+        for field in ("containers", "initContainers")
+        if any("resources" in item for item in spec.get(field) or [])
+    }
+    return {**spec, **bare} if bare else spec
+
+
 def runs_on(field: str, container: dict[str, Any]) -> bool:
     """Whether a container keeps running: a plain init container has ended and is never restarted.
 

@@ -1,7 +1,7 @@
 """Templates of one spec: what each name stands for, and its revision."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -11,6 +11,13 @@ from tapp.spec import revision
 from tapp.spec.model import TAppSpec
 from tapp.spec.reads import Reads, problem_of, read_by, requests_of
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
+
+
+class Hashes(NamedTuple):
+    """Two hashes of what a template says beyond images and metadata: with resources, without."""
+
+    whole: str
+    bare: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,10 @@ class Template:
             claims of the same name take precedence over.
         revision: hash of everything above, as it was written.
         uniq: hash of the spec with the images of running containers blanked.
+        other_revision: what `revision` is where the resources of running containers count and here
+            they do not, or the other way round.
+        hashes: `uniq` with these resources, and without.
+        ignores_resources: whether they are left to others, and are in neither hash.
         images: name of a running container -> its image.
         reads: what each running container has of its pod's metadata (`reads.py`).
         not_restarted: containers that annotations ask by name to restart, and that do not run on.
@@ -41,6 +52,9 @@ class Template:
     spec: dict[str, Any]
     revision: str
     uniq: str
+    other_revision: str
+    hashes: Hashes
+    ignores_resources: bool
     images: dict[str, str]
     reads: Reads
     not_restarted: list[str]
@@ -83,15 +97,33 @@ class Templates:
         if body is None:
             return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
         claims = frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
-        return _resolve(name, body, claims)
+        return resolve(name, body, claims, ignores_resources=self.spec.ignores_resources)
 
 
-def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Template | Unresolved:
+def resolve(
+    name: str,
+    body: Any,
+    claims: frozenset[str] = frozenset(),
+    *,
+    ignores_resources: bool = False,
+) -> Template | Unresolved:
+    """A template's body, canonicalised and hashed.
+
+    Args:
+        name: its name.
+        body: as its author wrote it.
+        claims: names of the claim templates.
+        ignores_resources: see `Template`.
+    """
     problem = _problem(body)
     if problem:
         return Unresolved(name, f"template {name!r} cannot be used: {problem}")
     metadata = body.get("metadata") or {}
-    full, uniq = revision.revisions(body)
+    whole = bare = revision.revisions(body)
+    without = revision.without_resources(body["spec"])
+    if without is not body["spec"]:
+        bare = revision.revisions({**body, "spec": without})
+    (full, uniq), (other, _) = (bare, whole) if ignores_resources else (whole, bare)
     spec = canonical(body["spec"])
     if claims and "volumes" in spec:
         spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
@@ -100,7 +132,7 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
     runs = running(spec)
     images = {item["name"]: item["image"] for item in runs if "image" in item}
     folded, obstacle = _folded(name, spec)
-    whole = msgspec.json.encode([metadata, folded])
+    text = msgspec.json.encode([metadata, folded])
     return Template(
         name=name,
         labels=labels,
@@ -109,6 +141,9 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         spec=spec,
         revision=full,
         uniq=uniq,
+        other_revision=other,
+        hashes=Hashes(whole[1], bare[1]),
+        ignores_resources=ignores_resources,
         images=images,
         reads=read_by(runs, {**labels, TEMPLATE_HASH: full}, annotations),
         not_restarted=[
@@ -118,7 +153,7 @@ def _resolve(name: str, body: dict[str, Any], claims: frozenset[str]) -> Templat
         ],
         watched=has_served_gate(spec),
         obstacle=obstacle,
-        size=len(whole) + 2 * len(msgspec.json.encode(images)),  # a text within a text
+        size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
     )
 
 
@@ -173,8 +208,10 @@ def _or(name: str) -> str:
 _UNNAMED = ("tolerations", "readinessGates")
 
 
-def _problem(body: dict[str, Any]) -> str:
+def _problem(body: Any) -> str:
     """Why no pod can be made of a template, or "": the shapes that the rest relies on."""
+    if not isinstance(body, dict):
+        return "it is not an object"
     metadata = body.get("metadata") or {}
     if not isinstance(metadata, dict):
         return "metadata is not an object"

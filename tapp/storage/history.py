@@ -6,6 +6,7 @@ whose tell its label and its annotation, never its name (docs/design.md, "Histor
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import msgspec
 
 from tapp.kube.objects import RevisionObject
 from tapp.spec.model import ParentMeta
-from tapp.spec.templates import Template, Templates
+from tapp.spec.templates import Template, Templates, resolve
 from tapp.world import World
 
 LONGEST = 128 << 10
@@ -128,6 +129,31 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
     newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
     plan.create = _missing(world, used, newest | going, highest)
     return plan
+
+
+def recorded_hash(world: World, revision: str) -> str:
+    """The hash without images and resources of the template that had this revision.
+
+    Returns:
+        `Hashes.bare`; "" where the history has no such template.
+    """
+    for record in world.revisions.values():
+        if record.metadata.labels is None or record.metadata.labels.revision != revision:
+            continue
+        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = resolve("", _decode_data(record.data).template)
+            if isinstance(found, Template) and revision in (found.revision, found.other_revision):
+                return found.hashes.bare
+    return ""
+
+
+class _Data(msgspec.Struct):
+    """`data` of a ControllerRevision."""
+
+    template: Any
+
+
+_decode_data = msgspec.json.Decoder(_Data).decode
 
 
 def _read(revision: RevisionObject) -> _Record | None:
