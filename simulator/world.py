@@ -21,6 +21,7 @@ from simulator.api.admission import Policy
 from simulator.api.apply import canonical_json
 from simulator.api.cluster import Cluster
 from simulator.api.controllers import ClaimController, GarbageCollector, NamespaceController
+from simulator.api.defaults import containers_of
 from simulator.api.store import DeleteOptions, Event, NotFoundError, Propagation
 from simulator.metacontroller.cache import Cache
 from simulator.metacontroller.composite import read
@@ -156,6 +157,16 @@ class World:
         found = self.kinds.find(kind)
         live = self.get(kind, name, namespace)
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
+
+    def resize(
+        self, name: str, resources: Object, container: str = "", namespace: str = "default"
+    ) -> Object:
+        """Change a pod's resources as a vertical autoscaler would: of one container, or of all."""
+        pod = _copy(self.get("Pod", name, namespace))
+        for _, _, one in containers_of(pod["spec"]):
+            if container in ("", one["name"]):
+                one["resources"] = merge_patch(one["resources"], _copy(resources))
+        return self.cluster.resize(pod)
 
     def delete(
         self,

@@ -102,7 +102,7 @@ def _tolerates(toleration: Object, key: str) -> bool:
     )
 
 
-def _quality(spec: Object) -> str:
+def quality(spec: Object) -> str:
     resources = [c.get("resources") or {} for c in spec.get("containers") or []]
     if not any(r.get("requests") or r.get("limits") for r in resources):
         return "BestEffort"
@@ -141,7 +141,7 @@ class Admission:
         spec = _add_service_account(spec, suffix)
         spec = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
         pod = self._policies("CREATE", {**pod, "spec": _add_tolerations(spec)})
-        return {**pod, "status": {"phase": "Pending", "qosClass": _quality(pod["spec"])}}
+        return {**pod, "status": {"phase": "Pending", "qosClass": quality(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:
         """Return the pod as the API server reads it from an update."""

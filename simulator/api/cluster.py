@@ -14,6 +14,7 @@ from itertools import count
 
 from simulator.api.admission import Admission
 from simulator.api.defaults import encode, fill_in
+from simulator.api.resize import resized
 from simulator.api.store import (
     DEFAULT,
     AlreadyExistsError,
@@ -183,6 +184,14 @@ class Cluster:
         if kind.has_generation and not _same_content(new, old):
             new = with_meta(new, generation=generation_of(old) + 1)
         return self._replace(kind, old, new)
+
+    def resize(self, pod: Object) -> Object:
+        """Give a pod's containers other resources (PUT of the subresource `resize`), guarded."""
+        old = self._guarded(POD, pod)
+        new = resized(old, pod)
+        if not _same_content(new, old):
+            new = with_meta(new, generation=generation_of(old) + 1)
+        return self._replace(POD, old, new)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
         """Replace only the status, guarded by the resourceVersion; of a pod the metadata too."""

@@ -139,7 +139,7 @@ class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class RevisionObject(msgspec.Struct, frozen=True, gc=False):
-    """A ControllerRevision as Metacontroller sends it; `data` is read only where it is asked for."""
+    """A ControllerRevision as Metacontroller sends it; `data` is read where it is needed."""
 
     metadata: RevisionMeta
     revision: Annotated[int, Meta(ge=0, le=2**53)] | None = None

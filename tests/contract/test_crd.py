@@ -534,7 +534,8 @@ OWN_WORDS = {
     "inPlaceUpdateStrategy": f"{unset('gracePeriodSeconds')} "
     f"{model.InPlaceUpdateStrategy().grace_period_seconds}.",
     "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
-    "resources": "Unset: another value means a new pod, unless the pod has these resources already.",
+    "resources": "Unset: another value means a new pod, unless the pod has these resources "
+    "already.",
 }
 """Where no value is to be shown: an empty name, or several values."""
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tapp.spec.differences import Effect, differences
-from tapp.spec.revision import revisions
+from tapp.spec.revision import revisions, without_resources
 from tapp.words.vocabulary import RESTARTED_AT
 
 Document = dict[str, Any]
@@ -126,8 +126,16 @@ bodies = st.builds(
 
 @given(bodies, bodies)
 def test_the_differences_say_what_the_revisions_say(before: Document, after: Document) -> None:
-    """There is one exactly where the revision differs; it forces new pods where the second does."""
+    """There is one exactly where the revision differs; it forces new pods where the second does.
+
+    Or where they differ in resources, and pods may have these already.
+    """
     old, new = revisions(before), revisions(after)
     effects = {item.effect for item in differences(before, after)}
     assert bool(effects) == (old[0] != new[0])
+    assert bool(effects & {Effect.RECREATE, Effect.RESOURCES}) == (old[1] != new[1])
+    old, new = (revisions(each | {"spec": without_resources(each["spec"])}) for each in (before, after))
     assert (Effect.RECREATE in effects) == (old[1] != new[1])
+    ignoring = {item.effect for item in differences(before, after, ignores_resources=True)}
+    assert (Effect.RECREATE in ignoring) == (old[1] != new[1])
+    assert bool(ignoring - {Effect.NEW_PODS}) == (old[0] != new[0])

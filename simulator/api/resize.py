@@ -1,0 +1,54 @@
+"""A pod's subresource `resize`: other resources for containers that run, and nothing else.
+
+Sources: Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), ValidatePodResize.
+"""
+
+from __future__ import annotations
+
+from simulator.api.admission import quality
+from simulator.api.defaults import CONTAINER_LISTS, containers_of, default_pod_spec, encode
+from simulator.api.store import InvalidError
+from simulator.objects.objects import Object, changed_paths, name_of
+
+_RESIZABLE = ("cpu", "memory")
+
+
+def resized(old: Object, asked: Object) -> Object:
+    """Return the pod with the resources that are asked for; whatever else is asked is dropped.
+
+    Raises:
+        InvalidError: they are not of the kind that may change.
+    """
+    wanted = {one["name"]: one.get("resources", {}) for _, _, one in containers_of(asked["spec"])}
+    spec = dict(old["spec"])
+    for field in CONTAINER_LISTS:
+        if field in spec:
+            spec[field] = [
+                {**one, "resources": wanted.get(one["name"], one["resources"])}
+                if field == "containers" or one.get("restartPolicy") == "Always"
+                else one
+                for one in spec[field]
+            ]
+    new = {**old, "spec": default_pod_spec(encode(spec))}
+    _check(new, old)
+    return new
+
+
+def _check(new: Object, old: Object) -> None:
+    if quality(new["spec"]) != quality(old["spec"]):
+        raise _refuse(new, "spec", "Pod QOS Class may not change as a result of resizing")
+    pairs = zip(containers_of(new["spec"]), containers_of(old["spec"]), strict=True)
+    for (field, index, after), (_, _, before) in pairs:
+        path = f"spec.{field}[{index}].resources"
+        for kind in ("limits", "requests"):
+            was, asked = (one["resources"].get(kind) or {} for one in (before, after))
+            if was.keys() - asked.keys():
+                raise _refuse(new, f"{path}.{kind}", f"resource {kind} cannot be removed")
+        for changed in changed_paths(before["resources"], after["resources"], path):
+            if changed.removeprefix(path).split(".")[2:] not in [[one] for one in _RESIZABLE]:
+                raise _refuse(new, changed, "only cpu and memory resources are mutable")
+
+
+def _refuse(pod: Object, path: str, reason: str) -> InvalidError:
+    message = f'Pod "{name_of(pod)}" is invalid: {path}: Forbidden: {reason}'
+    return InvalidError(message, path)
