@@ -293,4 +293,6 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"
         return Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change)
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
+    if pod.foreign is None and told.uniq_hash != template.uniq and not template.ignores_resources:
+        message += "; its pod has the resources already"
     return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
