@@ -124,7 +124,7 @@ def entries(observed: Observed) -> list[Entry]:
 
 
 def _is_now(wanted: Template, digest: str, body: Document) -> bool:
-    """Whether a record is of a template as it is, also if resources did not count then, or do now."""
+    """Whether a record is of a template as it is, also if resources began or ceased to count."""
     if digest == wanted.revision:
         return True
     kept = resolve("", body, ignores_resources=wanted.ignores_resources)

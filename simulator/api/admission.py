@@ -103,6 +103,7 @@ def _tolerates(toleration: Object, key: str) -> bool:
 
 
 def quality(spec: Object) -> str:
+    """Return the QoS class of a pod, by its containers."""
     resources = [c.get("resources") or {} for c in spec.get("containers") or []]
     if not any(r.get("requests") or r.get("limits") for r in resources):
         return "BestEffort"

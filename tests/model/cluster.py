@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
-from simulator.api.store import NotFoundError
+from simulator.api.store import InvalidError, NotFoundError
 from simulator.world import UnsettledError, World
 from tests.invariants import ViolationError
 from tests.model import specs
@@ -138,6 +139,12 @@ class Cluster:
             key = f"{specs.RESTART_INSTANCE}.{container}".removesuffix(".")
             asked = {"metadata": {"annotations": {key: text}}}
             self.world.patch("Pod", f"{NAME}-{id}", asked)
+
+    def resize(self, id: int, cpu: str) -> None:
+        """A vertical autoscaler: what has no resources cannot be given any."""
+        if self.pod(id) is not None:
+            with suppress(InvalidError):
+                self.world.resize(f"{NAME}-{id}", {"requests": {"cpu": cpu}}, "app")
 
     def delete_as_metacontroller(self, id: int) -> None:
         """A write that the judge takes for Metacontroller's, and the hook never asked for."""

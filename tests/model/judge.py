@@ -43,7 +43,17 @@ from simulator.objects.quantity import compare
 from simulator.recording import Write
 from simulator.world import World
 from tests.invariants import ViolationError
-from tests.model.sight import Outage, Snapshot, body_of, brief, identity, requests, spoken, two_tags
+from tests.model.sight import (
+    Outage,
+    Snapshot,
+    body_of,
+    brief,
+    identity,
+    no_cause_to_restart,
+    requests,
+    spoken,
+    two_tags,
+)
 from tests.model.statuses import StatusJudge
 from tests.model.truth import Truth
 from tests.pulled import is_puller
@@ -212,7 +222,7 @@ class Judge:
         restarts = gone or images(old) != images(new or {})
         if not gone and not drained and spoken(old) == spoken(new or {}):
             return
-        self._check_reason(id, old, snapshot)
+        self._check_reason(id, old, snapshot, restarts=restarts)
         if restarts:
             self.met[old["metadata"]["uid"]] = requests(old)
         if not restarts and not drained:
@@ -289,7 +299,7 @@ class Judge:
         recorded = outage.recorded and outage.recorded <= snapshot.parent_version
         return "" if outage.was_available or recorded else "excused: came back"
 
-    def _check_reason(self, id: int, pod: Document, snapshot: Snapshot) -> None:
+    def _check_reason(self, id: int, pod: Document, snapshot: Snapshot, *, restarts: bool) -> None:
         """P4: what the spec says for the instance has changed since its pod was made of it.
 
         Or somebody has asked its pod to restart.
@@ -301,12 +311,18 @@ class Judge:
             raise ViolationError(f"P4: {self.name}-{id} is touched without a template")
         made_of = self.bodies.get(identity(pod))
         seen = snapshot.pods[pod["metadata"]["name"]]
-        if made_of == body_of(body) and seen["metadata"]["uid"] == pod["metadata"]["uid"]:
+        if (
+            made_of == body_of(body, snapshot.spec)
+            and seen["metadata"]["uid"] == pod["metadata"]["uid"]
+        ):
             stale = seen["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]
-            if stale and self.bodies.get(identity(seen)) != body_of(body):
+            if stale and self.bodies.get(identity(seen)) != body_of(body, snapshot.spec):
                 self.counts["touched on an old sight"] += 1
                 return
             raise ViolationError(f"P4: {self.name}-{id} is touched though its spec is the same")
+        fresh = seen["metadata"]["resourceVersion"] == pod["metadata"]["resourceVersion"]
+        if restarts and fresh and made_of and no_cause_to_restart(made_of, pod, body, snapshot):
+            raise ViolationError(f"P4: {self.name}-{id} restarts because of its resources")
 
     def _note_body(self, pod: Document, snapshot: Snapshot) -> None:
         id = number(snapshot.request, pod["metadata"]["name"])
@@ -314,7 +330,7 @@ class Judge:
             return
         body = template(snapshot.spec, template_name(snapshot.spec, id))
         if body is not None and identity(pod) not in self.bodies:
-            self.bodies[identity(pod)] = body_of(body)
+            self.bodies[identity(pod)] = body_of(body, snapshot.spec)
 
     def _check_outcome(self, write: Write) -> None:
         """P5: the API server refuses nothing but what a test injected."""

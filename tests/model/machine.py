@@ -99,6 +99,19 @@ class Model(NodeRules):
         self.world.edit(lambda spec: specs.set_env(spec, name, value))
         self._pass(wait)
 
+    @rule(
+        name=specs.names,
+        cpu=st.none() | specs.cpus,
+        ignored=st.sampled_from([None, None, True, False]),
+        wait=waits,
+    )
+    def new_resources(self, name: str, cpu: str | None, ignored: bool | None, wait: float) -> None:
+        if ignored is not None:
+            self.world.edit(lambda spec: specs.ignore_resources(spec, ignored=ignored))
+            self.world.run(wait)
+        self.world.edit(lambda spec: specs.set_resources(spec, name, cpu))
+        self._pass(wait)
+
     @rule(name=specs.names, value=st.sampled_from(["x", "y", None]), wait=waits)
     def new_label(self, name: str, value: str | None, wait: float) -> None:
         self.world.edit(lambda spec: specs.set_label(spec, name, value))

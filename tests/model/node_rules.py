@@ -44,6 +44,12 @@ class NodeRules(RuleBasedStateMachine):
         self.world.finish(id, code, "app" if only_app else None)
         self._pass(wait)
 
+    @rule(ids=st.lists(numbers, unique=True), cpu=specs.cpus, wait=waits)
+    def resize(self, ids: list[int], cpu: str, wait: float) -> None:
+        for id in ids:
+            self.world.resize(id, cpu)
+        self._pass(wait)
+
     @rule(id=numbers, wait=waits)
     def evict(self, id: int, wait: float) -> None:
         self.world.evict(id)

@@ -121,5 +121,40 @@ def requests(pod: Document) -> set[tuple[str, str]]:
     return {(key, text) for key, text in notes.items() if key.startswith(RESTART_INSTANCE)}
 
 
-def body_of(body: Document) -> str:
-    return json.dumps(body, sort_keys=True)
+def body_of(body: Document, spec: Document) -> str:
+    """What a template says, as far as it counts."""
+    return json.dumps(_without_resources(body) if _ignores(spec) else body, sort_keys=True)
+
+
+def _ignores(spec: Document) -> bool:
+    strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
+    return strategy.get("resources") == "Ignore"
+
+
+def _without_resources(body: Document) -> Document:
+    containers = [
+        {key: part for key, part in one.items() if key != "resources"}
+        for one in body["spec"]["containers"]
+    ]
+    return {**body, "spec": {**body["spec"], "containers": containers}}
+
+
+def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
+    """Whether a pod's template has other resources only, and these are ignored.
+
+    Or they are not any more, and the pod has them. If it was made while they counted, only a
+    record of its template can tell.
+    """
+    bare, same = (_without_resources(each) for each in (json.loads(made_of), body))
+    if bare != same:
+        return False
+    asked, given = (one["spec"]["containers"] for one in (body, pod))
+    app = next(one for one in given if one["name"] == "app")
+    if not _ignores(snapshot.spec) and asked[0].get("resources", {}) != app["resources"]:
+        return False
+    label = pod["metadata"]["labels"]["tapp_template_hash_key"]
+    records = snapshot.request["children"].get("ControllerRevision.apps/v1") or {}
+    return any(
+        record["metadata"]["labels"]["tapp_template_hash_key"] == label
+        for record in records.values()
+    )

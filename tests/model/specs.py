@@ -36,6 +36,9 @@ lost_node_seconds = st.sampled_from([0, 3, 10, 40, None])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
+cpus = st.sampled_from(["1", "2"])
+
+
 _probe = st.fixed_dictionaries(
     {
         "exec": st.just({"command": ["true"]}),
@@ -65,6 +68,8 @@ def templates(draw: st.DrawFn) -> Document:
         container["livenessProbe"] = deepcopy(LIVENESS)
     if draw(st.sampled_from([False, False, True])):
         container["env"] = [TIER]
+    if draw(st.booleans()):
+        container["resources"] = {"requests": {"cpu": draw(cpus)}}
     if draw(st.sampled_from([True, True, False])):
         spec["readinessGates"] = [deepcopy(GATE)]
     extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
@@ -160,6 +165,18 @@ def set_grace(spec: Document, seconds: int) -> None:
 def set_pre_pull(spec: Document, *, pulls: bool) -> None:
     """Whether new images are pulled before anything stops."""
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["prePull"] = pulls
+
+
+def set_resources(spec: Document, name: str, cpu: str | None) -> None:
+    container = body_of(spec, name)["spec"]["containers"][0]
+    container.pop("resources", None)
+    if cpu is not None:
+        container["resources"] = {"requests": {"cpu": cpu}}
+
+
+def ignore_resources(spec: Document, *, ignored: bool) -> None:
+    strategy = spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})
+    strategy["resources"] = "Ignore" if ignored else None
 
 
 def set_label(spec: Document, name: str, value: str | None) -> None:

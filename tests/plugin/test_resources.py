@@ -1,6 +1,7 @@
 """What the plugin says of other resources, which are not always an update."""
 
 import json
+
 import pytest
 
 from tests.plugin.standin import Document, StandIn, kubectl_tapp

@@ -134,7 +134,9 @@ def test_the_differences_say_what_the_revisions_say(before: Document, after: Doc
     effects = {item.effect for item in differences(before, after)}
     assert bool(effects) == (old[0] != new[0])
     assert bool(effects & {Effect.RECREATE, Effect.RESOURCES}) == (old[1] != new[1])
-    old, new = (revisions(each | {"spec": without_resources(each["spec"])}) for each in (before, after))
+    old, new = (
+        revisions(each | {"spec": without_resources(each["spec"])}) for each in (before, after)
+    )
     assert (Effect.RECREATE in effects) == (old[1] != new[1])
     ignoring = {item.effect for item in differences(before, after, ignores_resources=True)}
     assert (Effect.RECREATE in ignoring) == (old[1] != new[1])
