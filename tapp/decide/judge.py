@@ -256,7 +256,7 @@ def _beyond_metadata(instance: Instance, told: Told, template: Template) -> str:
         return ""
     for container in running(template.spec):
         name = container["name"]
-        if asked_for(container.get("resources")) != asked_for(told.resources.get(name)):
+        if asked_for(container.get("resources")) != asked_for(told.resources_of(name)):
             return f"resources, and container {name!r} has others"
     return ""
 

@@ -30,7 +30,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         template_hash: the revision label.
         uniq_hash: the revision label without images.
-        resources: container -> its resources in the spec, of those that keep running and have any.
+        resources: container -> JSON of its resources in the spec, of those that keep running and
+            have any.
         template_images: container name -> image as the template had it when it was last applied.
         images: container name -> image in the spec, of containers and init containers.
         main_containers: names of the containers that are no init containers.
@@ -62,7 +63,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
 
     template_hash: str | None = None
     uniq_hash: str | None = None
-    resources: Mapping[str, Any] = {}
+    resources: Mapping[str, str] = {}
     template_images: Mapping[str, str] = {}
     images: Mapping[str, str] = {}
     main_containers: tuple[str, ...] = ()
@@ -86,6 +87,10 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     lost: str = ""
     is_watched: bool = False
     evicted_in_time: bool = False
+
+    def resources_of(self, container: str) -> Any:
+        """The resources of a container that keeps running; None where it has none."""
+        return msgspec.json.decode(self.resources.get(container, "null"))
 
     @property
     def served_gates(self) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[T
     told = Told(
         template_hash=labels.get(TEMPLATE_HASH),
         uniq_hash=labels.get(UNIQ_HASH),
-        resources={i["name"]: i["resources"] for i in running if i.get("resources")},
+        resources={i["name"]: _json(i["resources"]) for i in running if i.get("resources")},
         template_images=read_annotation(objects.decode_images, annotations.get(TEMPLATE_IMAGES))
         or {},
         images={item["name"]: item.get("image", "") for item in both},
@@ -188,6 +188,10 @@ def _first_runs(containers: list[dict[str, Any]], kind: str) -> dict[str, float]
 
 def _has_hook(lifecycle: Any) -> bool:
     return isinstance(lifecycle, dict) and bool(lifecycle.get("postStart"))
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _word(value: Any) -> str:

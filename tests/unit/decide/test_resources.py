@@ -150,6 +150,12 @@ def test_what_other_resources_ask_for(
     assert [item.effect for item in found] == [effect]
 
 
+@pytest.mark.parametrize("odd", ["x", [1], {"limits": 1}, {"limits": {"cpu": 10**40}}, 1e300])
+def test_a_pod_with_resources_of_a_wrong_shape_has_others(odd: Any) -> None:
+    assert decision(resized(odd)).startswith("Keep/UpToDate")
+    assert decision(resized(odd).change(template=asking(MORE))).startswith(ANEW)
+
+
 @pytest.mark.parametrize("ignores", [False, True])
 def test_resources_of_a_plain_init_container_always_need_a_new_pod(ignores: bool) -> None:
     """It has ended, and nobody can resize it."""
