@@ -39,8 +39,9 @@ def restarts_of(told: Told, template: Template) -> list[str]:
     Of those that the template has; what else is in the pod is somebody else's.
     """
     asked = [n for n in template.images if "" in told.asked or n in told.asked]
-    same = told.template_hash == template.other_revision  # what reads the revision may keep it
-    reading = {} if same else restarting(told.reads, template.reads)
+    # What reads the revision itself may keep the one that the same template had.
+    renamed = told.template_hash == template.other_revision != template.revision
+    reading = {} if renamed else restarting(told.reads, template.reads)
     return list(dict.fromkeys([*reading, *asked]))
 
 
