@@ -10,7 +10,7 @@ from tapp.pod.pod import COMPLETED, Pod
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import claim_templates, claims_of
-from tapp.storage.history import recorded_hash
+from tapp.storage.history import recorded_hashes
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
@@ -172,16 +172,16 @@ def instances_of(world: World, now: float) -> list[Instance]:
 
 def _recall(world: World, outdated: list[Instance]) -> None:
     """Looks up what pods were made of that differ in more than their hashes can tell."""
-    known: dict[str, str] = {}
+    unknown: dict[str, list[Instance]] = {}
     for instance in outdated:
         pod, template = instance.pod, instance.template
         if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
             continue
-        revision = pod.told.template_hash or ""
         if pod.told.uniq_hash not in template.hashes:
-            if revision not in known:
-                known[revision] = recorded_hash(world, revision)
-            instance.recorded = known[revision]
+            unknown.setdefault(pod.told.template_hash or "", []).append(instance)
+    for revision, found in recorded_hashes(world, unknown).items():
+        for instance in unknown[revision]:
+            instance.recorded = found
 
 
 def _block_creations(world: World, instances: list[Instance]) -> None:

@@ -5,7 +5,7 @@ another number is made again, and the older record goes when the newer one is se
 whose tell its label and its annotation, never its name (docs/design.md, "History").
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -131,20 +131,23 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
     return plan
 
 
-def recorded_hash(world: World, revision: str) -> str:
-    """The hash without images and resources of the template that had this revision.
+def recorded_hashes(world: World, revisions: Container[str]) -> dict[str, str]:
+    """Hashes without images and resources of the templates that had these revisions.
 
     Returns:
-        `Hashes.bare`; "" where the history has no such template.
+        Revision -> `Hashes.bare`, as far as the history has such templates.
     """
+    known: dict[str, str] = {}
     for record in world.revisions.values():
-        if record.metadata.labels is None or record.metadata.labels.revision != revision:
+        labels = record.metadata.labels
+        revision = "" if labels is None else labels.revision or ""
+        if revision in known or revision not in revisions:
             continue
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             found = resolve("", _decode_data(record.data).template)
             if isinstance(found, Template) and revision in (found.revision, found.other_revision):
-                return found.hashes.bare
-    return ""
+                known[revision] = found.hashes.bare
+    return known
 
 
 class _Data(msgspec.Struct):
