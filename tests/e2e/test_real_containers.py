@@ -124,28 +124,64 @@ def test_an_ephemeral_container_that_cannot_start_holds_nothing_up(real: Trial) 
     assert real.never_fewer_than(2)
 
 
-def test_a_person_resizes_an_instance(real: Trial) -> None:
-    """The pod's own resources stay as the person set them, until the template changes them."""
-    limits = {"limits": {"cpu": "200m", "memory": "64Mi"}}
-    real.began(container("1", resources=limits))
-    born = real.app.uids()
-    larger = {"cpu": "300m"}
-    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-1", "resize")
-    changed = [{"name": "main", "resources": {"limits": larger, "requests": larger}}]
-    current = real.app.pod(1)
-    wanted = copy.deepcopy(current)
+def resize(real: Trial, number: int, cpu: str) -> None:
+    """As a person or a vertical autoscaler does it: another limit and request of one container."""
+    path = real.app.kube.path("v1", "pods", real.app.namespace, f"web-{number}", "resize")
+    wanted = copy.deepcopy(real.app.pod(number))
     for kind in ("limits", "requests"):
-        wanted["spec"]["containers"][0]["resources"][kind]["cpu"] = changed[0]["resources"][kind][
-            "cpu"
-        ]  # type: ignore[index]
+        wanted["spec"]["containers"][0]["resources"][kind]["cpu"] = cpu
     real.app.kube.request("PUT", path, wanted)
     real.app.until(
-        lambda: (real.container(1).get("resources") or {}).get("limits", {}).get("cpu") == "300m",
+        lambda: (real.container(number).get("resources") or {}).get("limits", {}).get("cpu") == cpu,
         "the kubelet has resized it",
         60,
     )
     real.app.quiet()
-    real.roll(container("2", resources=limits))
+
+
+def sized(tag: str, cpu: str) -> Json:
+    """A container of an image, with its limits."""
+    return container(tag, resources={"limits": {"cpu": cpu, "memory": "64Mi"}})
+
+
+def test_a_person_resizes_an_instance(real: Trial) -> None:
+    """The pod's own resources stay as the person set them, until the template changes them."""
+    real.began(sized("1", "200m"))
+    born = real.app.uids()
+    resize(real, 1, "300m")
+    real.roll(sized("2", "200m"))
+    assert real.app.uids() == born
+    assert real.never_fewer_than(2)
+
+
+def test_a_template_that_follows_a_resize_restarts_only_who_has_other_resources(
+    real: Trial,
+) -> None:
+    real.began(sized("1", "200m"))
+    born, ran = real.app.uids(), real.witness.now(real.app.namespace)
+    for number in (0, 1):
+        resize(real, number, "300m")
+    real.roll(sized("1", "300m"))
+    now = real.app.uids()
+    assert {number: now[number] == born[number] for number in born} == {0: True, 1: True, 2: False}
+    assert {each.id for each in real.witness.now(real.app.namespace) if each.pod != "web-2"} == {
+        each.id for each in ran if each.pod != "web-2"
+    }
+    assert real.never_fewer_than(2)
+
+
+def test_resources_that_are_left_to_others_are_no_update(real: Trial) -> None:
+    ignoring = {"inPlaceUpdateStrategy": {"resources": "Ignore"}}
+    real.began(sized("1", "200m"))
+    ran = {each.id for each in real.witness.now(real.app.namespace)}
+    real.app.patch(updateStrategy=ignoring).settle()
+    resize(real, 1, "300m")
+    real.roll(sized("1", "100m"))
+    assert {each.id for each in real.witness.now(real.app.namespace)} == ran
+    cpus = [real.container(number)["resources"]["limits"]["cpu"] for number in range(3)]
+    assert cpus == ["200m", "300m", "200m"]
+    born = real.app.uids()
+    real.roll(sized("2", "100m"))
     assert real.app.uids() == born
     assert real.never_fewer_than(2)
 
