@@ -137,8 +137,9 @@ def plan(world: World, options: Options, now: float) -> Plan:
     verdicts = [judge(instance) for instance in instances]
     first = pulls(world, instances, verdicts, options, now)
     pairs = zip(instances, verdicts, strict=True)
-    pending = [pair for pair in pairs if is_update(pair[1]) and pair[0].id not in first.holds]
-    holds = first.holds | spend(pending, serving, budgets, spec.rolling_name)
+    pending = [pair for pair in pairs if is_update(pair[1])]
+    # Who waits for an image keeps its turn: else a stale sight of two syncs would take two.
+    holds = spend(pending, serving, budgets, spec.rolling_name) | first.holds
     decisions = _with(holds, instances, verdicts)
     marks = mark(world.tapp, instances, decisions, options, now)
     decisions = _with(marks.steps, instances, decisions)

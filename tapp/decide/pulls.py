@@ -98,20 +98,20 @@ class _Pulling:
     ) -> None:
         self.world, self.options, self.now = world, options, now
         self.found, self._instances = Pulls(), instances
-        self._states: dict[str, Verdict | None] = {}
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Pulls:
-        """Goes over all instances."""
-        for instance, verdict in zip(instances, verdicts, strict=True):
-            change = verdict.change
-            if not isinstance(change, Update):
-                continue
+        """Goes over all instances, in the order in which the budget is spent."""
+        rolling = self.world.tapp.spec.rolling_name
+        pairs = zip(instances, verdicts, strict=True)
+        updates = [(i, v.change) for i, v in pairs if isinstance(v.change, Update)]
+        states: dict[str, Verdict | None] = {}
+        for instance, change in sorted(updates, key=lambda pair: pair[0].template.name == rolling):
             puller = self._puller(change)
             if puller is None:
                 continue
-            if puller.name not in self._states:
-                self._states[puller.name] = self._state(puller)
-            held = self._states[puller.name]
+            if puller.name not in states:
+                states[puller.name] = self._state(puller, turn=len(states))
+            held = states[puller.name]
             if held is not None:
                 self.found.holds[instance.id] = held
         return self.found
@@ -151,16 +151,16 @@ class _Pulling:
                         names.update(names_of(status.image or "", status.image_id))
         return found
 
-    def _state(self, puller: Puller) -> Verdict | None:
+    def _state(self, puller: Puller, turn: int) -> Verdict | None:
         """Why the updates that need this puller wait; None where they do not."""
-        pod = self.world.pullers.get(puller.name)
-        if pod is not None:
-            self.found.keep.append(pod)
-        elif len(self.found.create) + len(self.world.pullers) < self.options.max_pullers:
+        pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
+        there = len(self.found.create) + len(self.world.pullers)
+        if turn >= most or (pod is None and there >= most):
+            return _hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
+        if pod is None:
             self.found.create.append(puller)
         else:
-            most = self.options.max_pullers
-            return _hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
+            self.found.keep.append(pod)
         if pod is not None and any(status.container_id for status in pod.containers):
             return None
         refused = "" if pod is None else no_image(pod)

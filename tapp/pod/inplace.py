@@ -156,10 +156,10 @@ def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
     if recorded and ran.image == pod.told.images[name]:
         if pod.completed and ran.overtaken:
             return None  # the kubelet stopped it for an image that was taken back since
+    elif recorded and ran.image and (ran.again or name not in pod.runs_wanted):
+        return None  # the kubelet stops it, however long that takes
     elif name in pod.runs_wanted:
         pass  # under the right name, but perhaps not for good
-    elif recorded and ran.image:
-        return None
     elif any(runs_image(image, status.image, status.image_id) for image in ran.overtaken):
         # Most likely the one in between; a kubelet that is restarted begins anew to stop it.
         times = times._replace(stop=2 * times.stop)

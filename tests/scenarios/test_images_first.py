@@ -118,6 +118,29 @@ def test_they_run_ahead_of_the_budget_but_not_without_limit() -> None:
     assert life.images() == " ".join(["web:2"] * 5)
 
 
+def test_updates_keep_their_order_whoever_has_pulled_first() -> None:
+    life = begun(nodes=5)
+    slow = life.pods[0]["spec"]["nodeName"]
+
+    def seconds(pod: Document, *_: Any, **__: Any) -> float:
+        return 60.0 if pod["spec"]["nodeName"] == slow else 1.0
+
+    life.world.kubelet.behaviour.pull_of = seconds  # type: ignore[method-assign]
+    life.begin_patch(template=template("web:2")).world.run(30)
+    assert life.images() == " ".join(["web:1"] * 5)
+    life.settle()
+    assert life.images() == " ".join(["web:2"] * 5)
+
+
+def test_those_that_are_updated_first_pull_first() -> None:
+    """Else the pullers of those that come later would stand in their way for ever."""
+    life = begun(nodes=5, max_pullers=2)
+    life.begin_patch(template=template("web:2"))
+    life.world.run(2)
+    life.patch(templatePool={"blue": template("blue:1")}, templates={"3": "blue", "4": "blue"})
+    assert life.images() == "web:2 web:2 web:2 blue:1 blue:1"
+
+
 @pytest.mark.parametrize("edit", ["paused", "changed", "taken back", "deleted", "scaled down"])
 def test_they_go_when_nothing_needs_them(edit: str) -> None:
     life = begun()

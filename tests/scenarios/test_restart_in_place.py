@@ -272,3 +272,26 @@ def test_a_probed_container_is_done_when_its_kubelet_was_seen_to_turn_to_it() ->
     assert life.complete
     life.patch(template=asking("web:2", container=PROBED, restart="1"))
     assert "turned" not in life.status
+
+
+@pytest.mark.parametrize("lean", [False, True])
+def test_a_pod_that_is_evicted_in_the_middle_was_ended_by_its_restart(lean: bool) -> None:
+    """One of two containers has not been started again, however long it has run before."""
+    first = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1)
+    second = asking(sidecars=[SIDE], terminationGracePeriodSeconds=1, restart="1")
+    for body in (first, second):
+        body["spec"]["restartPolicy"] = "Never"
+    life = Life(policies=[lean_pods] if lean else [])
+    life.apply(tapp(template=first))
+    life.world.run(60)
+    life.world.kubelet.behaviour.start_seconds = 3.0
+    life.begin_patch(template=second)
+    worker = life.world.kubelet.worker(life.pods[0])
+    assert worker is not None
+    web, side = worker.local.mains
+    life.until(lambda: web.run is not None and web.run.restarts == 1)
+    assert not side.alive
+    life.world.kubelet.evict(life.pods[0])
+    life.settle()
+    assert life.statuses == " ".join(["Running"] * 5)
+    assert life.complete
