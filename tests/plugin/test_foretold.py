@@ -15,6 +15,7 @@ from tests.e2e.worlds import Simulated
 from tests.plugin.foretold import edited_by, foretell, told_apart
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life
+from tests.sizes import size
 
 EXAMPLES = {story.name: story for story in example_stories()}
 SLOW = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
@@ -117,3 +118,64 @@ def test_images_that_come_first_are_foretold(spec: Document, missing: str) -> No
         apart = [line for line in apart if not line.startswith("order: ")]
     assert apart == []
     assert (life.restarts() == dict.fromkeys(range(5), 0)) == bool(missing)
+
+
+READS = {
+    "name": "TIER",
+    "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}},
+}
+TEXTS = st.sampled_from(["1", "2", "3"])
+
+
+@st.composite
+def in_place_edits(draw: st.DrawFn) -> Document:
+    """An edit of what a pod takes without being replaced; sometimes of several such things."""
+    kinds = draw(
+        st.sets(st.sampled_from(["image", "restart", "one", "label", "first"]), min_size=1)
+    )
+    annotations, labels = dict[str, str](), {"app": "web"}
+    if "restart" in kinds:
+        annotations["apps.tkestack.io/restart-in-place"] = draw(TEXTS)
+    if "one" in kinds:
+        annotations["apps.tkestack.io/restart-in-place.side"] = draw(TEXTS)
+    if "label" in kinds:
+        labels["tier"] = draw(TEXTS)
+    image = f"web:{draw(TEXTS)}" if "image" in kinds else "web:1"
+    return {
+        "template": in_place(image, annotations, labels),
+        "updateStrategy": {"inPlaceUpdateStrategy": {"prePull": "first" in kinds}},
+    }
+
+
+def in_place(image: str, annotations: Document, labels: Document) -> Document:
+    """A template whose application reads a label of its pod."""
+    return template(
+        image,
+        annotations=annotations,
+        labels=labels,
+        container={"env": [READS]},
+        sidecars=[{"name": "side", "image": "side:1"}],
+    )
+
+
+@given(st.lists(in_place_edits(), min_size=2, max_size=3), st.sampled_from([1, 2]))
+@settings(max_examples=size(10, 100), deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_edits_in_place_go_as_foretold(edits: list[Document], budget: int) -> None:
+    """Restarts, labels that are read, images, and images that come first."""
+    life = Life().apply(
+        tapp(
+            template=in_place("web:1", {}, {"app": "web"}),
+            updateStrategy={"maxUnavailable": budget},
+        )
+    )
+    for edit in edits:
+        life.world.run(600)
+        found = foretell(life, merge_patch(life.tapp, {"spec": edit}))
+        life.news()
+        mark = len(life.world.writes)
+        life.begin_patch(**edit).settle()
+        writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
+        apart = told_apart(found, writes, life)
+        if edit["updateStrategy"]["inPlaceUpdateStrategy"]["prePull"]:
+            apart = [line for line in apart if not line.startswith("order: ")]  # chance, as above
+        assert apart == []
