@@ -7,7 +7,6 @@ its images.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -87,23 +86,23 @@ def pulls(
     strategy = world.tapp.spec.update_strategy
     if not strategy.in_place_update_strategy.pre_pull or strategy.paused:
         return Pulls()
-    return _Pulling(world, instances, options, now).all(instances, verdicts)
+    return _Pulling(world, options, now).all(instances, verdicts)
 
 
 class _Pulling:
     """The pulls of one sync."""
 
-    def __init__(
-        self, world: World, instances: Iterable[Instance], options: Options, now: float
-    ) -> None:
+    def __init__(self, world: World, options: Options, now: float) -> None:
         self.world, self.options, self.now = world, options, now
-        self.found, self._instances = Pulls(), instances
+        self.found = Pulls()
+        self.there: Mapping[str, set[str]] = {}
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Pulls:
         """Goes over all instances, in the order in which the budget is spent."""
         rolling = self.world.tapp.spec.rolling_name
         pairs = zip(instances, verdicts, strict=True)
         updates = [(i, v.change) for i, v in pairs if isinstance(v.change, Update)]
+        self.there = _running(instances) if updates else {}
         states: dict[str, Verdict | None] = {}
         for instance, change in sorted(updates, key=lambda pair: pair[0].template.name == rolling):
             puller = self._puller(change)
@@ -128,7 +127,7 @@ class _Pulling:
             for name, image in sorted(change.images.items())
             if name not in change.restarts and policies[name] != "Never"
         }
-        there = self._there.get(pod.node, set()) if wanted else set()
+        there = self.there.get(pod.node, set())
         missing = {image: wanted[image] for image in wanted if there.isdisjoint(names_of(image))}
         if not missing:
             return None
@@ -137,19 +136,6 @@ class _Pulling:
     def _name(self, node: str, images: Iterable[str]) -> str:
         digest = sha256("\n".join([node, *sorted(images)]).encode()).hexdigest()[:10]
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
-
-    @cached_property
-    def _there(self) -> Mapping[str, set[str]]:
-        """Node -> the names and digests of what instances run there."""
-        found = dict[str, set[str]]()
-        for instance in self._instances:
-            pod = instance.pod
-            if pod is not None and pod.node:
-                names = found.setdefault(pod.node, set())
-                for status in pod.containers:
-                    if status.now.running is not None:
-                        names.update(names_of(status.image or "", status.image_id))
-        return found
 
     def _state(self, puller: Puller, turn: int) -> Verdict | None:
         """Why the updates that need this puller wait; None where they do not."""
@@ -186,6 +172,19 @@ class _Pulling:
             return _hold(Reason.PULLING, f"{_what(puller)}, by pod {puller.name}")
         self.found.unable.append(f"pod {puller.name} on node {puller.node}: {why}")
         return None
+
+
+def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
+    """Node -> the names and digests of what instances run there."""
+    found = dict[str, set[str]]()
+    for instance in instances:
+        pod = instance.pod
+        if pod is not None and pod.node:
+            names = found.setdefault(pod.node, set())
+            for status in pod.containers:
+                if status.now.running is not None:
+                    names.update(names_of(status.image or "", status.image_id))
+    return found
 
 
 def _what(puller: Puller) -> str:
