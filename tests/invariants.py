@@ -13,6 +13,7 @@ from typing import Any
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.quantity import compare
 from tests.conditions import contradictions
+from tests.merged import merged
 from tests.pulled import is_puller, stopped_for_what_is_not_there
 from tests.reading import (
     KEYS,
@@ -22,9 +23,7 @@ from tests.reading import (
     claims_are_applied,
     declares_revisions,
     desired,
-    doubled,
     drains,
-    images,
     leaves,
     number,
     observed,
@@ -159,10 +158,10 @@ def p2_budget_is_respected(request: Document, answer: Document, now: float | Non
         id = number(request, name)
         if id is None or id not in serving:
             continue
-        after = applied(request, pod, want[name]) if name in want else None
-        updated = after is not None and images(after) != images(pod)
+        after = merged(request, pod, want[name]) if name in want else None
+        updated = after is not None and after.updates
         _hold(not updated or not serves_behind_a_gate(request, pod), f"{name} is not drained")
-        if after is None or updated or drains(after):
+        if after is None or updated or drains(after.child):
             taken[template_name(spec, id) == rolling_name(spec)].add(id)
     strategy = spec.get("updateStrategy") or {}
     limits = {
@@ -189,9 +188,10 @@ def p4_a_pod_is_touched_only_for_a_reason(
     for item in plan["instances"]:
         _hold(bool(item["reason"] and item["message"]), f"no reason: {item}")
     for name, pod in observed(request, "Pod").items():
-        if name not in want or pod["metadata"].get("deletionTimestamp") or doubled(pod):
+        if name not in want or pod["metadata"].get("deletionTimestamp"):
             continue
-        if bare(applied(request, pod, want[name])) != bare(pod):
+        after = merged(request, pod, want[name])
+        if not after.doubled and after.changes:
             id = number(request, name)
             _hold(id in decisions, f"{name} changes though it is no instance's")
             action = decisions[id if id is not None else -1]["action"]
@@ -205,9 +205,9 @@ def p5_every_update_is_legal(request: Document, answer: Document) -> None:
     for name, pod in observed(request, "Pod").items():
         if name not in want or pod["metadata"].get("deletionTimestamp"):
             continue
-        after = applied(request, pod, want[name])
-        problems = illegal_changes(pod, after)
-        if problems and doubled(pod):
+        after = merged(request, pod, want[name])
+        problems = after.problems
+        if problems and after.doubled:
             named = request["finalizing"] or "DuplicateMergeKeys" in conditions
             _hold(named or number(request, name) is None, f"{name}: duplicate keys, no condition")
         else:
@@ -340,56 +340,9 @@ def p8_the_same_answer_again_changes_nothing(request: Document, answer: Document
     """P8: applying one answer twice is applying it once."""
     want = desired(answer, "Pod")
     for name, pod in observed(request, "Pod").items():
-        if name in want and not doubled(pod):
-            once = applied(request, pod, want[name])
-            _hold(applied(request, once, want[name]) == once, f"{name}: a second write")
-
-
-# --- the API server's rules on pod updates (Kubernetes 1.36, ValidatePodUpdate) -------------------
-
-
-def illegal_changes(old: Document, new: Document) -> list[str]:
-    """Paths of the changes that a plain update of a pod may not make."""
-    problems = [
-        f"metadata.{field}"
-        for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
-        if old["metadata"].get(field) != new["metadata"].get(field)
-    ]
-    for field in ("labels", "annotations"):
-        for key, value in (new["metadata"].get(field) or {}).items():
-            if not isinstance(value, str):
-                problems.append(f"metadata.{field}.{key}")
-    before, after = dict(old["spec"]), dict(new["spec"])
-    for section in ("containers", "initContainers"):
-        was, now = before.pop(section, None) or [], after.pop(section, None) or []
-        if [_but_image(item) for item in was] != [_but_image(item) for item in now]:
-            problems.append(f"spec.{section}")
-        for item in now:
-            image = item.get("image")
-            if not isinstance(image, str) or not image or image != image.strip():
-                problems.append(f"spec.{section}.{item.get('name')}.image")
-    was, now = before.pop("tolerations", None) or [], after.pop("tolerations", None) or []
-    kept = [_but_seconds(item) for item in now]
-    problems += ["spec.tolerations" for item in was if _but_seconds(item) not in kept]
-    deadline = before.pop("activeDeadlineSeconds", None), after.pop("activeDeadlineSeconds", None)
-    if deadline[0] is not None and (deadline[1] is None or deadline[1] > deadline[0]):
-        problems.append("spec.activeDeadlineSeconds")
-    gates = before.pop("schedulingGates", None) or [], after.pop("schedulingGates", None) or []
-    problems += ["spec.schedulingGates" for gate in gates[1] if gate not in gates[0]]
-    problems += [
-        f"spec.{field}"
-        for field in sorted(before.keys() | after.keys())
-        if field not in before or field not in after or before[field] != after[field]
-    ]
-    return problems
-
-
-def _but_image(container: Document) -> Document:
-    return {key: value for key, value in container.items() if key != "image"}
-
-
-def _but_seconds(toleration: Document) -> Document:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+        if name in want:
+            after = merged(request, pod, want[name])
+            _hold(after.doubled or after.stays, f"{name}: a second write")
 
 
 def _hold(truth: object, what: object) -> None:

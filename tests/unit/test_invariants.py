@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.builders import Document, claim_template, template
-from tests.invariants import ViolationError, check, illegal_changes, writes
+from tests.invariants import ViolationError, check, writes
+from tests.merged import illegal_changes
 from tests.unit.world import World, settled
 
 

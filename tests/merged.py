@@ -1,0 +1,109 @@
+"""A pod after Metacontroller's merge, and what that tells, for `tests.invariants`.
+
+From sync to sync most pods stay as they are: what was found out of the same documents is kept.
+"""
+
+import marshal
+from functools import cached_property, lru_cache
+from typing import Any
+
+from tests.reading import applied, bare, doubled, images
+
+Document = dict[str, Any]
+
+
+class Merged:
+    """One pod and one answer for it; each property is looked at once."""
+
+    def __init__(self, request: Document, pod: Document, want: Document) -> None:
+        """Of the request only whose pod it is."""
+        self._request, self._pod, self._want = request, pod, want
+
+    @cached_property
+    def child(self) -> Document:
+        """The pod after the merge."""
+        return applied(self._request, self._pod, self._want)
+
+    @cached_property
+    def updates(self) -> bool:
+        """Whether an image changes."""
+        return images(self.child) != images(self._pod)
+
+    @cached_property
+    def changes(self) -> bool:
+        """Whether anything changes but Metacontroller's own annotation."""
+        return bare(self.child) != bare(self._pod)
+
+    @cached_property
+    def stays(self) -> bool:
+        """Whether the same answer changes nothing of it again."""
+        return applied(self._request, self.child, self._want) == self.child
+
+    @cached_property
+    def doubled(self) -> bool:
+        """Whether some list of it before the merge has two items of one merge key."""
+        return doubled(self._pod)
+
+    @cached_property
+    def problems(self) -> list[str]:
+        """What the API server would not take of it."""
+        return illegal_changes(self._pod, self.child)
+
+
+def merged(request: Document, pod: Document, want: Document) -> Merged:
+    """The pod after the merge of an answer's child; nobody changes what is returned."""
+    # Version 2 tells equal documents by equal bytes; what was kept shares nothing with them.
+    return _merged(marshal.dumps((request["parent"]["metadata"]["uid"], pod, want), 2))
+
+
+@lru_cache(maxsize=1000)
+def _merged(documents: bytes) -> Merged:
+    uid, pod, want = marshal.loads(documents)
+    return Merged({"parent": {"metadata": {"uid": uid}}}, pod, want)
+
+
+# --- the API server's rules on pod updates (Kubernetes 1.36, ValidatePodUpdate) -------------------
+
+
+def illegal_changes(old: Document, new: Document) -> list[str]:
+    """Paths of the changes that a plain update of a pod may not make."""
+    problems = [
+        f"metadata.{field}"
+        for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
+        if old["metadata"].get(field) != new["metadata"].get(field)
+    ]
+    for field in ("labels", "annotations"):
+        for key, value in (new["metadata"].get(field) or {}).items():
+            if not isinstance(value, str):
+                problems.append(f"metadata.{field}.{key}")
+    before, after = dict(old["spec"]), dict(new["spec"])
+    for section in ("containers", "initContainers"):
+        was, now = before.pop(section, None) or [], after.pop(section, None) or []
+        if [_but_image(item) for item in was] != [_but_image(item) for item in now]:
+            problems.append(f"spec.{section}")
+        for item in now:
+            image = item.get("image")
+            if not isinstance(image, str) or not image or image != image.strip():
+                problems.append(f"spec.{section}.{item.get('name')}.image")
+    was, now = before.pop("tolerations", None) or [], after.pop("tolerations", None) or []
+    kept = [_but_seconds(item) for item in now]
+    problems += ["spec.tolerations" for item in was if _but_seconds(item) not in kept]
+    deadline = before.pop("activeDeadlineSeconds", None), after.pop("activeDeadlineSeconds", None)
+    if deadline[0] is not None and (deadline[1] is None or deadline[1] > deadline[0]):
+        problems.append("spec.activeDeadlineSeconds")
+    gates = before.pop("schedulingGates", None) or [], after.pop("schedulingGates", None) or []
+    problems += ["spec.schedulingGates" for gate in gates[1] if gate not in gates[0]]
+    problems += [
+        f"spec.{field}"
+        for field in sorted(before.keys() | after.keys())
+        if field not in before or field not in after or before[field] != after[field]
+    ]
+    return problems
+
+
+def _but_image(container: Document) -> Document:
+    return {key: value for key, value in container.items() if key != "image"}
+
+
+def _but_seconds(toleration: Document) -> Document:
+    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
