@@ -13,7 +13,7 @@ from typing import Any
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.quantity import compare
 from tests.conditions import contradictions
-from tests.merged import merged
+from tests.merged import Merged, merged
 from tests.pulled import is_puller, stopped_for_what_is_not_there
 from tests.reading import (
     KEYS,
@@ -63,19 +63,22 @@ def check(
         plan: the answer of `/plan` to the same request, if it was asked.
         now: seconds since the epoch when it was asked, for `minReadySeconds`.
     """
+    want = desired(answer, "Pod")
+    pods = observed(request, "Pod")
+    after = {name: merged(request, pods[name], want[name]) for name in pods if name in want}
     well_formed(request, answer)
     conditions_agree(request, answer)
-    p2_budget_is_respected(request, answer, now)
+    p2_budget_is_respected(request, after, now)
     stopped = stopped_for_what_is_not_there(request, answer)
-    _hold(not stopped, f"stopped for images that are not there: {stopped}")
-    p5_every_update_is_legal(request, answer)
+    _hold(not stopped, "stopped for images that are not there:", stopped)
+    p5_every_update_is_legal(request, answer, after)
     p5_claims_only_grow(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
     p6_no_revision_is_omitted_without_reason(request, answer)
-    p8_the_same_answer_again_changes_nothing(request, answer)
+    p8_the_same_answer_again_changes_nothing(after)
     if plan is not None:
-        p4_a_pod_is_touched_only_for_a_reason(request, answer, plan)
+        p4_a_pod_is_touched_only_for_a_reason(request, after, plan)
 
 
 def writes(request: Document, answer: Document) -> list[str]:
@@ -108,18 +111,18 @@ def well_formed(request: Document, answer: Document) -> None:
     _hold("finalized" not in answer or request["finalizing"], "finalized on a sync")
     _hold(answer.get("resyncAfterSeconds", 1) > 0, "resyncAfterSeconds must be positive")
     names = Counter((child["kind"], child["metadata"]["name"]) for child in answer["children"])
-    _hold(max(names.values(), default=1) == 1, f"children twice: {names}")
+    _hold(max(names.values(), default=1) == 1, "children twice:", names)
     for child in answer["children"]:
         meta = child["metadata"]
         group = KEYS.get(child["kind"], "").partition(".")[2]
         _hold(child["apiVersion"] == group, child)
         home = request["parent"]["metadata"]["namespace"]
         _hold(meta.get("namespace", home) == home, meta)
-        _hold(not SYSTEM & meta.keys(), f"system fields in {meta}")
+        _hold(not SYSTEM & meta.keys(), "system fields in", meta)
         _hold("status" not in child, f"status in {meta['name']}")
         _hold(LAST_APPLIED not in (meta.get("annotations") or {}), "last-applied is echoed")
     for path, value in leaves(answer["status"], "status"):
-        _hold(value is not None and not isinstance(value, float), f"{path} is {value!r}")
+        _hold(value is not None and not isinstance(value, float), path, "is", value)
 
 
 def conditions_agree(request: Document, answer: Document) -> None:
@@ -146,22 +149,23 @@ def p1_permuted_children_give_the_same_bytes(
     _hold(post({**request, "children": kinds}) == first, "the order of children matters")
 
 
-def p2_budget_is_respected(request: Document, answer: Document, now: float | None = None) -> None:
+def p2_budget_is_respected(
+    request: Document, after: dict[str, Merged], now: float | None = None
+) -> None:
     """P2: updates leave as many instances available as both budgets demand."""
     if request["finalizing"]:
         return
     spec = request["parent"]["spec"]
     running, serving = should_run(request), available(request, now)
-    pods, want = observed(request, "Pod"), desired(answer, "Pod")
     taken: dict[bool, set[int]] = {True: set(), False: set()}
-    for name, pod in pods.items():
+    for name, pod in observed(request, "Pod").items():
         id = number(request, name)
         if id is None or id not in serving:
             continue
-        after = merged(request, pod, want[name]) if name in want else None
-        updated = after is not None and after.updates
+        becomes = after.get(name)
+        updated = becomes is not None and becomes.updates
         _hold(not updated or not serves_behind_a_gate(request, pod), f"{name} is not drained")
-        if after is None or updated or drains(after.child):
+        if becomes is None or updated or drains(becomes.child):
             taken[template_name(spec, id) == rolling_name(spec)].add(id)
     strategy = spec.get("updateStrategy") or {}
     limits = {
@@ -180,34 +184,30 @@ def p2_budget_is_respected(request: Document, answer: Document, now: float | Non
 
 
 def p4_a_pod_is_touched_only_for_a_reason(
-    request: Document, answer: Document, plan: Document
+    request: Document, after: dict[str, Merged], plan: Document
 ) -> None:
     """P4: what changes a pod is a decision with a reason and a message, and `Keep` changes none."""
-    want = desired(answer, "Pod")
     decisions = {item["id"]: item for item in plan["instances"]}
     for item in plan["instances"]:
-        _hold(bool(item["reason"] and item["message"]), f"no reason: {item}")
-    for name, pod in observed(request, "Pod").items():
-        if name not in want or pod["metadata"].get("deletionTimestamp"):
+        _hold(bool(item["reason"] and item["message"]), "no reason:", item)
+    for name, becomes in after.items():
+        if becomes.pod["metadata"].get("deletionTimestamp") or becomes.doubled:
             continue
-        after = merged(request, pod, want[name])
-        if not after.doubled and after.changes:
+        if becomes.changes:
             id = number(request, name)
             _hold(id in decisions, f"{name} changes though it is no instance's")
             action = decisions[id if id is not None else -1]["action"]
             _hold(action in TOUCHED, f"{name} changes on {action}")
 
 
-def p5_every_update_is_legal(request: Document, answer: Document) -> None:
+def p5_every_update_is_legal(request: Document, answer: Document, after: dict[str, Merged]) -> None:
     """P5: the API server takes every update (pods whose lists Metacontroller garbles are named)."""
-    want = desired(answer, "Pod")
     conditions = {item["type"] for item in answer["status"].get("conditions") or []}
-    for name, pod in observed(request, "Pod").items():
-        if name not in want or pod["metadata"].get("deletionTimestamp"):
+    for name, becomes in after.items():
+        if becomes.pod["metadata"].get("deletionTimestamp"):
             continue
-        after = merged(request, pod, want[name])
-        problems = after.problems
-        if problems and after.doubled:
+        problems = becomes.problems
+        if problems and becomes.doubled:
             named = request["finalizing"] or "DuplicateMergeKeys" in conditions
             _hold(named or number(request, name) is None, f"{name}: duplicate keys, no condition")
         else:
@@ -336,15 +336,13 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
         _hold(name in used, f"{name} is kept, and nobody runs it")
 
 
-def p8_the_same_answer_again_changes_nothing(request: Document, answer: Document) -> None:
+def p8_the_same_answer_again_changes_nothing(after: dict[str, Merged]) -> None:
     """P8: applying one answer twice is applying it once."""
-    want = desired(answer, "Pod")
-    for name, pod in observed(request, "Pod").items():
-        if name in want:
-            after = merged(request, pod, want[name])
-            _hold(after.doubled or after.stays, f"{name}: a second write")
+    for name, becomes in after.items():
+        _hold(becomes.doubled or becomes.stays, f"{name}: a second write")
 
 
-def _hold(truth: object, what: object) -> None:
+def _hold(truth: object, *what: object) -> None:
+    """Only what is not true is put into words."""
     if not truth:
-        raise ViolationError(str(what))
+        raise ViolationError(" ".join(map(str, what)))

@@ -17,22 +17,22 @@ class Merged:
 
     def __init__(self, request: Document, pod: Document, want: Document) -> None:
         """Of the request only whose pod it is."""
-        self._request, self._pod, self._want = request, pod, want
+        self._request, self.pod, self._want = request, pod, want
 
     @cached_property
     def child(self) -> Document:
         """The pod after the merge."""
-        return applied(self._request, self._pod, self._want)
+        return applied(self._request, self.pod, self._want)
 
     @cached_property
     def updates(self) -> bool:
         """Whether an image changes."""
-        return images(self.child) != images(self._pod)
+        return images(self.child) != images(self.pod)
 
     @cached_property
     def changes(self) -> bool:
         """Whether anything changes but Metacontroller's own annotation."""
-        return bare(self.child) != bare(self._pod)
+        return bare(self.child) != bare(self.pod)
 
     @cached_property
     def stays(self) -> bool:
@@ -42,12 +42,12 @@ class Merged:
     @cached_property
     def doubled(self) -> bool:
         """Whether some list of it before the merge has two items of one merge key."""
-        return doubled(self._pod)
+        return doubled(self.pod)
 
     @cached_property
     def problems(self) -> list[str]:
         """What the API server would not take of it."""
-        return illegal_changes(self._pod, self.child)
+        return illegal_changes(self.pod, self.child)
 
 
 def merged(request: Document, pod: Document, want: Document) -> Merged:
