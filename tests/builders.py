@@ -6,9 +6,9 @@ server's defaults and admission (`simulator.api.admission`). Nothing here mutate
 
 import itertools
 import json
+import pickle
 import random
 import uuid
-from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
@@ -333,6 +333,12 @@ CHILD_RESOURCE = {
 }
 """What a registration says that declares ControllerRevisions."""
 
+
+def copied(document: Any) -> Any:
+    """A document that shares nothing with this one, several times as fast as `copy.deepcopy`."""
+    return pickle.loads(pickle.dumps(document, pickle.HIGHEST_PROTOCOL))
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 
@@ -355,7 +361,7 @@ def request(  # noqa: PLR0913 - each one is a part of the request
 
     def keyed(objects: list[Document] | None) -> Document:
         prefix = f"{parent['metadata']['namespace']}/" if version > 1 else ""
-        return {prefix + item["metadata"]["name"]: deepcopy(item) for item in objects or []}
+        return {prefix + item["metadata"]["name"]: copied(item) for item in objects or []}
 
     name = parent["metadata"]["namespace"]
     body: Document = {
@@ -375,7 +381,7 @@ def request(  # noqa: PLR0913 - each one is a part of the request
         declared += GROWING
     spec: Document = {"generateSelector": True}
     if declared:
-        spec["childResources"] = deepcopy(declared)
+        spec["childResources"] = copied(declared)
     return {
         "controller": {
             "apiVersion": "metacontroller.k8s.io/v1alpha1",
@@ -383,7 +389,7 @@ def request(  # noqa: PLR0913 - each one is a part of the request
             "metadata": {"name": "tapp-controller", "uid": "c0ffee00-0000-4000-8000-000000000000"},
             "spec": spec,
         },
-        "parent": deepcopy(parent),
+        "parent": copied(parent),
         "children": children,
         "related": related,
         "finalizing": finalizing,
