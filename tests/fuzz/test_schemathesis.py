@@ -13,13 +13,14 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from tests.builders import NOW
+from tests.sizes import size
 
 APP = create_app(Settings(log_level="ERROR"), clock=lambda: NOW)
 SCHEMA = schemathesis.openapi.from_wsgi("/openapi.json", APP)
 
 
 @SCHEMA.parametrize()
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=size(12, 50), deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_operation_is_as_the_document_says(case: schemathesis.Case) -> None:
     response = case.call()
     not_served = response.status_code == 503

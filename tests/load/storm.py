@@ -111,8 +111,10 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
     return result
 
 
-def storm(connections: int, seconds: float, seed: int = 1) -> dict[str, Any]:
-    """Kills a worker every second, rolls the service every ten."""
+def storm(
+    connections: int, seconds: float, seed: int = 1, *, every: float = 1.0
+) -> dict[str, Any]:
+    """Kills a worker `every` so many seconds, and at each tenth time rolls the service."""
     rng, done = random.Random(seed), Counter[str]()
     service = Service().__enter__()
     clients = Clients(service, connections)
@@ -120,7 +122,7 @@ def storm(connections: int, seconds: float, seed: int = 1) -> dict[str, Any]:
     exits = []
     try:
         while time.monotonic() < ends:
-            time.sleep(1)
+            time.sleep(every)
             if sum(done.values()) % 10 == 4:
                 following = Service().__enter__()
                 clients.aim(following)
@@ -147,18 +149,21 @@ def storm(connections: int, seconds: float, seed: int = 1) -> dict[str, Any]:
     }
 
 
-def rolls(connections: int, times: int) -> dict[str, Any]:
-    """Only rolls, nothing killed: SIGTERM must break no request that was on its way."""
+def rolls(connections: int, times: int, pause: float = 1.0) -> dict[str, Any]:
+    """Only rolls, nothing killed: SIGTERM must break no request that was on its way.
+
+    `pause` is how many seconds each service serves alone.
+    """
     service = Service().__enter__()
     clients = Clients(service, connections)
     try:
         for _ in range(times):
-            time.sleep(1)
+            time.sleep(pause)
             following = Service().__enter__()
             clients.aim(following)
             service.stop()
             service = following
-        time.sleep(1)
+        time.sleep(pause)
     finally:
         figures = clients.stop()
         service.stop()

@@ -4,12 +4,14 @@ import pytest
 
 from tests.load.faults import dawdlers, drain, too_large
 from tests.load.storm import rolls, storm
+from tests.sizes import FULL, size
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_group("load")]
 
 
 def test_killed_workers_and_rolls_cause_no_wrong_answer() -> None:
-    figures = storm(16, 6)
+    figures = storm(size(6, 16), 6 if FULL else 3, every=1 if FULL else 0.5)
+    assert figures["rolls"] >= 1
     assert not figures["wrong"], figures["examples"]
     assert figures["lost"] == 0
     assert figures["answers"] > 50
@@ -17,7 +19,7 @@ def test_killed_workers_and_rolls_cause_no_wrong_answer() -> None:
 
 
 def test_a_roll_breaks_no_request() -> None:
-    figures = rolls(8, 1)
+    figures = rolls(size(4, 8), 1, pause=1 if FULL else 0.4)
     assert figures["broken and sent again"] == {}
     assert (figures["wrong"], figures["lost"]) == (0, 0)
 
@@ -30,7 +32,7 @@ def test_sigterm_lets_requests_finish() -> None:
 
 def test_a_thousand_slow_clients_silence_neither_probes_nor_syncs() -> None:
     """With 128 of them probes began to time out; with 300 nothing was answered for 80 s."""
-    figures = dawdlers(1000, 24, 4)
+    figures = dawdlers(1000, 24, size(2, 4))
     assert (figures["failed"], figures["syncs failed"]) == (0, 0)
     assert figures["p95 ms"] < 1000, figures
 
