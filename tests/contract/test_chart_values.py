@@ -17,6 +17,7 @@ from release.kustomize import components
 from release.places import MONITOR_LABELS, POD_LABELS
 from release.variants import camel
 from tests.contract.charts import Document, only, rendered, templated, tools, unpacked
+from tests.sizes import FULL
 
 NAMES = components()
 ALL = tuple(f"components.{camel(name)}=true" for name in NAMES)
@@ -28,9 +29,9 @@ MONITORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The chart, not packed."""
+    """The chart, not packed; no value changes the definition of TApp."""
     with tools():
-        yield unpacked(tmp_path_factory.mktemp("chart"))
+        yield unpacked(tmp_path_factory.mktemp("chart"), stub=not FULL)
 
 
 def pod(made: list[Document]) -> Document:

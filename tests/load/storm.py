@@ -111,9 +111,7 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
     return result
 
 
-def storm(
-    connections: int, seconds: float, seed: int = 1, *, every: float = 1.0
-) -> dict[str, Any]:
+def storm(connections: int, seconds: float, seed: int = 1, *, every: float = 1.0) -> dict[str, Any]:
     """Kills a worker `every` so many seconds, and at each tenth time rolls the service."""
     rng, done = random.Random(seed), Counter[str]()
     service = Service().__enter__()

@@ -11,6 +11,7 @@ import sys
 import termios
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import IO
 from xml.etree import ElementTree as ET
@@ -22,12 +23,21 @@ from demo.stage import Stage
 from demo.story import ACTS
 from demo.tale import Act, Goal, Play
 from tests.scenarios.life import ROOT
+from tests.sizes import cases
 
 COMMAND = [sys.executable, "-m", "demo"]
 WITHOUT_PAUSES = "import runpy; from demo import screen; screen.FRAME_SECONDS = 0; " + (
     'runpy.run_module("demo", run_name="__main__", alter_sys=True)'
 )
 """The same command; what it draws one after the other it draws at once."""
+
+
+@cache
+def told(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """What the demo prints without a terminal; each story is played once."""
+    return subprocess.run(
+        [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
 
 
 def port_of(text: str) -> int:
@@ -53,9 +63,7 @@ def listens(port: int) -> bool:
 def test_every_goal_is_reached_without_a_terminal(
     arguments: list[str], acts: Sequence[Act]
 ) -> None:
-    ended = subprocess.run(
-        [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    ended = told(*arguments)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Every goal was reached." in ended.stdout
     assert [act.title for act in ACTS if f". {act.title} ─" in ended.stdout] == [
@@ -77,18 +85,17 @@ def test_by_default_four_acts_show_why_tapp_exists() -> None:
 
 def test_the_whole_story_has_a_drain_and_a_lost_node() -> None:
     """Shown as what they are: the marks are in no other act."""
-    ended = subprocess.run(
-        [*COMMAND, "--all"], check=True, cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-    acts = re.split(r"(?m)^\d+\. (.*?) ─+$", ended.stdout)
-    told = dict(zip(acts[1::2], acts[2::2], strict=True))
-    bars = {title: re.sub(r"[^▽?]", "", "".join(bars_of(text))) for title, text in told.items()}
+    ended = told("--all")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    parts = re.split(r"(?m)^\d+\. (.*?) ─+$", ended.stdout)
+    acts = dict(zip(parts[1::2], parts[2::2], strict=True))
+    bars = {title: re.sub(r"[^▽?]", "", "".join(bars_of(text))) for title, text in acts.items()}
     assert {title: set(marks) for title, marks in bars.items() if marks} == {
         "Out of the Service first": {"▽"},
         "A node is lost": {"?"},
     }
-    assert "update in place  0 1 at 6." in told["Out of the Service first"]
-    assert re.search(r"mark  \d \d at 6\d\.\d s\n +NodeLost", told["A node is lost"])
+    assert "update in place  0 1 at 6." in acts["Out of the Service first"]
+    assert re.search(r"mark  \d \d at 6\d\.\d s\n +NodeLost", acts["A node is lost"])
 
 
 def bars_of(text: str) -> list[str]:
@@ -96,12 +103,16 @@ def bars_of(text: str) -> list[str]:
     return re.findall(r"(?m)^ +\d   (?:default|canary|hotfix) .*$", text)
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (60, 24)])
-@pytest.mark.parametrize("arguments", [[], ["--all"]], ids=["brief", "all"])
-def test_the_animation_never_wraps(arguments: list[str], columns: int, rows: int) -> None:
+WATCHED = ["brief-80", "all-60", "brief-60", "all-80"]
+
+
+@pytest.mark.parametrize("watched", cases(WATCHED, WATCHED[2:]))
+def test_the_animation_never_wraps(watched: str) -> None:
     """A line longer than the terminal would make the animation draw below itself."""
+    acts, _, width = watched.partition("-")
+    arguments, columns = ["--all"] if acts == "all" else [], int(width)
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (rows, columns))
+    termios.tcsetwinsize(theirs, (24, columns))
     unset = {"COLUMNS", "LINES", "NO_COLOR"}
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     with subprocess.Popen(
