@@ -70,5 +70,5 @@ def _written(pod: Document) -> Document:
 
 @cache
 def _manifest(path: str) -> Document:
-    document: Document = yaml.safe_load((ROOT / path).read_text())
+    document: Document = yaml.load((ROOT / path).read_text(), yaml.CSafeLoader)
     return document

@@ -36,6 +36,7 @@ class ApiServer:
         self.events: dict[str, Document] = {}
         self.posts: list[tuple[str, str, Document]] = []
         self._stopped = False
+        self._over = threading.Event()
         authority = trustme.CA()
         account.mkdir(exist_ok=True)
         authority.cert_pem.write_to_path(account / "ca.crt")
@@ -57,6 +58,7 @@ class ApiServer:
     def stop(self) -> None:
         """From now on connections are refused."""
         self._stopped = True
+        self._over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -69,7 +71,7 @@ class ApiServer:
 
     def _answer(self, path: str, authorization: str, body: Document) -> int:
         self.posts.append((path, authorization, body))
-        time.sleep(self.hang)
+        self._over.wait(self.hang)
         if self.answers:
             return self.answers.pop(0)
         name = body["metadata"]["name"]
@@ -80,6 +82,7 @@ class ApiServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = -1  # head and body in one packet: the body alone would wait for an ACK
 
             def do_POST(self) -> None:
                 if server._stopped:

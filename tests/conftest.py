@@ -5,9 +5,16 @@ That writes the golden files anew; their difference is then for a person to read
 
 import gc
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.sizes import FULL
+
+if not FULL:
+    # jsonschema's check of what is an IRI makes 38 grammars when it is imported, for a second.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 settings.register_profile(
     "fast",

@@ -1,11 +1,13 @@
 """How requests arrive at a real gunicorn: slowly, in pieces, too many, or as no HTTP at all."""
 
 import json
+import select
 import socket
 import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import trustme
@@ -104,22 +106,25 @@ def test_a_bad_request_is_one_line_of_the_log(service: Service) -> None:
     assert "Booting worker" in service.output()
 
 
-@pytest.mark.parametrize("begun", [POST + b"X-Slow: ", POST + b"Content-Length: 100\r\n\r\n{"])
-def test_a_request_that_does_not_arrive_gets_408(service: Service, begun: bytes) -> None:
-    with connect(service) as connection:
-        connection.sendall(begun)
-        began = time.monotonic()
-        assert "has not arrived in 2 s" in refused(connection, 408)
-        assert 1.5 < time.monotonic() - began < 6
+def test_a_request_that_does_not_arrive_gets_408(service: Service) -> None:
+    """A byte now and then does not put that off. All three wait at the same time."""
 
-
-def test_a_byte_now_and_then_does_not_put_that_off(service: Service) -> None:
-    with connect(service) as connection:
-        connection.sendall(POST + b"Content-Length: 100\r\n\r\n")
+    def dribble() -> None:
         for _ in range(14):
             time.sleep(0.2)
-            connection.sendall(b" ")
-        assert refused(connection, 408)
+            fed.sendall(b" ")
+
+    with connect(service) as head, connect(service) as body, connect(service) as fed:
+        head.sendall(POST + b"X-Slow: ")
+        body.sendall(POST + b"Content-Length: 100\r\n\r\n{")
+        fed.sendall(POST + b"Content-Length: 100\r\n\r\n")
+        feeding, began = Thread(target=dribble), time.monotonic()
+        feeding.start()
+        for connection in (head, body):
+            assert "has not arrived in 2 s" in refused(connection, 408)
+            assert 1.5 < time.monotonic() - began < 6
+        feeding.join()
+        assert refused(fed, 408)
 
 
 def test_a_request_that_ends_before_its_end_is_refused(service: Service) -> None:
@@ -164,9 +169,13 @@ def test_what_is_half_sent_holds_no_more_than_one_largest_request(service: Servi
         connection = connect(service)
         connection.sendall(POST + b"Content-Length: 4000000\r\n\r\n" + b" " * 3_000_000)
         many.append(connection)
-    time.sleep(0.5)
-    codes = [answers(connection) for connection in many]
-    assert [found[0][0] for found in codes if found].count(408) <= 1
+    end, waiting = time.monotonic() + 10, many
+    while len(waiting) > 1:
+        assert time.monotonic() < end
+        answered = select.select(waiting, [], [], 1)[0]
+        codes = [found[0][0] for found in map(answers, answered) if found]
+        assert 408 not in codes, "it was held until its time was over"
+        waiting = [connection for connection in waiting if connection not in answered]
     for connection in many:
         connection.close()
     with connect(service) as connection:

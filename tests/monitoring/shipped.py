@@ -11,9 +11,9 @@ import yaml
 Document = dict[str, Any]
 
 COMPONENT = Path(__file__).resolve().parents[2] / "metacontroller" / "components" / "monitoring"
-RULES = yaml.safe_load((COMPONENT / "rules.yaml").read_text())["spec"]
+RULES = yaml.load((COMPONENT / "rules.yaml").read_text(), yaml.CSafeLoader)["spec"]
 DASHBOARD = json.loads((COMPONENT / "dashboard.json").read_text())
-STATES = yaml.safe_load((COMPONENT / "kube-state-metrics.yaml").read_text())
+STATES = yaml.load((COMPONENT / "kube-state-metrics.yaml").read_text(), yaml.CSafeLoader)
 ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
 VARIABLES = {"$__rate_interval": "5m", "$namespace": ".*", "$tapp": ".*"}
 

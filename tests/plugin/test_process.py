@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 KUBECTL = """#!/bin/sh
 case " $* " in
   *" get tapps.apps.tkestack.io web "*) cat {place}/tapp.json ;;
-  *" get tapps.apps.tkestack.io slow "*) sleep 60 ;;
+  *" get tapps.apps.tkestack.io slow "*) touch {place}/asked; sleep 60 ;;
   *" get pods "*) cat {place}/pods.json ;;
   *" get deployments.apps "*) echo 'Error from server (NotFound): not found' >&2; exit 1 ;;
   *) echo '{{"items": []}}' ;;
@@ -93,7 +93,10 @@ def test_ctrl_c_ends_it_without_a_word(place: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    time.sleep(1.5)
+    end = time.monotonic() + 20
+    while not (place / "asked").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (130, "", "")
@@ -138,35 +141,37 @@ def test_colours_are_for_terminals_that_want_them(place: Path, variable: str) ->
 
 def test_a_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
     environment = around(place, TERM="xterm-256color", COLUMNS="100")
-    text = on_a_terminal(command("status", "web", "-w"), environment, interrupt_after=4.0)
+    text = on_a_terminal(command("status", "web", "-w"), environment, interrupt_at="Running")
     assert "Running" in text
     assert "Traceback" not in text
     assert text.endswith("exit 130")
 
 
-def on_a_terminal(
-    arguments: list[str], environment: dict[str, str], interrupt_after: float | None = None
-) -> str:
-    """What a call shows on a terminal; with its exit code where it is interrupted."""
+def on_a_terminal(arguments: list[str], environment: dict[str, str], interrupt_at: str = "") -> str:
+    """What a call shows on a terminal; with its exit code where it is interrupted.
+
+    It is, soon after it has shown these words.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         arguments, cwd=ROOT, env=environment, stdin=theirs, stdout=theirs, stderr=theirs,
         start_new_session=True,
     )  # fmt: skip
     os.close(theirs)
-    begun, text, sent = time.monotonic(), b"", False
+    text, sent = b"", False
     while process.poll() is None or select.select([ours], [], [], 0)[0]:
         if select.select([ours], [], [], 0.1)[0]:
             try:
                 text += os.read(ours, 65536)
             except OSError:  # the other side has been closed
                 break
-        if interrupt_after is not None and not sent and time.monotonic() - begun > interrupt_after:
+        if interrupt_at and not sent and interrupt_at in text.decode(errors="replace"):
+            time.sleep(0.3)
             os.killpg(process.pid, signal.SIGINT)
             sent = True
     os.close(ours)
     code = process.wait(timeout=20)
-    return text.decode(errors="replace") + (f"exit {code}" if interrupt_after is not None else "")
+    return text.decode(errors="replace") + (f"exit {code}" if interrupt_at else "")
 
 
 LOGIN = """#!/bin/sh
