@@ -7,6 +7,7 @@ The definition (`crds.definition`) holds the schema, whose parts are in `crds.sc
 
 import argparse
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+@cache
 def render() -> str:
     """The text of the CRD file."""
     document = yaml.dump(
