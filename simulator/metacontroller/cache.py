@@ -21,6 +21,12 @@ from simulator.objects.objects import Key, Object, controller_of, key_of, versio
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
+def child_key(obj: Object) -> str:
+    """Return `namespace/name`, or the name of a cluster-scoped object."""
+    namespace, name = key_of(obj)
+    return f"{namespace}/{name}" if namespace else name
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
     """One cached object, with its JSON and what is worth remembering about it."""
@@ -28,6 +34,14 @@ class Entry:
     obj: Object
     _json: bytes | None = None
     settled: bytes | None = None
+    _key: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Return `namespace/name`, or the name of a cluster-scoped object."""
+        if self._key is None:
+            self._key = child_key(self.obj)
+        return self._key
 
     @property
     def json(self) -> bytes:

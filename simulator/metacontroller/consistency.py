@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from simulator.metacontroller.cache import child_key
 from simulator.metacontroller.claiming import ClaimError, parent_selector
 from simulator.metacontroller.composite import Composite, Hook, read
 from simulator.metacontroller.decorator import read_decorator
-from simulator.metacontroller.protocol import child_key
 from simulator.objects.kinds import Kinds
 from simulator.objects.objects import (
     Object,

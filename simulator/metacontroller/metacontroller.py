@@ -109,8 +109,7 @@ class Metacontroller(Loop[Key]):
         related = self._related.objects(entry)
         answer = self._calls.ask_sync(entry, children, related)
         observed = {
-            kind: {protocol.child_key(child.obj): child for child in entries}
-            for kind, entries in children.items()
+            kind: {child.key: child for child in entries} for kind, entries in children.items()
         }
         return partial(self._write, key, _Sync(parent, observed, answer))
 

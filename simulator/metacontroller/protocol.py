@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -17,7 +18,7 @@ from simulator.metacontroller.cache import Entry
 from simulator.metacontroller.composite import Hook
 from simulator.metacontroller.hook_client import TOO_MANY, Answer, HookError
 from simulator.objects.kinds import Kind
-from simulator.objects.objects import Json, Object, key_of, namespace_of
+from simulator.objects.objects import Json, Object, namespace_of
 
 SYNC_FIELDS = ("status", "children", "resyncAfterSeconds", "finalized")
 DECORATE_FIELDS = (
@@ -101,12 +102,6 @@ class Decoration:
     resync_after: float
 
 
-def child_key(obj: Object) -> str:
-    """Return `namespace/name`, or the name of a cluster-scoped object."""
-    namespace, name = key_of(obj)
-    return f"{namespace}/{name}" if namespace else name
-
-
 def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[bytes]:
     yield b',"%s":{' % name.encode()
     home = namespace_of(parent)
@@ -115,7 +110,7 @@ def _group(name: str, group: Group, parent: Object, version: str) -> Iterable[by
         yield separator + b'"%s":{' % kind.hook_key.encode()
         separator, comma = b",", b""
         for entry in group[kind]:
-            key = child_key(entry.obj)
+            key = entry.key
             if version != "v2" and home:
                 if namespace_of(entry.obj) != home:
                     continue
@@ -232,7 +227,9 @@ def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
     return None if raw is None else msgspec.json.decode(raw, type=shape)
 
 
+@lru_cache(maxsize=4096)
 def _child(raw: bytes, home: str) -> Desired:
+    """Read a child's head; the same texts come again with every sync."""
     if raw == b"null":
         message = "null in children: the real Metacontroller panics"
         raise HookError(message)

@@ -13,6 +13,8 @@ Json = Any
 Object = dict[str, Json]
 Key = tuple[str, str]
 
+_MISSING: Json = object()
+
 
 def meta(obj: Object) -> Object:
     """Return the object's metadata (empty if it has none)."""
@@ -109,9 +111,13 @@ def same(left: Json, right: Json) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, dict):
-        return len(left) == len(right) and all(
-            field in right and same(value, right[field]) for field, value in left.items()
-        )
+        if len(left) != len(right):
+            return False
+        for field, value in left.items():  # loops, as this is called more often than all else
+            other = right.get(field, _MISSING)
+            if value is not other and not same(value, other):
+                return False
+        return True
     if isinstance(left, list):
         return len(left) == len(right) and all(map(same, left, right))
     return bool(left == right)
@@ -152,8 +158,8 @@ def selects(selector: Mapping[str, Json] | None, labels: Mapping[str, str]) -> b
     """Tell whether a LabelSelector matches; an absent or empty one matches everything."""
     if not selector:
         return True
-    required = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in required.items()):
-        return False
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
     expressions = selector.get("matchExpressions") or []
     return all(_expression_matches(expression, labels) for expression in expressions)
