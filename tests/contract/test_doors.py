@@ -101,7 +101,7 @@ def test_without_a_token_in_the_file_it_refuses_to_start(
     path = tmp_path / "token"
     if content is not None:
         path.write_text(content)
-    service = Service(TAPP_AUTH_TOKEN_FILE=str(path))
+    service = Service(workers=1, TAPP_AUTH_TOKEN_FILE=str(path))
     assert service.process.wait(60) not in (0, None)
     output = service.output()
     service.stop()
