@@ -14,7 +14,7 @@ from tests.model import specs
 from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
 from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock
-from tests.reading import made_failed, phase
+from tests.reading import RECORD, images, made_failed, phase
 from tests.scenarios.life import DECORATOR, manifest
 
 Document = dict[str, Any]
@@ -307,7 +307,9 @@ class Cluster:
         for pod in self.world.list("Pod"):
             # Never Ready again, or never replaced: the budget rightly waits for it.
             ended = self.judge.truth.ended_by_update(pod["metadata"]["name"])
-            stuck = self.spec.get("neverMigrate") and (ended or made_failed(pod))
+            stuck = self.spec.get("neverMigrate") and (
+                ended or made_failed(pod) or _may_count_as_ended_by_update(pod)
+            )
             if _half_ended(pod) or stuck:
                 self.world.delete("Pod", pod["metadata"]["name"])
 
@@ -350,6 +352,17 @@ class Cluster:
         kept = set() if policy.get("whenDeleted") == "Delete" else before
         if after != kept:
             raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")
+
+
+def _may_count_as_ended_by_update(pod: Document) -> bool:
+    """Whether a pod ended soon after an update of which names tell nothing (docs/promises.md).
+
+    To another tag of the same image, or a container that was started again with the one it had.
+    """
+    record = (pod["metadata"].get("annotations") or {}).get(RECORD, "")
+    same = {name for image in specs.SAME for name in _both(image)}
+    unsure = '"again":true' in record or bool(record and same & set(images(pod).values()))
+    return unsure and phase(pod) in ("Succeeded", "Failed")
 
 
 def _half_ended(pod: Document) -> bool:
