@@ -96,6 +96,8 @@ class _Pulling:
         self.world, self.options, self.now = world, options, now
         self.found = Pulls()
         self.there: Mapping[str, set[str]] = {}
+        # One that is on its way out of a lost node may stay so for ever.
+        self.pulling = sum(not pod.terminating for pod in world.pullers.values())
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Pulls:
         """Goes over all instances, in the order in which the budget is spent."""
@@ -140,11 +142,11 @@ class _Pulling:
     def _state(self, puller: Puller, turn: int) -> Verdict | None:
         """Why the updates that need this puller wait; None where they do not."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
-        there = len(self.found.create) + len(self.world.pullers)
-        if turn >= most or (pod is None and there >= most):
+        if turn >= most or (pod is None and self.pulling >= most):
             return _hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
         if pod is None:
             self.found.create.append(puller)
+            self.pulling += 1
         else:
             self.found.keep.append(pod)
         if pod is not None and any(status.container_id for status in pod.containers):

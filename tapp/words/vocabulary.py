@@ -53,6 +53,7 @@ LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 NEVER_IN_TEMPLATES: Final = frozenset(
     {
         POD_STATUS,
+        PULLER,
         IN_PLACE_UPDATE,
         TEMPLATE_IMAGES,
         FAILURES,

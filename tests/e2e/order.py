@@ -15,6 +15,8 @@ LONG = (
     "test_foretold",
     "test_monitoring",
     "test_real_drain",
+    "test_real_images_first",
+    "test_real_restarts",
     "test_release",
     "test_real_serving",
     "test_real_outage",

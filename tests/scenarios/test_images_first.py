@@ -113,7 +113,8 @@ def test_they_run_ahead_of_the_budget_but_not_without_limit() -> None:
     life.begin_patch(template=template("web:2")).world.run(1)
     while not life.complete:
         life.world.run(0.5)
-        most = max(most, len(pullers(life)))
+        here = pullers(life).values()
+        most = max(most, sum("deletionTimestamp" not in pod["metadata"] for pod in here))
     assert most == 2
     assert life.images() == " ".join(["web:2"] * 5)
 
@@ -244,6 +245,26 @@ def test_a_restart_in_place_pulls_nothing() -> None:
     while not life.complete:
         life.world.run(1)
         assert pullers(life) == {}
+
+
+def test_pullers_that_cannot_end_on_lost_nodes_hold_up_nobody() -> None:
+    life = begun(nodes=5, max_pullers=2)
+    node = {number: life.pods[number]["spec"]["nodeName"] for number in range(5)}
+    life.begin_patch(template=template("web:2"), updateStrategy={"maxUnavailable": 5})
+    life.world.run(3)
+    for lost in pullers(life):
+        life.world.nodes.lose(lost)
+    gone = [number for number in range(5) if node[number] in pullers(life)]
+    life.world.run(600)
+    images = life.images().split()
+    assert [images[number] for number in range(5) if number not in gone] == ["web:2"] * 3
+
+
+def test_the_label_of_pullers_reaches_no_instance() -> None:
+    life = begun()
+    pasted = {"app": "web", "apps.tkestack.io/puller": "true"}
+    life.patch(template=template("web:1", labels=pasted))
+    assert not any(is_puller(pod) for pod in life.world.list("Pod"))
 
 
 def test_nothing_is_asked_of_a_node_that_is_not_heard_of() -> None:
