@@ -51,6 +51,9 @@ Use = Annotated[
 Kill = Annotated[list[str] | None, typer.Option("--kill", metavar="IDS", help="Stop.", **_None)]
 Start = Annotated[list[str] | None, typer.Option("--start", metavar="IDS", help="Start.", **_None)]
 Restart = Annotated[bool, typer.Option("--restart", help="New pods for all, or all of --template.")]
+InPlace = Annotated[
+    bool, typer.Option("--in-place", help="With --restart: the containers, in their pods.")
+]
 Broken = Annotated[
     list[str] | None,
     typer.Option("--assume-broken", metavar="IMAGE", help="It will not come up.", **_None),
@@ -98,6 +101,7 @@ class _Asked:
     kill: list[str]
     start: list[str]
     restart: bool
+    in_place: bool
     dry_run: bool
     broken: list[str] = field(default_factory=list)
     server_side: bool | None = None
@@ -122,6 +126,7 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of a command
     kill: Kill = None,
     start: Start = None,
     restart: Restart = False,
+    in_place: InPlace = False,
     assume_broken: Broken = None,
     fail_if: FailIf = None,
     html: Html = None,
@@ -146,6 +151,7 @@ def plan(  # noqa: PLR0913, PLR0917 - the options of a command
         kill or [],
         start or [],
         restart,
+        in_place,
         dry_run and from_ is None,
         assume_broken or [],
         server_side,
@@ -190,6 +196,8 @@ def _forecast(session: Session, asked: _Asked) -> "Forecast":
     if asked.file is not None and asked.by_options:
         message = "give the edit as a file or by options such as --image, not both"
         raise CommandError(message, Exit.USAGE)
+    if asked.in_place and not asked.restart:
+        raise CommandError("--in-place goes with --restart", Exit.USAGE)
     if asked.template and not (asked.images or asked.restart):
         message = "--template goes with --image or --restart; --use gives a template to instances"
         raise CommandError(message, Exit.USAGE)
@@ -298,6 +306,7 @@ def _edited(tapp: "Document", asked: _Asked, now: float) -> "Document":
     )
     from kubectl_tapp.edit import edits  # noqa: PLC0415
     from tapp.words.times import written  # noqa: PLC0415
+    from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT  # noqa: PLC0415
 
     if asked.replicas is not None:
         tapp = edits.scaled(tapp, read_replicas(asked.replicas))
@@ -313,7 +322,8 @@ def _edited(tapp: "Document", asked: _Asked, now: float) -> "Document":
         tapp = edits.started(tapp, read_ids(asked.start, spec.replicas))
     if asked.restart:
         names = [asked.template] if asked.template else edits.used_templates(spec)
-        tapp = edits.restarted(tapp, names, written(now))
+        key = RESTART_IN_PLACE if asked.in_place else RESTARTED_AT
+        tapp = edits.restarted(tapp, names, written(now), key)
     return tapp
 
 

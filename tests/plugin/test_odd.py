@@ -52,12 +52,15 @@ def one_sentence(said: Said, *parts: str) -> None:
 # --- the same words mean the same ---------------------------------------------------------------
 
 
-def test_a_planned_restart_is_the_restart_of_the_verb() -> None:
+@pytest.mark.parametrize(
+    ("how", "what"), [([], "6 recreated"), (["--in-place"], "6 in place")], ids=["new", "in place"]
+)
+def test_a_planned_restart_is_the_restart_of_the_verb(how: list[str], what: str) -> None:
     web = running(templates={"5": "v2"})
-    planned = kubectl_tapp(web, "plan", "web", "--restart")
-    done = kubectl_tapp(web, "restart", "web", "--dry-run=client")
-    assert planned.lines[0].startswith("TApp default/web: 6 recreated, in about 4")
-    assert done.lines[0] == "TApp default/web: 6 recreated"
+    planned = kubectl_tapp(web, "plan", "web", "--restart", *how)
+    done = kubectl_tapp(web, "restart", "web", *how, "--dry-run=client")
+    assert planned.lines[0].startswith(f"TApp default/web: {what}, in about ")
+    assert done.lines[0] == f"TApp default/web: {what}"
     whom = slice(*(planned.lines.index(title) for title in ("What changes", "Order")))
     assert planned.lines[whom] == done.lines[whom.start : done.lines.index("Budget")]
 
