@@ -246,10 +246,12 @@ def made_failed(pod: Document) -> bool:
 
 
 def guarded(pods: Iterable[Document]) -> bool:
-    """Whether most of three or more nodes are silent, as their pods tell."""
+    """Whether most of three or more nodes are silent, as the pods of instances tell."""
     nodes, silent, heard = set(), set(), set()
     for pod in pods:
         node = pod["spec"].get("nodeName")
+        if "apps.tkestack.io/puller" in (pod["metadata"].get("labels") or {}):
+            continue
         if not node or pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running":
             continue
         nodes.add(node)
