@@ -37,6 +37,9 @@ def _map(description: str, values: Schema, **more: Any) -> Schema:
     }  # fmt: skip
 
 
+_STRING: Schema = {"type": "string"}
+
+
 def _budget(description: str) -> Schema:
     return {
         "x-kubernetes-int-or-string": True,
@@ -92,14 +95,14 @@ def _update_strategy() -> Schema:
                         "updated in place: nothing stops for an image that cannot be had. Needs "
                         "image volumes (Kubernetes 1.35). Unset: false."
                     ),
-                    "resources": {
-                        "type": "string",
-                        "enum": ["Ignore"],
-                        "description": "Ignore leaves the resources of containers and native "
-                        "sidecars to others, such as a vertical autoscaler: another value in the "
-                        "template is no update, and only new pods have it. Unset: another value "
-                        "means a new pod, unless the pod has these resources already.",
-                    },
+                    "resources": _text(
+                        "Ignore leaves the resources of containers and native sidecars to others, "
+                        "such as a vertical autoscaler: another value in the template is no "
+                        "update, and only new pods have it. InPlace gives another value of cpu or "
+                        "memory to the pod that runs; needs the component resize. Unset: another "
+                        "value means a new pod, unless the pod has these resources already.",
+                        enum=["Ignore", "InPlace"],
+                    ),
                 },
             ),
             "paused": _flag(
@@ -270,7 +273,7 @@ def _status() -> Schema:
             "statuses": _map(
                 "Instance number -> NotCreated, Pending, Running, Updating, PodFailed, PodSucc, "
                 "Killing, Killed, Failed, Succ or Unknown.",
-                {"type": "string"},
+                _STRING,
             ),
             "templates": _map(
                 "Template name -> counts of the pods that run it.",
@@ -286,7 +289,7 @@ def _status() -> Schema:
             "replacing": _map(
                 "Instance number -> uid of its pod, while a pod that was not available is replaced "
                 "and its deletion may not be seen yet.",
-                {"type": "string"},
+                _STRING,
             ),
             "failures": _map(
                 "Instance number -> pods in a row that failed soon after they were made, while the "
@@ -300,31 +303,31 @@ def _status() -> Schema:
             "settling": _map(
                 "Instance/generation of its pod -> since when only the passing of time can prove "
                 "that its update in place has finished.",
-                {"type": "string"},
+                _STRING,
             ),
             "pulling": _map(
-                "Pod that pulls images on a node -> since when it is waited for.",
-                {"type": "string"},
+                "Pod that pulls images on a node -> since when it is waited for.", _STRING
             ),
+            "resizing": _map("Instance number -> since when its pod waits to be resized.", _STRING),
             "turned": _map(
                 "Instance/generation of its pod -> the containers that its kubelet was seen to be "
                 "about to start again in place, while nothing in the pod tells that it has.",
-                {"type": "string"},
+                _STRING,
             ),
             "unserved": _map(
                 "Instance number -> since when its pod's status should say something else: its "
                 "readiness gate is not served, or nobody acts on the loss of its node.",
-                {"type": "string"},
+                _STRING,
             ),
             "notCreated": _map(
                 "Since when -> the instances, as ranges, whose pod was requested and does not "
                 "exist.",
-                {"type": "string"},
+                _STRING,
             ),
             "notOwned": _map(
                 "Since when -> the instances, as ranges, whose pod uses a claim that is not among "
                 "the TApp's own.",
-                {"type": "string"},
+                _STRING,
             ),
             "conditions": _conditions(),
         },

@@ -74,7 +74,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    memo, tell = Memo(settings.memo_bytes), _teller(settings)
+    memo, tell, resize = Memo(settings.memo_bytes), _teller(settings), _resizer(settings)
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
     turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
 
@@ -87,6 +87,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         metrics.MEMO_BYTES.set(memo.size)
         text = encode(answer)
         tell(decided, answer["status"])
+        resize(decided)
         _log_plan(decided, time.perf_counter() - started)
         return text
 
@@ -166,6 +167,16 @@ def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as it says
 
     return Recorder(Cluster(settings.events_account), socket.gethostname()).tell
+
+
+def _resizer(settings: Settings) -> Callable[[Plan], None]:
+    """What resizes pods after each sync, likewise."""
+    if not settings.resize:
+        return lambda _plan: None
+    from hooks.service.cluster import Cluster  # noqa: PLC0415 - as above
+    from hooks.service.resizes import Resizer  # noqa: PLC0415
+
+    return Resizer(Cluster(settings.events_account, component="resize")).ask
 
 
 def _add_probes(app: Flask) -> None:

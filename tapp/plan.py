@@ -20,6 +20,7 @@ from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks, mark
 from tapp.decide.missing import Since, missing_claims
 from tapp.decide.pulls import Pulls, pulls
+from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
 from tapp.decide.turns import take_turns
@@ -48,6 +49,7 @@ class Plan:
             and does not.
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
         open_cases: the instances that do not simply run their template, with their decisions.
+        resizes: how long pods wait for other resources.
         pulls: what is pulled on nodes before updates there.
         claims: what becomes of the claims.
         history: what becomes of the ControllerRevisions.
@@ -72,6 +74,7 @@ class Plan:
     decisions: list[Verdict]
     open_cases: list[tuple[Instance, Verdict]]
     pulls: Pulls
+    resizes: Resizes
     claims: ClaimPlan
     history: HistoryPlan
     growth: Growth
@@ -125,6 +128,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     """
     spec = world.tapp.spec
     instances = instances_of(world, now)
+    if spec.resizes:
+        look(instances, world, options, now)
     app = app_status(instances)
     removals = mark_removals(instances, app, world, options)
     paces = set_pace(instances, world, now)
@@ -147,6 +152,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
     decisions = _with(turns.holds, instances, decisions)
 
+    resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
     unowned = missing_claims(world, instances, now)
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
@@ -161,6 +167,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     waits = (
         *(removals, paces, changes, unsettled, marks.waits, unowned.waits, turns.waits),
         first.waits,
+        resizes.waits,
         [i.update.wait for i in instances if i.update.wait is not None],
         [found.wait for found in troubles.values() if found.wait is not None],
     )
@@ -172,6 +179,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         decisions=decisions,
         open_cases=_open(instances, decisions),
         pulls=first,
+        resizes=resizes,
         claims=claims,
         history=history,
         growth=grow(world, claims.keep),

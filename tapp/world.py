@@ -21,6 +21,7 @@ class Options:
         max_new_pods_bytes: bytes of new pods and claims in one answer, about.
         max_pullers: how many pods of a TApp pull images at once (`prePull`).
         pull_seconds: how long updates wait for one that does not start.
+        resize: whether the service may resize pods (`resources: InPlace`).
         puller_image: what runs in them: a small image whose process waits.
     """
 
@@ -30,6 +31,7 @@ class Options:
     max_new_pods_bytes: int = 32 << 20
     max_pullers: int = 10
     pull_seconds: int = 600
+    resize: bool = False
     puller_image: str = "registry.k8s.io/pause:3.10.1"
 
 

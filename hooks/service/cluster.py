@@ -1,7 +1,8 @@
-"""The one place that speaks to the API server, and only with TAPP_EVENTS: it creates events.
+"""The one place that speaks to the API server, and only with TAPP_EVENTS or TAPP_RESIZE.
 
-One POST, as the pod's service account. The account's token is read for each event, because kubelets
-replace it; a connection that has failed is made anew with the CA as it is then.
+It creates events, and resizes pods, as the pod's service account. The account's token is read for
+each request, because kubelets replace it; a connection that has failed is made anew with the CA as
+it is then.
 """
 
 import os
@@ -13,7 +14,7 @@ import msgspec
 from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
 from urllib3.exceptions import HTTPError
 
-from hooks.service.events import RefusedError, UnansweredError
+from hooks.service.answers import RefusedError, UnansweredError
 
 Document = dict[str, Any]
 TIMEOUT = (3, 10)
@@ -21,18 +22,21 @@ TIMEOUT = (3, 10)
 
 
 class AccountError(Exception):
-    """There is no service account to write events with."""
+    """There is no service account to speak with."""
 
 
 class Cluster:
     """The API server, as the service account of a pod."""
 
-    def __init__(self, account: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, account: Path, environ: Mapping[str, str] = os.environ, component: str = "events"
+    ) -> None:
         """Looks whether the account is complete.
 
         Args:
             account: the directory with `token` and `ca.crt`.
             environ: where KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are.
+            component: what the account is for: `events`, `resize`.
 
         Raises:
             AccountError: something of it is missing.
@@ -44,8 +48,9 @@ class Cluster:
                 raise OSError("an empty file")
             self._host, self._port = (environ[f"KUBERNETES_SERVICE_{key}"] for key in _ADDRESS)
         except (KeyError, OSError, UnicodeDecodeError) as error:
-            message = f"TAPP_EVENTS needs a service account in {account}: {error}."
-            raise AccountError(f"{message} Install metacontroller/components/events.") from None
+            needs = f"TAPP_{component.upper()} needs a service account in {account}: {error}."
+            install = f"Install metacontroller/components/{component}."
+            raise AccountError(f"{needs} {install}") from None
 
     def create(self, event: Document) -> bool:
         """Creates an event; False where there is one of that name.
@@ -54,16 +59,36 @@ class Cluster:
             UnansweredError: the API server is away, busy or broken.
             RefusedError: it says no.
         """
+        space = event["metadata"]["namespace"]
+        path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
+        return self._ask("POST", path, "application/json", event)
+
+    def resize(self, namespace: str, name: str, patch: Document) -> bool:
+        """Gives a pod's containers other resources; False where the pod is another one by now.
+
+        Args:
+            namespace: the pod's.
+            name: the pod's.
+            patch: a strategic merge patch of its subresource `resize`.
+
+        Raises:
+            UnansweredError: the API server is away, busy or broken.
+            RefusedError: it says no.
+        """
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
+        return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)
+
+    def _ask(self, method: str, path: str, kind: str, body: Document) -> bool:
         try:
             if self._pool is None:
                 self._pool = self._connections()
             answer = self._pool.urlopen(
-                "POST",
-                f"/apis/events.k8s.io/v1/namespaces/{event['metadata']['namespace']}/events",
-                body=msgspec.json.encode(event),
+                method,
+                path,
+                body=msgspec.json.encode(body),
                 headers={
                     "Authorization": f"Bearer {(self._account / 'token').read_text().strip()}",
-                    "Content-Type": "application/json",
+                    "Content-Type": kind,
                 },
                 retries=False,  # whoever calls knows what may wait
                 redirect=False,
@@ -80,7 +105,7 @@ class Cluster:
         return True
 
     def close(self) -> None:
-        """Closes the connection; the next event opens another."""
+        """Closes the connection; the next request opens another."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None
@@ -107,7 +132,9 @@ def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
     An API server that comes up answers before it has read the roles. Any other 403 is final: the
     namespace is being deleted, or admission says no.
     """
-    return answer.status == _FORBIDDEN and b"cannot create resource" in answer.data
+    return answer.status == _FORBIDDEN and (
+        b"cannot create resource" in answer.data or b"cannot patch resource" in answer.data
+    )
 
 
 def _said(answer: BaseHTTPResponse) -> str:

@@ -18,6 +18,7 @@ from queue import Empty, Full, Queue
 from typing import Any, Protocol
 
 from hooks.service import metrics
+from hooks.service.answers import RefusedError, UnansweredError
 from hooks.service.logs import LOGGER
 from tapp.answer.events import Event, events
 from tapp.plan import Plan
@@ -54,23 +55,6 @@ class Outcome(StrEnum):
     DROPPED = "dropped"
     FAILED = "failed"
     REFUSED = "refused"
-
-
-class UnansweredError(Exception):
-    """The API server did not take an event, and may later.
-
-    Attributes:
-        seconds: how long it asks to wait, 0 where it says nothing.
-    """
-
-    def __init__(self, message: str, seconds: float = 0) -> None:
-        """`message` is for the log."""
-        super().__init__(message)
-        self.seconds = seconds
-
-
-class RefusedError(Exception):
-    """The API server does not take an event, and never will; the text says why."""
 
 
 class Writes(Protocol):

@@ -47,6 +47,11 @@ EVENTS = Counter(
     "Events of TApps (TAPP_EVENTS), by what became of them.",
     ["outcome"],
 )
+RESIZES = Counter(
+    "tapp_hook_resizes",
+    "Resizes of pods that were asked for (TAPP_RESIZE), by what became of them.",
+    ["outcome"],
+)
 
 
 def exposition() -> bytes:

@@ -79,9 +79,15 @@ class Settings(BaseSettings):
         default=False,
         description="Write what happens to a TApp as Events; needs the component events.",
     )
+    resize: bool = Field(
+        default=False,
+        description="Give running pods other resources for TApps with resources: InPlace; needs "
+        "the component resize.",
+    )
     events_account: Path = Field(
         default=Path("/var/run/secrets/kubernetes.io/serviceaccount"),
-        description="Directory with token and ca.crt of the service account that writes Events.",
+        description="Directory with token and ca.crt of the service account that writes Events and "
+        "resizes pods.",
     )
     log_level: str = Field(default="INFO", description="DEBUG, INFO, WARNING or ERROR.")
 
@@ -103,5 +109,6 @@ class Settings(BaseSettings):
             max_new_pods_bytes=self.max_new_pods_bytes,
             max_pullers=self.max_pullers,
             pull_seconds=self.pull_seconds,
+            resize=self.resize,
             puller_image=self.puller_image,
         )

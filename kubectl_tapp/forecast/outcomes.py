@@ -12,8 +12,9 @@ from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Ou
 from kubectl_tapp.forecast.record import Act, Record, unavailable
 from kubectl_tapp.forecast.templates import kept_bodies, read_spec, template_bodies
 from tapp.answer.refusals import refusals
+from tapp.decide.changes import Adopt, Mark, Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Adopt, Mark, Update, Verdict
+from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.spec.differences import Effect, differences
 from tapp.spec.templates import Template, Templates

@@ -14,8 +14,9 @@ from tapp.answer.render import (
     new_revision,
     overlaid_pod,
 )
+from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Adopt, Create, Mark, Update
+from tapp.decide.judge import Action
 from tapp.kube.objects import ClaimObject
 from tapp.plan import Plan
 from tapp.pod.manifest import Manifest
@@ -69,7 +70,9 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
     new, keep = NewPods(tapp, options.toleration_seconds), Action.KEEP
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         pod, template = instance.pod, instance.template
-        if verdict.change is not None:
+        if isinstance(verdict.change, Resize):
+            children.append(observed.kept(verdict.change.pod, None))
+        elif verdict.change is not None:
             children.append(_changed(instance, verdict.change, new, observed, plan.now))
         elif verdict.action is keep and pod is not None:
             known = template if instance.updated and isinstance(template, Template) else None

@@ -61,9 +61,8 @@ def _images_edited(plan: Plan) -> Finding | None:
     edited = [(i.id, v.message) for i, v in plan.open_cases if v.reason == Reason.IMAGES_EDITED]
     if not edited:
         return None
-    parts = [f"instance {id}: {message}" for id, message in edited[:SHOWN]]
-    more = f"; and {len(edited) - SHOWN} more instances" if len(edited) > SHOWN else ""
-    return _refused(Type.IMAGES_EDITED, Reason.EDITED, "; ".join(parts) + more)
+    message = _joined([f"instance {id}: {message}" for id, message in edited], " instances")
+    return _refused(Type.IMAGES_EDITED, Reason.EDITED, message)
 
 
 def _template_not_found(plan: Plan) -> Finding | None:
@@ -153,8 +152,7 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
-    foreign = plan.world.foreign
-    if not foreign:
+    if not (foreign := plan.world.foreign):
         return None
     names = ", ".join(pod.name for pod in foreign[:SHOWN])
     more = f" and {len(foreign) - SHOWN} more" if len(foreign) > SHOWN else ""
@@ -163,21 +161,32 @@ def _foreign_pods(plan: Plan) -> Finding | None:
 
 
 def _images_not_pulled(plan: Plan) -> Finding | None:
-    failed = plan.pulls.failed
-    if not failed:
+    if not plan.pulls.failed:
         return None
-    more = f"; and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
-    message = "; ".join(failed[:SHOWN]) + more + ": no instance is stopped for these images"
+    message = f"{_joined(plan.pulls.failed)}: no instance is stopped for these images"
     return _refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
 def _pullers_not_run(plan: Plan) -> Finding | None:
-    unable = plan.pulls.unable
-    if not unable:
+    if not plan.pulls.unable:
         return None
-    more = f"; and {len(unable) - SHOWN} more" if len(unable) > SHOWN else ""
-    message = "images are not pulled first: " + "; ".join(unable[:SHOWN]) + more
+    message = f"images are not pulled first: {_joined(plan.pulls.unable)}"
     return _refused(Type.PULLERS_NOT_RUN, Reason.NO_PULLER, message)
+
+
+def _joined(parts: list[str], what: str = "") -> str:
+    more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
+    return "; ".join(parts[:SHOWN]) + more
+
+
+def _pods_not_resized(plan: Plan) -> Finding | None:
+    late = plan.resizes.late
+    if not late:
+        return None
+    deferred = plan.resizes.deferred == set(late)
+    reason = Reason.RESIZE_DEFERRED if deferred else Reason.NOT_RESIZED
+    message = _joined([f"instance {id}: {why}" for id, why in late.items()], " instances")
+    return _refused(Type.PODS_NOT_RESIZED, reason, message)
 
 
 def _unknown_containers(plan: Plan) -> Finding | None:
@@ -194,14 +203,9 @@ def _unknown_containers(plan: Plan) -> Finding | None:
     parts = [
         f"template {name!r}: annotation {RESTART_IN_PLACE}.{container} restarts nothing: it has no "
         f"container {container!r} that keeps running"
-        for name, container in list(wrong.items())[:SHOWN]
+        for name, container in wrong.items()
     ]
-    more = f"; and {len(wrong) - SHOWN} more templates" if len(wrong) > SHOWN else ""
-    return _refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, "; ".join(parts) + more)
-
-
-def _is_number(key: str) -> bool:
-    return key.isascii() and key.isdigit() and (len(key) == 1 or key[0] != "0")
+    return _refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, _joined(parts, " templates"))
 
 
 def _unknown_instances(plan: Plan) -> Finding | None:
@@ -226,6 +230,10 @@ def _unknown_statuses(plan: Plan) -> Finding | None:
         Reason.NOT_KILLED,
         f"{message}{more}: the only status to ask for is 'Killed'",
     )
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdigit() and (len(key) == 1 or key[0] != "0")
 
 
 _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
@@ -328,6 +336,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _foreign_pods,
     _images_not_pulled,
     _pullers_not_run,
+    _pods_not_resized,
     _unknown_containers,
     _unknown_instances,
     _unknown_statuses,

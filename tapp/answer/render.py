@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.decide.judge import Mark
+from tapp.decide.changes import Mark
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
 from tapp.kube.tolerations import with_defaults, without_limit

@@ -21,6 +21,8 @@ from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
 Document = dict[str, Any]
 
 _CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT, Action.MARK)
+_UPDATING = (Reason.RESTART_WAITS, Reason.PULLING, Reason.RESIZING, Reason.RESIZE_DEFERRED)
+"""Reasons why nothing is written now for an update that goes on."""
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 _LONGEST = 8_000
 """Characters of a condition's message, which may quote the author: all must fit into the object."""
@@ -71,6 +73,7 @@ def summarize(plan: Plan) -> Document:
         **({"failures": failures} if failures else {}),
         **({"settling": settling} if settling else {}),
         **({"pulling": plan.pulls.since} if plan.pulls.since else {}),
+        **({"resizing": plan.resizes.since} if plan.resizes.since else {}),
         **({"turned": turned} if (turned := _turned(plan)) else {}),
         **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
         **({"notCreated": not_created} if not_created else {}),
@@ -141,7 +144,7 @@ def _progress(plan: Plan) -> Finding:
     for instance, verdict in plan.open_cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
         changing = verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST
-        if changing or verdict.reason in {Reason.RESTART_WAITS, Reason.PULLING}:
+        if changing or verdict.reason in _UPDATING:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE

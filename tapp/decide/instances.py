@@ -6,7 +6,8 @@ import msgspec
 
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace, pace
-from tapp.pod.pod import COMPLETED, Pod
+from tapp.pod.pod import COMPLETED, Pod, Resizing
+from tapp.pod.resize import Wanted
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import claim_templates, claims_of
@@ -39,6 +40,9 @@ class Instance(msgspec.Struct, gc=False):
         updated: whether its pod carries the revision of its template.
         recorded: the hash without images and resources (`Hashes.bare`) of the template whose
             revision its pod carries instead, as the history tells; "" where it does not.
+        resize: what its pod lacks of its template's resources (`resizes.py`); None where a change
+            of these is not done in the pod.
+        infeasible: why its kubelet can never give its pod what its template asks for, or "".
         leaving: whether its completed pod was to go because it was killed, and is still there.
         blocked: why its pod must not be created now, or "".
         update: how far the last in-place update of its pod has come.
@@ -57,6 +61,8 @@ class Instance(msgspec.Struct, gc=False):
     never_migrate: bool = False
     updated: bool = False
     recorded: str = ""
+    resize: Wanted | None = None
+    infeasible: str = ""
     leaving: bool = False
     blocked: str = ""
     update: Progress = NO_UPDATE
@@ -67,6 +73,13 @@ class Instance(msgspec.Struct, gc=False):
     def finished(self) -> bool:
         """Whether it ran to its end and is not run again."""
         return self.status in FINISHED
+
+    @property
+    def resizing(self) -> Resizing | None:
+        """How far its kubelet is with resources that its template asks for; None if it is done."""
+        if self.pod is None or self.resize is None or self.resize.resources or self.resize.obstacle:
+            return None
+        return self.pod.resizing
 
 
 def gives_way(pod: Pod, update: Progress) -> bool:

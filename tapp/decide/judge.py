@@ -4,16 +4,17 @@ The rules of docs/design.md, "Verdicts"; first match wins. A verdict is what the
 whether an update may happen now is decided afterwards, over all instances, by `rollout`.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 import msgspec
 
+from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.kube.canonical import comparable
 from tapp.kube.resources import asked_for
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import COMPLETED, Pod, Told
+from tapp.pod.resize import DEFERRED, obstacle_to_resize
 from tapp.pod.update import again, changed_images, obstacle_to, restarts_of
 from tapp.spec.adopt import describes, differs_in_images_only
 from tapp.spec.revision import without_resources
@@ -42,56 +43,6 @@ class Action(StrEnum):
 DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
 
 
-class Create(msgspec.Struct, frozen=True, gc=False):
-    """A pod to make from a template."""
-
-    template: Template
-
-
-class Adopt(msgspec.Struct, frozen=True, gc=False):
-    """A pod to write our labels on."""
-
-    pod: Pod
-    template: Template
-
-
-class Update(msgspec.Struct, frozen=True, gc=False):
-    """A pod to bring to a template in place.
-
-    Attributes:
-        pod: the pod.
-        template: what it shall run.
-        images: container name -> new image, for each container that restarts.
-        restarts: those of them whose image stays the same, by another name.
-    """
-
-    pod: Pod
-    template: Template
-    images: Mapping[str, str]
-    restarts: tuple[str, ...] = ()
-
-
-class Mark(msgspec.Struct, frozen=True, gc=False):
-    """A pod that stays, with what it is to carry (`marks.py`).
-
-    Attributes:
-        pod: the pod.
-        drain: the annotation that asks to take it out of its Services; "" takes that back.
-        lost: the annotation that says since when its node is lost; "" takes that back.
-        watched: whether its status is to be written.
-        tolerate: whether it is to tolerate a node that is not heard of without limit.
-        forget: whether the record of its last update goes, because that is over: the kubelet has
-            not seen the toleration for a moment, and the update would look unfinished.
-    """
-
-    pod: Pod
-    drain: str
-    lost: str
-    watched: bool
-    tolerate: bool
-    forget: bool = False
-
-
 class Verdict(msgspec.Struct, frozen=True, gc=False):
     """An action, a CamelCase reason and a sentence for a person.
 
@@ -102,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     action: Action
     reason: Reason
     message: str
-    change: Create | Adopt | Mark | Update | None = None
+    change: Create | Adopt | Mark | Update | Resize | None = None
 
 
 UP_TO_DATE = Verdict(Action.KEEP, Reason.UP_TO_DATE, "runs its template")
@@ -131,10 +82,14 @@ def judge(instance: Instance) -> Verdict:
     if isinstance(template, Unresolved):
         return _unresolved(template)
     # 7. The pod carries the revision of its template.
+    if instance.infeasible:
+        return _anew(template, instance.infeasible)
     if instance.updated:
         if pod.told.asked and (restart := _restart_of(instance, pod, template)) is not None:
             return restart
-        return _edited(pod) if pod.edited else UP_TO_DATE
+        if pod.edited:
+            return _edited(pod)
+        return UP_TO_DATE if instance.resize is None else _resizing(instance, pod, template)
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(instance, pod, template)
 
@@ -206,6 +161,46 @@ def _edited(pod: Pod) -> Verdict:
     return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
 
 
+def _anew(template: Template, obstacle: str) -> Verdict:
+    """A new pod, because in place it could not be done."""
+    if template.obstacle:
+        return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)  # no new pod would follow
+    return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, obstacle)
+
+
+def _resizing(instance: Instance, pod: Pod, template: Template) -> Verdict:
+    """What a pod at its template's revision needs until it has the resources, too."""
+    found = _resized(instance, pod, template)
+    if isinstance(found, Verdict):
+        return found
+    state = instance.resizing
+    if state is None:
+        return UP_TO_DATE
+    said = f": {state.said}" if state.said else ""
+    if state.pending == DEFERRED:
+        message = f"its node has no room now for the resources of its template{said}"
+        return Verdict(Action.KEEP, Reason.RESIZE_DEFERRED, message)
+    message = f"its kubelet gives its containers the resources of its template{said}"
+    return Verdict(Action.KEEP, Reason.RESIZING, message)
+
+
+def _resized(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
+    """The resize of a pod that has other resources; or why there is none."""
+    wanted = instance.resize
+    if wanted is None or (not wanted.resources and not wanted.obstacle):
+        return ""
+    if wanted.wrong and not instance.updated:
+        return Verdict(Action.KEEP, Reason.BLOCKED, f"template {template.name!r}: {wanted.wrong}")
+    if obstacle := obstacle_to_resize(pod, wanted):
+        return obstacle
+    names = ", ".join(wanted.resources)
+    message = f"template {template.name!r} changes resources of {names} in place"
+    if wanted.restarts:
+        message += f"; by its resizePolicy it restarts {', '.join(wanted.restarts)}"
+    change = Resize(pod, template, wanted.resources)
+    return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
+
+
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     told, foreign = pod.told, pod.foreign
     more = "more than images and metadata"
@@ -229,15 +224,21 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     obstacle = ""
+    if more and _differs_in_resources(instance, told, template):
+        images = changed_images(told, template)
+        if images and instance.resize is not None:
+            obstacle = f"images change, too, of {', '.join(images)}: a resize changes nothing else"
+        elif isinstance(found := _resized(instance, pod, template), Verdict):
+            return found
+        else:
+            obstacle = found
     if in_place:
         found = _in_place(instance, pod, template)
         if isinstance(found, Verdict):
             return found
         obstacle = found
-    if template.obstacle:
-        return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)  # no new pod would follow
-    if obstacle:
-        return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, obstacle)
+    if obstacle or template.obstacle:
+        return _anew(template, obstacle)
     message = f"template {template.name!r} differs from its pod in {more}"
     return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)
 
@@ -250,7 +251,7 @@ def _beyond_metadata(instance: Instance, told: Told, template: Template) -> str:
     """
     if told.uniq_hash == template.uniq:
         return ""
-    if told.uniq_hash not in template.hashes and instance.recorded != template.hashes.bare:
+    if not _differs_in_resources(instance, told, template):
         return "more than images and metadata"
     if template.ignores_resources:
         return ""
@@ -259,6 +260,11 @@ def _beyond_metadata(instance: Instance, told: Told, template: Template) -> str:
         if asked_for(container.get("resources")) != asked_for(told.resources_of(name)):
             return f"resources, and container {name!r} has others"
     return ""
+
+
+def _differs_in_resources(instance: Instance, told: Told, template: Template) -> bool:
+    """Whether a pod of ours may differ in resources, beyond what an update in place changes."""
+    return told.uniq_hash in template.hashes or instance.recorded == template.hashes.bare
 
 
 def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | None:

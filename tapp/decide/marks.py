@@ -8,8 +8,9 @@ goes, and what was asked for and is not wanted any more is taken back.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tapp.decide.changes import Mark, Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Mark, Update, Verdict
+from tapp.decide.judge import Action, Verdict
 from tapp.pod.gate import (
     SECOND,
     drained_in,

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
+from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Update, Verdict
+from tapp.decide.judge import Action, Verdict
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod

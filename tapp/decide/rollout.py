@@ -135,7 +135,7 @@ def spend(
     groups: tuple[list[tuple[Instance, Verdict]], ...] = ([], [])
     for instance, verdict in pending:
         groups[instance.template.name == rolling_name].append((instance, verdict))
-    available, result = set(serving.available), {}
+    available, result = serving.available - serving.resized, {}
     for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
         for instance, _ in group:
             held = (

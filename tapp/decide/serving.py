@@ -25,6 +25,8 @@ class Serving:
         in_doubt: numbers of those that are not counted on, and may serve all the same: they look
             available, but may already be on their way out, or are not trusted yet.
         silent: numbers of those whose node is not heard of; they may serve, too.
+        resized: numbers of those that serve while their containers get other resources: they count
+            as available, and take a place in the budget.
         unsettled: whether the last spec's updates may still be on their way, unseen.
     """
 
@@ -32,6 +34,7 @@ class Serving:
     in_doubt: set[int]
     silent: set[int]
     unsettled: bool
+    resized: frozenset[int] = frozenset()
 
 
 def serving_of(
@@ -54,8 +57,13 @@ def serving_of(
         and pod.ready is False
         and pod.silent
     }
+    resized = {instance.id for instance in instances if instance.resizing is not None}
     serving = Serving(
-        available - going_unseen, going_unseen | untrusted, silent, _unsettled(world.tapp)
+        available - going_unseen,
+        going_unseen | untrusted | (resized & available),
+        silent,
+        _unsettled(world.tapp),
+        frozenset(resized & available),
     )
     return serving, going_unseen, waits
 
@@ -79,6 +87,9 @@ def _available(
         if instance.update.open:
             if instance.update.unproved:
                 untrusted.add(instance.id)
+            continue
+        if (state := instance.resizing) is not None and state.restarts:
+            untrusted.add(instance.id)
             continue
         missing = available_in(pod, min_ready_seconds, now)
         if missing == 0:

@@ -7,7 +7,7 @@ Never needs a valid spec: a TApp that makes no sense must still be deletable (do
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tapp.decide.judge import Mark
+from tapp.decide.changes import Mark
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.lost import limit_of, lost_in
 from tapp.pod.pod import Pod

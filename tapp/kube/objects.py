@@ -5,7 +5,7 @@ objects. What may be needed whole stays `Raw`: a slice of the request, decoded o
 field is optional but the name, because Go leaves empty ones out or sends null.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw
@@ -48,6 +48,7 @@ class PodMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
     creation_timestamp: str | None = None
     generation: int | None = None
+    resource_version: str | None = None
     managed_fields: Raw = NOTHING
     labels: Raw = NOTHING
     annotations: Raw = NOTHING
@@ -202,6 +203,13 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return self.last_state or _NO_STATE
 
 
+class KubeletResources(msgspec.Struct, frozen=True, gc=False):
+    """What a kubelet says that a container has: one of `status.containerStatuses`."""
+
+    name: str | None = None
+    resources: Any = None
+
+
 class RanImage(msgspec.Struct, frozen=True):
     """What a container ran when an in-place update changed its image.
 
@@ -250,6 +258,7 @@ decode_list = msgspec.json.Decoder(list[Raw]).decode
 decode_condition = msgspec.json.Decoder(Condition).decode
 decode_conditions = msgspec.json.Decoder(list[Condition] | None).decode
 decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
+decode_resources = msgspec.json.Decoder(list[KubeletResources] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode
 decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode

@@ -30,8 +30,8 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         template_hash: the revision label.
         uniq_hash: the revision label without images.
-        resources: container -> JSON of its resources in the spec, of those that keep running and
-            have any.
+        resources: container -> JSON of its resources in the spec, of those that have any.
+        resize_restarts: container -> the resources for which it is started again if they change.
         template_images: container name -> image as the template had it when it was last applied.
         images: container name -> image in the spec, of containers and init containers.
         main_containers: names of the containers that are no init containers.
@@ -64,6 +64,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     template_hash: str | None = None
     uniq_hash: str | None = None
     resources: Mapping[str, str] = {}
+    resize_restarts: Mapping[str, tuple[str, ...]] = {}
     template_images: Mapping[str, str] = {}
     images: Mapping[str, str] = {}
     main_containers: tuple[str, ...] = ()
@@ -89,7 +90,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     evicted_in_time: bool = False
 
     def resources_of(self, container: str) -> Any:
-        """The resources of a container that keeps running; None where it has none."""
+        """The resources of a container; None where it has none."""
         return msgspec.json.decode(self.resources.get(container, "null"))
 
     @property
@@ -116,6 +117,22 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         return policy != "Never" and bool(
             exit_code
         )  # a plain init container that succeeded is done
+
+
+class Resizing(msgspec.Struct, frozen=True, gc=False):
+    """A pod whose kubelet has yet to give its containers the resources of its spec.
+
+    Attributes:
+        pending: why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case.
+        said: what the kubelet says of it.
+        behind: the containers that have others.
+        restarts: whether one of them is started again for it.
+    """
+
+    pending: str = ""
+    said: str = ""
+    behind: tuple[str, ...] = ()
+    restarts: bool = False
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
@@ -151,6 +168,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         kubelet_wrote: when the kubelet last wrote the status, by the API server's clock; "" if
             nobody knows.
         spec_written: when anything but the status was last written, by the same clock.
+        version: `metadata.resourceVersion`.
+        resizing: how far its kubelet is with the resources of its spec; None if it is done.
+        tells_resources: whether its kubelet says what containers have (Kubernetes >= 1.33).
         edited: which images somebody else has set in it, in a sentence; "" if nobody has, as far
             as is known (`edited.edited`).
         update_over: whether its last in-place update is over, whatever the time
@@ -184,6 +204,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     runs_wanted: tuple[str, ...] = ()
     kubelet_wrote: str = ""
     spec_written: str = ""
+    version: str = ""
+    resizing: Resizing | None = None
+    tells_resources: bool = False
     edited: str = ""
     update_over: bool = False
     since: float = UNKNOWN

@@ -12,6 +12,7 @@ from tapp.kube.objects import (
     Condition,
     ContainerStatus,
     InPlaceRecord,
+    KubeletResources,
     PodObject,
     PodStatus,
     RanImage,
@@ -23,7 +24,8 @@ from tapp.pod.edited import edited
 from tapp.pod.gate import has_closed_gate
 from tapp.pod.inplace import is_over
 from tapp.pod.manifest import Manifest, read_annotation
-from tapp.pod.pod import GRACE, Pod, Told
+from tapp.pod.pod import GRACE, Pod, Resizing, Told
+from tapp.pod.resize import resizing_of
 from tapp.spec.reads import Reads, read_by, requests_of
 from tapp.spec.templates import has_served_gate
 from tapp.words.vocabulary import (
@@ -68,6 +70,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
             "said": ": ".join(text for text in (status.reason, status.message) if text),
             "seen_generation": status.observed_generation or 0,
         }
+        facts["resizing"], facts["tells_resources"] = _resizing(told, status)
     odd = odd or oddity
     found = Pod(
         name=meta.name,
@@ -79,6 +82,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         uid=meta.uid or "",
         created=meta.creation_timestamp or "",
         generation=meta.generation or 0,
+        version=meta.resource_version or "",
         record=record,
         failures_text=str(annotations.get(FAILURES, "")),
         kubelet_wrote=kubelet_wrote,
@@ -119,7 +123,8 @@ def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[T
     told = Told(
         template_hash=labels.get(TEMPLATE_HASH),
         uniq_hash=labels.get(UNIQ_HASH),
-        resources={i["name"]: _json(i["resources"]) for i in running if i.get("resources")},
+        resources={i["name"]: _json(i["resources"]) for i in both if i.get("resources")},
+        resize_restarts=_resize_restarts(running),
         template_images=read_annotation(objects.decode_images, annotations.get(TEMPLATE_IMAGES))
         or {},
         images={item["name"]: item.get("image", "") for item in both},
@@ -150,6 +155,33 @@ def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[T
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
     return told, odd
+
+
+def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    found = {
+        item["name"]: tuple(
+            _word(policy.get("resourceName"))
+            for policy in _dicts(item["resizePolicy"])
+            if policy.get("restartPolicy") == "RestartContainer"
+        )
+        for item in containers
+        if item.get("resizePolicy")
+    }
+    return {name: resources for name, resources in found.items() if resources}
+
+
+def _resizing(told: Told, status: PodStatus) -> tuple[Resizing | None, bool]:
+    """How far the kubelet is with the resources of the spec, and whether it tells any."""
+    texts = [bytes(raw) for raw in (status.init_container_statuses, status.container_statuses)]
+    conditions, statuses = bytes(status.conditions), list[KubeletResources]()
+    for text in texts:
+        if b'"resources"' in text:
+            with suppress(*_UNREADABLE):
+                statuses += objects.decode_resources(text) or []
+    if not statuses and b'"PodResize' not in conditions:
+        return None, False
+    known = {item.type or "": item for item in _readable_conditions(conditions)}
+    return resizing_of(told, known, statuses)
 
 
 def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:

@@ -63,7 +63,7 @@ class InPlaceUpdateStrategy(Value):
 
     grace_period_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     pre_pull: bool = False
-    resources: Literal["Ignore"] | None = None
+    resources: Literal["Ignore", "InPlace"] | None = None
 
 
 class UpdateStrategy(Value):
@@ -113,6 +113,11 @@ class TAppSpec(Value):
     def ignores_resources(self) -> bool:
         """Whether the resources of running containers are left to others, and are no update."""
         return self.update_strategy.in_place_update_strategy.resources == "Ignore"
+
+    @property
+    def resizes(self) -> bool:
+        """Whether other resources in a template are given to the pods that run."""
+        return self.update_strategy.in_place_update_strategy.resources == "InPlace"
 
     @property
     def rolling_name(self) -> str:
@@ -170,6 +175,7 @@ class ObservedStatus(Value):
     failures: dict[str, int] = Field(default_factory=dict)
     settling: dict[str, str] = Field(default_factory=dict)
     pulling: dict[str, str] = Field(default_factory=dict)
+    resizing: dict[str, str] = Field(default_factory=dict)
     turned: dict[str, str] = Field(default_factory=dict)
     unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
@@ -229,6 +235,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "failures": _counts,
     "settling": _noted,
     "pulling": _noted,
+    "resizing": _noted,
     "turned": _texts,
     "unserved": _noted,
     "notCreated": _since,

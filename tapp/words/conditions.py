@@ -29,6 +29,7 @@ class Type(StrEnum):
     FOREIGN_PODS = "ForeignPods"
     IMAGES_NOT_PULLED = "ImagesNotPulled"
     PULLERS_NOT_RUN = "PullersNotRun"
+    PODS_NOT_RESIZED = "PodsNotResized"
     UNKNOWN_CONTAINERS = "UnknownContainers"
     UNKNOWN_INSTANCES = "UnknownInstances"
     UNKNOWN_STATUSES = "UnknownStatuses"

@@ -603,6 +603,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "outdated",
         "settling",
         "pulling",
+        "resizing",
         "turned",
         "unserved",
         "notCreated",

@@ -1,0 +1,18 @@
+"""What the API server says that is no success."""
+
+
+class UnansweredError(Exception):
+    """The API server did not take something, and may later.
+
+    Attributes:
+        seconds: how long it asks to wait, 0 where it says nothing.
+    """
+
+    def __init__(self, message: str, seconds: float = 0) -> None:
+        """`message` is for the log."""
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class RefusedError(Exception):
+    """The API server does not take something, and never will; the text says why."""

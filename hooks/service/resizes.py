@@ -1,0 +1,178 @@
+"""Resizes of pods on their way to the API server: in the background, and never a sync's trouble.
+
+A sync only puts them into a queue. One thread per worker process sends them, each of them once:
+what is lost, refused or overtaken is decided again by the next sync. Nothing is remembered but what
+was asked for in the last seconds, so that syncs in a row do not ask again and again.
+"""
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from enum import StrEnum
+from queue import Full, Queue
+from typing import Any, NamedTuple, Protocol
+
+from hooks.service import metrics
+from hooks.service.answers import RefusedError, UnansweredError
+from hooks.service.logs import LOGGER
+from tapp.decide.changes import Resize
+from tapp.plan import Plan
+
+Document = dict[str, Any]
+
+QUEUED = 1_000
+"""Resizes that wait in a worker process; about 1 KB each."""
+PAUSE = 5.0
+"""Seconds until the same is asked again of the same pod; a sync follows after twice as long."""
+REMEMBERED = 5_000
+"""Pods of which this process knows when it asked last."""
+
+
+class Outcome(StrEnum):
+    """What became of a resize (docs/operations.md, "Resizes")."""
+
+    RESIZED = "resized"
+    OVERTAKEN = "overtaken"
+    DROPPED = "dropped"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+class Patch(NamedTuple):
+    """One PATCH of a pod's subresource `resize`."""
+
+    namespace: str
+    name: str
+    document: Document
+
+
+class Resizes(Protocol):
+    """What resizes pods: `cluster.Cluster`."""
+
+    def resize(self, namespace: str, name: str, patch: Document) -> bool:
+        """Gives a pod's containers other resources; False where the pod is another one by now.
+
+        Raises:
+            UnansweredError: the API server is away, busy or broken.
+            RefusedError: it says no.
+        """
+
+
+def patches(plan: Plan) -> list[Patch]:
+    """What the decisions of a sync ask for, guarded by each pod's uid and resourceVersion."""
+    namespace = plan.world.tapp.metadata.namespace
+    return [
+        Patch(namespace, decision.change.pod.name, patch_of(decision.change))
+        for _, decision in plan.open_cases
+        if isinstance(decision.change, Resize)
+    ]
+
+
+def patch_of(change: Resize) -> Document:
+    """A strategic merge patch of the subresource: containers and native sidecars, by name."""
+    main = set(change.pod.told.main_containers)
+    spec: Document = {}
+    for name, resources in change.resources.items():
+        section = "containers" if name in main else "initContainers"
+        spec.setdefault(section, []).append({"name": name, "resources": resources})
+    guard = {"uid": change.pod.uid, "resourceVersion": change.pod.version}
+    return {"metadata": guard, "spec": spec}
+
+
+class Resizer:
+    """Takes resizes from syncs and sends them in a thread of its own."""
+
+    def __init__(
+        self,
+        cluster: Resizes,
+        *,
+        queued: int = QUEUED,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Starts no thread yet: a process that is forked off later would not have it.
+
+        Args:
+            cluster: what resizes them.
+            queued: how many may wait.
+            clock: seconds, for the pause.
+        """
+        self._cluster, self._clock, self._queued = cluster, clock, queued
+        self._lock = threading.Lock()
+        self._asked: OrderedDict[str, tuple[float, Document]] = OrderedDict()
+        self._pid = 0
+
+    def ask(self, plan: Plan) -> None:
+        """Hands over what a sync has decided; never fails, never waits."""
+        try:
+            for patch in patches(plan):
+                self._put(patch)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
+            _count(Outcome.FAILED)
+            LOGGER.error("resizes", exc_info=error)
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Ends the thread; what still waits is decided again by another sync."""
+        if self._pid == os.getpid():
+            self._stopped = True
+            with suppress(Full):
+                self._queue.put_nowait(None)  # a full queue keeps the thread awake anyway
+            self._thread.join(seconds)
+
+    def _put(self, patch: Patch) -> None:
+        with self._lock:
+            now, uid = self._clock(), patch.document["metadata"]["uid"]
+            at, before = self._asked.get(uid, (float("-inf"), {}))
+            if before == patch.document["spec"] and now - at < PAUSE:
+                return
+            self._asked[uid] = now, patch.document["spec"]
+            self._asked.move_to_end(uid)
+            while len(self._asked) > REMEMBERED:
+                self._asked.popitem(last=False)
+            self._ensure_thread()
+        try:
+            self._queue.put_nowait(patch)
+        except Full:
+            self._tell(patch, Outcome.DROPPED, "the queue is full")
+
+    def _ensure_thread(self) -> None:
+        """The thread and its queue belong to this process; a fork has neither."""
+        if self._pid == os.getpid():
+            return
+        self._queue: Queue[Patch | None] = Queue(self._queued)
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="resizes", daemon=True)
+        self._pid = os.getpid()
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (patch := self._queue.get()) is not None and not self._stopped:
+            try:
+                done = self._cluster.resize(*patch)
+            except RefusedError as error:
+                self._tell(patch, Outcome.REFUSED, str(error))
+            except UnansweredError as error:
+                self._tell(patch, Outcome.FAILED, str(error))
+            except Exception as error:  # noqa: BLE001 - the thread outlives whatever it meets
+                self._tell(patch, Outcome.FAILED, f"{type(error).__name__}: {error}")
+            else:
+                _count(Outcome.RESIZED if done else Outcome.OVERTAKEN)
+                if not done:
+                    self._forget(patch)
+
+    def _forget(self, patch: Patch) -> None:
+        """The next sync sees the pod as it is by now, and may ask at once."""
+        with self._lock:
+            self._asked.pop(patch.document["metadata"]["uid"], None)
+
+    def _tell(self, patch: Patch, outcome: Outcome, said: str) -> None:
+        _count(outcome)
+        pod = f"{patch.namespace}/{patch.name}"
+        fields = {"outcome": outcome, "pod": pod, "error": said}
+        LOGGER.warning("pod not resized", extra={"fields": fields})
+
+
+def _count(outcome: Outcome) -> None:
+    metrics.RESIZES.labels(outcome.value).inc()

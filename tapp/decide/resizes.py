@@ -1,0 +1,113 @@
+"""Other resources for pods that run, `resources: InPlace`: what each pod lacks, and for how long.
+
+docs/design.md, "Resources of containers". The PATCH of a pod's subresource is no part of an answer:
+whoever answers a sync sends it. One that is lost is found out by the next sync, which decides the
+same again.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tapp.decide.changes import Resize
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Verdict
+from tapp.pod.pod import Pod
+from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, wanted_of
+from tapp.spec.templates import Template
+from tapp.words.times import UNKNOWN, seconds, written
+from tapp.world import Options, World
+
+AGAIN = 10.0
+"""Seconds after which the same resize is asked for once more."""
+PATIENCE = 60.0
+"""Seconds that a resize may take before a person is told of it."""
+_NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
+
+
+@dataclass
+class Resizes:
+    """How long pods wait for the resources of their template.
+
+    Attributes:
+        since: instance -> since when its pod is to have others, RFC 3339.
+        late: those for which that has lasted -> what is known of it.
+        deferred: those of them whose node has no room.
+        waits: seconds after which to look again.
+    """
+
+    since: dict[str, str] = field(default_factory=dict)
+    late: dict[int, str] = field(default_factory=dict)
+    deferred: set[int] = field(default_factory=set)
+    waits: list[float] = field(default_factory=list)
+
+
+def look(instances: Iterable[Instance], world: World, options: Options, now: float) -> None:
+    """Sets what each pod lacks of its template's resources, and whether it can ever have it."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
+    for instance in instances:
+        pod, template = instance.pod, instance.template
+        if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
+            continue
+        if not options.resize:
+            instance.resize = _NO_COMPONENT
+            continue
+        key = template.name, tuple(pod.told.resources.items())
+        if key not in found:
+            found[key] = wanted_of(pod.told, template)
+        instance.resize = found[key]
+        state = instance.resizing
+        noted = seconds(world.tapp.status.resizing.get(str(instance.id)))
+        if state is not None and state.pending == INFEASIBLE and _is_meant(pod, noted, now):
+            instance.infeasible = f"its node can never give it these resources: {state.said}"
+
+
+def _is_meant(pod: Pod, noted: float, now: float) -> bool:
+    """Whether the kubelet means the newest spec: before Kubernetes 1.34 only time can tell."""
+    if pod.tells_generation:
+        return not pod.kubelet_is_behind
+    return noted != UNKNOWN and now - noted >= AGAIN
+
+
+def follow(
+    world: World, instances: Sequence[Instance], decisions: Sequence[Verdict], now: float
+) -> Resizes:
+    """Takes the time of pods that are asked to have other resources, until they have them.
+
+    Args:
+        world: what was observed.
+        instances: all instances.
+        decisions: what happens to each of them now.
+        now: seconds since the epoch.
+    """
+    found, noted = Resizes(), world.tapp.status.resizing
+    for instance, decision in zip(instances, decisions, strict=True):
+        asked = isinstance(decision.change, Resize)
+        if not asked and instance.resizing is None:
+            continue
+        since = noted.get(str(instance.id), "")
+        at = seconds(since)
+        if at == UNKNOWN or at > now:
+            since, at = written(now), now
+        found.since[str(instance.id)] = since
+        left = at + PATIENCE - now
+        if left <= 0:
+            found.late[instance.id] = _why(instance, since)
+            if instance.resizing is not None and instance.resizing.pending == DEFERRED:
+                found.deferred.add(instance.id)
+        if asked or left > 0:
+            found.waits.append(AGAIN)
+    return found
+
+
+def _why(instance: Instance, since: str) -> str:
+    """What is known of a pod that has waited for too long."""
+    state = instance.resizing
+    if state is None:
+        return (
+            f"its pod is asked since {since} to have other resources, and is not given them: the "
+            "log of tapp-hooks has the API server's words"
+        )
+    said = f": {state.said}" if state.said else ""
+    if state.pending == DEFERRED:
+        return f"its node has had no room since {since} for the resources of its template{said}"
+    return f"its kubelet has not given it the resources of its template since {since}{said}"

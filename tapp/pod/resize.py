@@ -1,0 +1,148 @@
+"""Other resources for containers that run (pods/resize): what is to change, and how far it is.
+
+What the API server refuses is known beforehand (ValidatePodResize): another QoS class, something
+taken away, anything but cpu and memory. What a kubelet makes of it, it says in the pod's status.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from tapp.kube.objects import Condition, KubeletResources
+from tapp.kube.resources import Sizes, asked_for, quality, sizes_of, with_requests
+from tapp.pod.pod import Pod, Resizing, Told
+from tapp.spec.templates import Template, running
+
+RESIZABLE = ("cpu", "memory")
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
+"""Reasons of a pod's condition `PodResizePending`."""
+
+
+class Wanted(NamedTuple):
+    """What a pod's containers are to have that they have not.
+
+    Attributes:
+        resources: container -> its resources, whole, as the API server takes them.
+        restarts: the containers that the kubelet starts again for it (`resizePolicy`).
+        obstacle: why that needs a new pod, or "".
+        wrong: why no pod can have it at all, or "".
+        shrinks: whether the memory limit of a container falls that is not started again.
+    """
+
+    resources: Mapping[str, Any] = {}
+    restarts: tuple[str, ...] = ()
+    obstacle: str = ""
+    wrong: str = ""
+    shrinks: bool = False
+
+
+def wanted_of(told: Told, template: Template) -> Wanted:
+    """What a pod would have to be given to have the resources of its template."""
+    changes: dict[str, Any] = {}
+    restarts, obstacles, wrong, shrinks = [], list[str](), list[str](), False
+    for container in running(template.spec):
+        name, resources = container["name"], container.get("resources") or {}
+        before = told.resources_of(name)
+        if asked_for(before) == asked_for(resources):
+            continue
+        changes[name] = with_requests(resources)
+        old, new = sizes_of(before), sizes_of(changes[name])
+        changed = {key[1] for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+        again = not changed.isdisjoint(told.resize_restarts.get(name, ()))
+        restarts += [name] if again else []
+        obstacles += _obstacles(name, told, (old, new), (before, resources))
+        wrong += _wrong(name, new)
+        limit = "limits", "memory"
+        shrinks = shrinks or (not again and new.get(limit, 0) < old.get(limit, 0))
+    if changes and template.spec.get("resources"):
+        obstacles.append("resources of the pod as a whole stand beside them")
+    elif changes and not obstacles:
+        now = {name: told.resources_of(name) for name in told.images}
+        classes = quality(now.values()), quality({**now, **changes}.values())
+        if classes[0] != classes[1]:
+            obstacles.append(f"its QoS class would be {classes[1]}, and is {classes[0]}")
+    first, refused = (next(iter(found), "") for found in (obstacles, wrong))
+    return Wanted(changes, tuple(restarts), first, refused, shrinks)
+
+
+def _obstacles(
+    name: str, told: Told, sizes: tuple[Sizes, Sizes], resources: tuple[Any, Any]
+) -> list[str]:
+    if name not in told.images:
+        return [f"its pod has no container {name!r}"]
+    old, new = sizes
+    found = [
+        f"{kind}.{resource} of container {name!r} cannot be taken away"
+        for kind, resource in sorted(old.keys() - new.keys())
+    ]
+    found += [
+        f"{resource} of container {name!r} cannot be resized"
+        for kind, resource in sorted(new)
+        if resource not in RESIZABLE and old.get((kind, resource)) != new[kind, resource]
+    ]
+    claims = [item.get("claims") if isinstance(item, dict) else None for item in resources]
+    return found if claims[0] == claims[1] else [*found, f"the claims of container {name!r} differ"]
+
+
+def _wrong(name: str, sizes: Sizes) -> list[str]:
+    """What the API server takes from nobody."""
+    found = [
+        f"{kind}.{resource} of container {name!r} is no quantity that Kubernetes takes"
+        for (kind, resource), value in sorted(sizes.items())
+        if value < 0
+    ]
+    return found + [
+        f"container {name!r} requests more {resource} than its limit"
+        for (kind, resource), value in sorted(sizes.items())
+        if kind == "requests" and value > sizes.get(("limits", resource), value)
+    ]
+
+
+def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
+    """Why a pod needs a successor to have what is wanted; "" if it does not."""
+    if wanted.obstacle:
+        return wanted.obstacle
+    if not pod.tells_resources:
+        return "its kubelet tells no resources: nothing runs, or it is older than Kubernetes 1.33"
+    if wanted.shrinks and not pod.tells_generation:
+        return "a memory limit cannot fall before Kubernetes 1.34"
+    return ""
+
+
+def resizing_of(
+    told: Told, conditions: Mapping[str, Condition], statuses: Iterable[KubeletResources]
+) -> tuple[Resizing | None, bool]:
+    """How far a kubelet is with a pod's resources, None if it is done; whether it tells any.
+
+    Args:
+        told: what the pod was told to be.
+        conditions: of the pod, by type.
+        statuses: what the kubelet says that containers have.
+    """
+    tells, restarts, behind = False, False, list[str]()
+    for status in statuses:
+        if status.resources is None or not status.name:
+            continue
+        tells = True
+        wanted = told.resources_of(status.name)
+        if status.resources == (wanted or {}):
+            continue
+        new, old = sizes_of(wanted), sizes_of(status.resources)
+        keys = [key for key in new if key[1] in RESIZABLE and new[key] != old.get(key)]
+        if keys:
+            behind.append(status.name)
+            policy = told.resize_restarts.get(status.name, ())
+            restarts = restarts or any(key[1] in policy for key in keys)
+    pending, running = (_standing(conditions.get(f"PodResize{kind}")) for kind in _KINDS)
+    if pending is None and running is None and not behind:
+        return None, tells
+    said = (pending or running or ("", ""))[1]
+    return Resizing(pending[0] if pending else "", said, tuple(behind), restarts), tells
+
+
+_KINDS = ("Pending", "InProgress")
+
+
+def _standing(condition: Condition | None) -> tuple[str, str] | None:
+    if condition is None or condition.status != "True":
+        return None
+    return condition.reason or "", condition.message or ""
