@@ -13,6 +13,7 @@ The API server takes a CEL rule only if its worst case is bounded.
 """
 MAX_CLAIMS: Final = 100
 MAX_NAME: Final = 253
+_STRING: Schema = {"type": "string"}
 
 
 def _text(description: str, **more: Any) -> Schema:
@@ -35,9 +36,6 @@ def _map(description: str, values: Schema, **more: Any) -> Schema:
     return {
         "type": "object", "description": description, "additionalProperties": values, **more
     }  # fmt: skip
-
-
-_STRING: Schema = {"type": "string"}
 
 
 def _budget(description: str) -> Schema:

@@ -56,17 +56,22 @@ class RefusedError(Exception):
         self.path = path
 
 
-def create_app(settings: Settings | None = None, clock: Callable[[], float] = time.time) -> Flask:
+def create_app(
+    settings: Settings | None = None,
+    clock: Callable[[], float] = time.time,
+    resize: Callable[[Plan], None] | None = None,
+) -> Flask:
     """The WSGI application.
 
     Args:
         settings: the settings; read from the environment where None.
         clock: seconds since the epoch.
+        resize: what resizes pods after a sync; by the settings where None.
 
     Raises:
         pydantic.ValidationError: a setting is wrong.
         TokenFileError: the token file is missing or empty.
-        AccountError: events are to be written, and there is no service account.
+        AccountError: events are to be written or pods resized, and there is no service account.
     """
     settings = settings or Settings()
     configure(settings.log_level)
@@ -74,7 +79,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
     options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    memo, tell, resize = Memo(settings.memo_bytes), _teller(settings), _resizer(settings)
+    memo, tell, resizer = Memo(settings.memo_bytes), _teller(settings), resize or _resizer(settings)
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
     turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
 
@@ -87,7 +92,7 @@ def create_app(settings: Settings | None = None, clock: Callable[[], float] = ti
         metrics.MEMO_BYTES.set(memo.size)
         text = encode(answer)
         tell(decided, answer["status"])
-        resize(decided)
+        resizer(decided)
         _log_plan(decided, time.perf_counter() - started)
         return text
 

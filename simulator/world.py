@@ -158,6 +158,20 @@ class World:
         live = self.get(kind, name, namespace)
         return self.cluster.update(found, merge_patch(live, _copy(patch)))
 
+    def patch_resize(self, namespace: str, name: str, patch: Object) -> Object:
+        """Apply a strategic merge patch to a pod's subresource `resize`, guarded by its metadata.
+
+        Raises:
+            simulator.api.store.ApiError: it is refused, or the pod is another one by now.
+        """
+        pod = _copy(self.get("Pod", name, namespace))
+        pod = with_meta(pod, **patch["metadata"])
+        for section, items in patch["spec"].items():
+            asked = {item["name"]: item["resources"] for item in items}
+            for one in pod["spec"][section]:
+                one["resources"] = merge_patch(one["resources"], asked.get(one["name"], {}))
+        return self.cluster.resize(pod)
+
     def resize(
         self, name: str, resources: Object, container: str = "", namespace: str = "default"
     ) -> Object:

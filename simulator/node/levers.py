@@ -76,6 +76,11 @@ class Levers:
     """Digest -> the name by which it was started first: a name with a digest is that image, too."""
     reports_generation: bool = True
     """`status.observedGeneration`, which there is since Kubernetes 1.34."""
+    resizes: bool = False
+    """Whether kubelets say what containers have, and resize them, as since Kubernetes 1.33."""
+    resize_seconds: float = 1.0
+    resize_pends: Callable[[Object], tuple[str, str] | None] = lambda _pod: None
+    """Reason (`Deferred`, `Infeasible`) and message for a pod whose resize cannot be done."""
     completes: Callable[[Object, str], tuple[float, int] | None] = lambda _pod, _container: None
     """When and how a container ends by itself."""
     refuses: Callable[[Object], bool] = lambda _pod: False

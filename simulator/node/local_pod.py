@@ -18,6 +18,8 @@ from simulator.objects.objects import Object, generation_of
 
 PROBE_SECONDS = 0.1
 """What a probe takes that the kubelet asks for beside the ticks."""
+RESIZING = {"PodResizePending", "PodResizeInProgress"}
+"""Conditions that are there only while they are True."""
 
 
 @dataclass
@@ -60,6 +62,8 @@ class LocalPod:
         """It is being deleted and nothing of it runs: the API object may go."""
         self.ending = ""
         """The phase that it is about to end in: published when nothing of it runs any more."""
+        self.given: dict[str, Object] = {}
+        """Container -> the resources that it has, of those that were started or resized here."""
         self.sandboxed = False
         """Its sandbox has been made: the runtime knows something of it."""
         self._shown: dict[str, Object] = {}
@@ -86,6 +90,19 @@ class LocalPod:
     def begun(self) -> bool:
         """Tell whether anything of it ever ran."""
         return any(one.runs for one in self.all)
+
+    @property
+    def unsized(self) -> list[str]:
+        """Return the containers that run with other resources than their spec's."""
+        specs = specs_of(self.pod) if self.node.levers.resizes else {}
+        return [
+            one.name
+            for one in self.all
+            if one.name in specs
+            and one.alive
+            and one.name in self.given
+            and self.given[one.name] != (specs[one.name].get("resources") or {})
+        ]
 
     @property
     def phase(self) -> str:
@@ -152,6 +169,10 @@ class LocalPod:
         truths = truths_of(self.pod, phase, names, initialized=self._initialized)
         if self.end is not None and self.end[1] == "Evicted":
             truths["DisruptionTarget"] = True, "TerminationByKubelet", self.end[2]
+        if self.unsized:
+            pending = levers.resize_pends(self.pod)
+            kind = "PodResizeInProgress" if pending is None else "PodResizePending"
+            truths[kind] = True, *(pending or ("", ""))
         before = [one for one in self._conditions if one["type"] in truths]
         self._conditions = conditions(before, truths, self.node.stamp(self.now), generation)
         status: Object = {"phase": self.phase, "startTime": self._started}
@@ -174,7 +195,7 @@ class LocalPod:
         there = pod.get("status") or {}
         if not self.status:
             return dict(there)
-        own = {one["type"] for one in self._conditions}
+        own = {one["type"] for one in self._conditions} | RESIZING
         foreign = [one for one in there.get("conditions") or [] if one["type"] not in own]
         both = sorted([*foreign, *self._conditions], key=lambda one: str(one["type"]))
         status = {**there, **self.status, "conditions": both}
@@ -221,6 +242,9 @@ class LocalPod:
             if run is not None:
                 unknown |= {"containerID": run.id}
             status["state"] = {"terminated": unknown}
+        if self.node.levers.resizes and one.alive:
+            asked = specs_of(pod)[one.name].get("resources") or {}
+            status["resources"] = self.given.get(one.name, asked)
         status["started"] = self._is_started(one, before)
         if one.once:
             status["ready"] = bool(done)

@@ -66,6 +66,31 @@ class Sync:
             started = yield from self._start(pod, one, exited[one.name])
             if one.once and not started:
                 return
+        yield from self._resize(pod)
+
+    def _resize(self, pod: Object) -> Iterator[Busy]:
+        """Give containers that run the resources of the spec, by a restart where they ask for it.
+
+        What has no room now is tried again.
+        """
+        local, levers = self._local, self._levers
+        pending = levers.resize_pends(pod) if local.unsized else None
+        if pending is not None:
+            self.failed = pending[0] == "Deferred"
+            return
+        for one in [each for each in local.all if each.name in local.unsized]:
+            spec = specs_of(pod)[one.name]
+            asked = spec.get("resources") or {}
+            changed = {path[-1] for path in _changed(local.given[one.name], asked)}
+            if changed & {
+                policy["resourceName"]
+                for policy in spec.get("resizePolicy") or []
+                if policy["restartPolicy"] == "RestartContainer"
+            }:
+                yield from self._kill([one.runs[0]], _grace(pod))
+                yield from self._start(pod, one, None)
+            yield self._after(local.node.spread(levers.resize_seconds))
+            local.given[one.name], self.changed = asked, True
 
     def _terminate(self, pod: Object) -> Iterator[Busy]:
         local = self._local
@@ -120,6 +145,8 @@ class Sync:
             return False
         yield self._after(local.node.spread(self._levers.start_seconds))
         one.add(self._process(pod, one, image))
+        if one.name not in local.given or levers.resize_pends(pod) is None:
+            local.given[one.name] = spec.get("resources") or {}
         one.reason, self.changed = None, True
         hook = levers.hooks.get(levers.plain(image))
         if hook is not None:
@@ -199,3 +226,12 @@ def _grace(pod: Object) -> float:
 
 def _last_end(runs: Iterable[Run]) -> float:
     return max((run.ends_at or 0.0 for run in runs if run.alive), default=0.0)
+
+
+def _changed(old: Object, new: Object) -> Iterator[tuple[str, str]]:
+    """Return which limits and requests differ."""
+    for kind in ("limits", "requests"):
+        one, other = old.get(kind) or {}, new.get(kind) or {}
+        for name in one.keys() | other.keys():
+            if one.get(name) != other.get(name):
+                yield kind, name

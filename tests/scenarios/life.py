@@ -7,20 +7,22 @@ come from the cluster, not from the hook.
 
 import json
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from hooks.app import create_app
+from hooks.service.resizes import Patch, patches
 from hooks.service.settings import Settings
 from simulator.api.admission import Policy
-from simulator.api.store import Event, NotFoundError, Propagation
+from simulator.api.store import ApiError, Event, NotFoundError, Propagation
 from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
 from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
+from tapp.plan import Plan
 from tests.invariants import check
 from tests.pulled import is_puller
 
@@ -97,7 +99,12 @@ class Life:
         application = create_app(
             Settings(**{"log_level": "ERROR", **settings}),
             clock=lambda: EPOCH.timestamp() + self.world.clock.now,
+            resize=self._resize if settings.get("resize") else None,
         )
+        self.patches: list[tuple[str, str]] = []
+        """Pods that the service resized, and what came of it: "", or the API server's words."""
+        self.lost_patches = 0
+        """How many of the next PATCHes get lost."""
         self.world = World(
             manifest("metacontroller/base/composite-controller.yaml"),
             CheckedHook(WsgiHook(application.wsgi_app), check_every),
@@ -113,6 +120,23 @@ class Life:
         self._serving: set[str] = set()
         self._seen = 0
         self.world.watch(self._note)
+
+    def _resize(self, plan: Plan) -> None:
+        """The service's sender: its PATCHes arrive a moment after the answer."""
+        for patch in patches(plan):
+            self.world.clock.after(0.05, partial(self._patch, patch))
+
+    def _patch(self, patch: Patch) -> None:
+        if self.lost_patches:
+            self.lost_patches -= 1
+            self.patches.append((patch.name, "lost"))
+            return
+        try:
+            self.world.patch_resize(*patch)
+        except ApiError as error:
+            self.patches.append((patch.name, str(error)))
+        else:
+            self.patches.append((patch.name, ""))
 
     # What a user does.
 
