@@ -183,10 +183,10 @@ def _pods_not_resized(plan: Plan) -> Finding | None:
     late = plan.resizes.late
     if not late:
         return None
-    deferred = plan.resizes.deferred == set(late)
-    reason = Reason.RESIZE_DEFERRED if deferred else Reason.NOT_RESIZED
     message = _joined([f"instance {id}: {why}" for id, why in late.items()], " instances")
-    return _refused(Type.PODS_NOT_RESIZED, reason, message)
+    if plan.resizes.deferred == set(late):
+        return _refused(Type.PODS_NOT_RESIZED, Reason.RESIZE_DEFERRED, message)
+    return _refused(Type.PODS_NOT_RESIZED, Reason.NOT_RESIZED, message)
 
 
 def _unknown_containers(plan: Plan) -> Finding | None:

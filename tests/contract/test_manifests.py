@@ -30,7 +30,7 @@ INSTALL = Path(__file__).parents[2] / "metacontroller"
 OVERLAYS = ["base", "overlays/bearer-token", "overlays/kind", "overlays/tls"]
 """What can be built without a network."""
 POLICIES = "components/admission-policies"
-EVENTS = "events"
+EVENTS, RESIZE = "events", "resize"
 METACONTROLLER = INSTALL / "overlays" / "metacontroller"
 CUSTOM_GROUPS = {"metacontroller.k8s.io", "cert-manager.io", "monitoring.coreos.com"}
 COMPONENTS = sorted(each.name for each in (INSTALL / "components").iterdir())
@@ -218,11 +218,11 @@ def test_hooks_have_no_credentials(overlay: str) -> None:
     assert_no_credentials(build(INSTALL / overlay))
 
 
-def test_no_component_but_events_gives_credentials() -> None:
+def test_no_component_but_events_and_resize_gives_credentials() -> None:
     """All the others together do not, either, and lead nowhere."""
-    documents = composed(*(name for name in COMPONENTS if name != EVENTS))
+    documents = composed(*(name for name in COMPONENTS if name not in {EVENTS, RESIZE}))
     assert_no_credentials(documents)
-    assert "TAPP_EVENTS" not in environment(documents)
+    assert not {"TAPP_EVENTS", "TAPP_RESIZE"} & environment(documents).keys()
 
 
 def assert_no_credentials(documents: list[Document]) -> None:
@@ -252,6 +252,38 @@ def test_with_events_the_hooks_may_create_events_and_nothing_else() -> None:
     assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
     (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
     assert {each["port"] for each in out["ports"]} == {443, 6443}
+
+
+def test_with_resize_the_hooks_may_resize_pods_and_nothing_else() -> None:
+    """P10: an account of its own, one verb on one subresource, and the way to the API server."""
+    documents = composed(RESIZE)
+    name = only(documents, "ServiceAccount")["metadata"]["name"]
+    assert pod_spec(documents)["serviceAccountName"] == name
+    assert pod_spec(documents)["automountServiceAccountToken"] is True
+    assert environment(documents)["TAPP_RESIZE"] == "true"
+    assert "TAPP_EVENTS" not in environment(documents)
+    binding = only(documents, "ClusterRoleBinding")
+    assert {item["name"] for item in binding["subjects"]} == {name, "tapp-hooks"}
+    role = only(documents, "ClusterRole", binding["roleRef"]["name"])
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]}]
+    assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
+    (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
+    assert {each["port"] for each in out["ports"]} == {443, 6443}
+
+
+@pytest.mark.parametrize("order", [(EVENTS, RESIZE), (RESIZE, EVENTS)])
+def test_events_and_resize_share_an_account(order: tuple[str, str]) -> None:
+    """In whichever order they stand, it has both rights."""
+    documents = composed(*order)
+    account = pod_spec(documents)["serviceAccountName"]
+    bound = {
+        document["roleRef"]["name"]
+        for document in documents
+        if document["kind"] == "ClusterRoleBinding"
+        and account in {item["name"] for item in document["subjects"]}
+    }
+    assert bound == {"tapp-hooks-events", "tapp-hooks-resize"}
+    assert {"TAPP_EVENTS", "TAPP_RESIZE"} <= environment(documents).keys()
 
 
 def test_events_are_the_same_before_and_after_every_other_component() -> None:
