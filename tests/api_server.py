@@ -74,6 +74,8 @@ class ApiServer:
         self._over.wait(self.hang)
         if self.answers:
             return self.answers.pop(0)
+        if path.endswith("/resize"):
+            return 201
         name = body["metadata"]["name"]
         return 409 if self.events.setdefault(name, body) is not body else 201
 
@@ -83,6 +85,9 @@ class ApiServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             wbufsize = -1  # head and body in one packet: the body alone would wait for an ACK
+
+            def do_PATCH(self) -> None:
+                self.do_POST()
 
             def do_POST(self) -> None:
                 if server._stopped:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from queue import Full, Queue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from hooks.service import metrics
 from hooks.service.answers import RefusedError, UnansweredError
 from hooks.service.logs import LOGGER
-from tapp.decide.changes import Resize
+from tapp.answer.resizes import Patch, patches
 from tapp.plan import Plan
 
 Document = dict[str, Any]
@@ -41,14 +41,6 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-class Patch(NamedTuple):
-    """One PATCH of a pod's subresource `resize`."""
-
-    namespace: str
-    name: str
-    document: Document
-
-
 class Resizes(Protocol):
     """What resizes pods: `cluster.Cluster`."""
 
@@ -59,27 +51,6 @@ class Resizes(Protocol):
             UnansweredError: the API server is away, busy or broken.
             RefusedError: it says no.
         """
-
-
-def patches(plan: Plan) -> list[Patch]:
-    """What the decisions of a sync ask for, guarded by each pod's uid and resourceVersion."""
-    namespace = plan.world.tapp.metadata.namespace
-    return [
-        Patch(namespace, decision.change.pod.name, patch_of(decision.change))
-        for _, decision in plan.open_cases
-        if isinstance(decision.change, Resize)
-    ]
-
-
-def patch_of(change: Resize) -> Document:
-    """A strategic merge patch of the subresource: containers and native sidecars, by name."""
-    main = set(change.pod.told.main_containers)
-    spec: Document = {}
-    for name, resources in change.resources.items():
-        section = "containers" if name in main else "initContainers"
-        spec.setdefault(section, []).append({"name": name, "resources": resources})
-    guard = {"uid": change.pod.uid, "resourceVersion": change.pod.version}
-    return {"metadata": guard, "spec": spec}
 
 
 class Resizer:

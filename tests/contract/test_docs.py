@@ -216,7 +216,8 @@ def test_the_log_line_shown_has_the_fields_of_a_real_one(
 # --- conditions and reasons -----------------------------------------------------------------------
 
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
-CONDITIONS = {*Reason} - {*OF_DECISIONS} | {"WaitingForBudget", "Paused", "Blocked", "PullFailed"}
+BOTH = {"WaitingForBudget", "Paused", "Blocked", "PullFailed", "ResizeDeferred"}
+CONDITIONS = {*Reason} - {*OF_DECISIONS} | BOTH
 """The reasons of conditions; three of them are a decision's, too."""
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import yaml
 
 from hooks.app import create_app
-from hooks.service.resizes import Patch, patches
 from hooks.service.settings import Settings
 from simulator.api.admission import Policy
 from simulator.api.store import ApiError, Event, NotFoundError, Propagation
@@ -22,6 +21,7 @@ from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
 from simulator.objects.clock import EPOCH
 from simulator.recording import Write
 from simulator.world import World
+from tapp.answer.resizes import Patch, patches
 from tapp.plan import Plan
 from tests.invariants import check
 from tests.pulled import is_puller

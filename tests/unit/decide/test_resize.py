@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from hooks.app import create_app
-from hooks.service.resizes import patches
 from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
+from tapp.answer.resizes import patches
 from tapp.kube.resources import quality
 from tapp.plan import plan
 from tapp.spec.model import TApp

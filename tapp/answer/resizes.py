@@ -1,0 +1,37 @@
+"""What is sent beside an answer: the PATCHes of pods that are to have other resources."""
+
+from typing import Any, NamedTuple
+
+from tapp.decide.changes import Resize
+from tapp.plan import Plan
+
+Document = dict[str, Any]
+
+
+class Patch(NamedTuple):
+    """One PATCH of a pod's subresource `resize`."""
+
+    namespace: str
+    name: str
+    document: Document
+
+
+def patches(plan: Plan) -> list[Patch]:
+    """What the decisions of a sync ask for, guarded by each pod's uid and resourceVersion."""
+    namespace = plan.world.tapp.metadata.namespace
+    return [
+        Patch(namespace, decision.change.pod.name, patch_of(decision.change))
+        for _, decision in plan.open_cases
+        if isinstance(decision.change, Resize)
+    ]
+
+
+def patch_of(change: Resize) -> Document:
+    """A strategic merge patch of the subresource: containers and native sidecars, by name."""
+    main = set(change.pod.told.main_containers)
+    spec: Document = {}
+    for name, resources in change.resources.items():
+        section = "containers" if name in main else "initContainers"
+        spec.setdefault(section, []).append({"name": name, "resources": resources})
+    guard = {"uid": change.pod.uid, "resourceVersion": change.pod.version}
+    return {"metadata": guard, "spec": spec}

@@ -1,0 +1,192 @@
+"""Resizes on their way: sent once, paused, counted, never a sync's trouble."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hooks.app import create_app
+from hooks.service import cluster, metrics, resizes
+from hooks.service.cluster import AccountError, Cluster
+from hooks.service.resizes import Resizer
+from hooks.service.settings import Settings
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request, world_of
+from tapp.plan import Plan, plan
+from tapp.spec.model import TApp
+from tapp.world import Options
+from tests.api_server import ApiServer, api_server
+from tests.builders import as_sent
+from tests.unit.decide.test_resize import MORE, asking, resizing
+from tests.unit.world import World
+
+OUTCOMES = [each.value for each in resizes.Outcome]
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Path:
+    return tmp_path / "account"
+
+
+@pytest.fixture
+def server(account: Path) -> Iterator[ApiServer]:
+    with api_server(account) as running:
+        yield running
+
+
+class Ticking:
+    """A clock that a test sets."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Ticking:
+    return Ticking()
+
+
+@pytest.fixture
+def resizer(
+    server: ApiServer, account: Path, clock: Ticking, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Resizer]:
+    monkeypatch.setattr(cluster, "TIMEOUT", (1, 2))
+    client = Cluster(account, server.environ, "resize")
+    made = Resizer(client, clock=clock)
+    yield made
+    made.close()
+    client.close()
+
+
+def world() -> World:
+    """One pod that is to be resized."""
+    return resizing().change(template=asking(MORE))
+
+
+def decided(of: World) -> Plan:
+    asked = Request(as_sent(of.request()), TApp, Memo(0))
+    return plan(world_of(asked), Options(resize=True), of.hook.now)
+
+
+def counted() -> dict[str, float]:
+    return {each: metrics.RESIZES.labels(each)._value.get() for each in OUTCOMES}
+
+
+def until(before: dict[str, float], **expected: int) -> None:
+    """Waits until these outcomes, and no others, were counted."""
+    end = time.monotonic() + 10
+    while True:
+        now = counted()
+        since = {each: now[each] - before[each] for each in OUTCOMES if now[each] != before[each]}
+        if since == expected:
+            return
+        assert time.monotonic() < end, since
+        time.sleep(0.01)
+
+
+def test_a_patch_as_it_arrives(server: ApiServer, resizer: Resizer) -> None:
+    before, of = counted(), world()
+    resizer.ask(decided(of))
+    until(before, resized=1)
+    ((path, authorization, patch),) = server.posts
+    assert path == "/api/v1/namespaces/shop/pods/web-0/resize"
+    assert authorization == "Bearer first"
+    assert patch["metadata"].keys() == {"uid", "resourceVersion"}
+    assert patch["spec"] == {"containers": [{"name": "app", "resources": MORE}]}
+
+
+def test_the_same_again_follows_after_a_pause(
+    server: ApiServer, resizer: Resizer, clock: Ticking
+) -> None:
+    before, of = counted(), world()
+    for _ in range(3):
+        resizer.ask(decided(of))
+    until(before, resized=1)
+    clock.now += resizes.PAUSE + 1
+    resizer.ask(decided(of))
+    until(before, resized=2)
+    assert len(server.posts) == 2
+
+
+def test_another_size_need_not_wait(server: ApiServer, resizer: Resizer) -> None:
+    before, of = counted(), world()
+    resizer.ask(decided(of))
+    of.change(template=asking({"requests": {"cpu": "3", "memory": "1Gi"}})).sync()
+    resizer.ask(decided(of))
+    until(before, resized=2)
+    assert len(server.posts) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [(409, "overtaken"), (403, "refused"), (404, "refused"), (422, "refused"), (503, "failed")],
+)
+def test_what_becomes_of_a_resize(
+    server: ApiServer, resizer: Resizer, code: int, outcome: str
+) -> None:
+    server.answers = [code]
+    before, of = counted(), world()
+    resizer.ask(decided(of))
+    until(before, **{outcome: 1})
+    resizer.ask(decided(of))
+    if outcome == "overtaken":  # the pod is another one by now: no pause
+        until(before, overtaken=1, resized=1)
+    else:
+        assert len(server.posts) == 1
+
+
+def test_a_role_that_is_missing_is_no_refusal(server: ApiServer, resizer: Resizer) -> None:
+    server.answers = [403]
+    server.words = 'User "x" cannot patch resource "pods/resize" in API group ""'
+    before = counted()
+    resizer.ask(decided(world()))
+    until(before, failed=1)
+
+
+def test_a_server_that_is_away_is_no_trouble(server: ApiServer, resizer: Resizer) -> None:
+    server.stop()
+    before = counted()
+    resizer.ask(decided(world()))
+    until(before, failed=1)
+
+
+def test_a_full_queue_drops(account: Path, server: ApiServer) -> None:
+    before = counted()
+    server.hang = 0.5
+    client = Cluster(account, server.environ, "resize")
+    made = Resizer(client, queued=1)
+    of = resizing(replicas=4, updateStrategy={"maxUnavailable": 4})
+    made.ask(decided(of.change(template=asking(MORE))))
+    end = time.monotonic() + 10
+    while counted()["dropped"] == before["dropped"] and time.monotonic() < end:
+        time.sleep(0.01)
+    assert counted()["dropped"] > before["dropped"]
+    made.close(5)
+    client.close()
+
+
+def test_whatever_happens_a_sync_is_answered(resizer: Resizer) -> None:
+    before, broken = counted(), Any
+    resizer.ask(broken)  # type: ignore[arg-type]
+    until(before, failed=1)
+
+
+def test_a_sync_asks_and_a_plan_does_not() -> None:
+    asked: list[Plan] = []
+    of = world()
+    settings = Settings(log_level="ERROR", resize=True)
+    client = create_app(settings, lambda: of.hook.now, resize=asked.append).test_client()
+    body = as_sent(of.request())
+    for path, count in (("/plan", 0), ("/finalize", 0), ("/sync", 1)):
+        client.post(path, data=body, content_type="application/json")
+        assert len(asked) == count, path
+
+
+def test_without_an_account_the_service_does_not_start(tmp_path: Path) -> None:
+    settings = Settings(log_level="ERROR", resize=True, events_account=tmp_path)
+    with pytest.raises(AccountError, match=r"TAPP_RESIZE needs .*components/resize"):
+        create_app(settings)
