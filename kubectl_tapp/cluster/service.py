@@ -12,6 +12,7 @@ _SETTINGS = {
     "TAPP_TOLERATION_SECONDS": ("toleration_seconds", _NUMBER),
     "TAPP_LOST_NODE_SECONDS": ("lost_node_seconds", _NUMBER),
     "TAPP_MAX_NEW_PODS_BYTES": ("max_new_pods_bytes", _NUMBER),
+    "TAPP_RESIZE": ("resize", _FLAG),
 }
 """The variables of `hooks.service.settings` that decisions depend on."""
 _TRUE = ("true", "1", "yes", "on", "t", "y")

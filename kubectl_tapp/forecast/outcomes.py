@@ -12,7 +12,7 @@ from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Ou
 from kubectl_tapp.forecast.record import Act, Record, unavailable
 from kubectl_tapp.forecast.templates import kept_bodies, read_spec, template_bodies
 from tapp.answer.refusals import refusals
-from tapp.decide.changes import Adopt, Mark, Update
+from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
@@ -21,7 +21,7 @@ from tapp.spec.templates import Template, Templates
 from tapp.words.reasons import Disposition
 
 _CLAIM = "PersistentVolumeClaim"
-_FORCING = (Effect.RECREATE, Effect.RESOURCES)
+_FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
 
 class Outcomes:
@@ -136,7 +136,13 @@ class Outcomes:
             return Outcome.CREATED, creates[0].verdict or verdict
         changing = [a.verdict for a in updates if a.verdict is not None]
         in_place = next(
-            (v for v in changing if isinstance(v.change, Update) and v.change.images), None
+            (
+                verdict
+                for verdict in changing
+                if isinstance(verdict.change, Resize)
+                or (isinstance(verdict.change, Update) and verdict.change.images)
+            ),
+            None,
         )
         if in_place is not None:
             return Outcome.IN_PLACE, in_place

@@ -1,6 +1,8 @@
 """Runs a TApp forward on the simulator, and keeps what its decisions were."""
 
 from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
 
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
@@ -10,11 +12,13 @@ from kubectl_tapp.forecast.fold import Turn
 from kubectl_tapp.forecast.inprocess import InProcess
 from kubectl_tapp.forecast.record import Act, Moment, Record, unavailable
 from simulator.api.admission import Policy, lean_pods
+from simulator.api.store import ApiError
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import with_meta
 from simulator.recording import Write
 from simulator.seed import Snapshot, clock_at, seeded
 from simulator.world import World
+from tapp.answer.resizes import Patch, patches
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
@@ -66,6 +70,7 @@ class Run:
         self._most = 0
         clock = clock_at(now, TICK)
         self.hook = InProcess(options, lambda: EPOCH.timestamp() + clock.now, self._on_plan)
+        behaviour.resizes = options.resize
         patience = max(behaviour_patience(behaviour), 60.0)
         snapshot = Snapshot(
             _objects(observed),
@@ -134,6 +139,8 @@ class Run:
 
     def _on_plan(self, plan: Plan) -> None:
         record, away = self.record, unavailable(plan)
+        for patch in patches(plan):
+            self.world.clock.after(TICK, partial(self._resize, patch))
         record.first = record.first or plan
         self._plan = plan
         self._most = max(self._most, len(plan.open_cases))
@@ -157,6 +164,17 @@ class Run:
         for id in [id for id in self._before if id not in there]:
             self._note_state(plan.now, id, "none", "")
             del self._before[id]
+
+    def _resize(self, patch: Patch) -> None:
+        """The service's own write; one that is refused is asked for again."""
+        id = int(patch.name.removeprefix(f"{self._name}-"))
+        with suppress(ApiError):
+            self.world.patch_resize(*patch)
+            write = "update", "Pod", patch.name
+            self.record.acts.append(
+                Act(self.now, *write, instance=id, verdict=self._verdicts.get(id))
+            )
+            self._changed = self.now
 
     def _note_state(self, at: float, id: int, state: str, uid: str) -> None:
         self._before[id] = state, uid

@@ -55,12 +55,13 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
     after = template_bodies(edited)
     users, spec = _users(edited), read_spec(edited)
     ignores = spec is not None and spec.ignores_resources
+    resizes = spec is not None and spec.resizes
     found = []
     for name in sorted({*before, *after}):
         old, new, ids = before.get(name), after.get(name), tuple(users.get(name, ()))
         if old is None or new is None:
             found.append(TemplateChange(name, "removed" if new is None else "added", (), ids))
-        elif lines := tuple(differences(old, new, ignores_resources=ignores)):
+        elif lines := tuple(differences(old, new, ignores_resources=ignores, resizes=resizes)):
             found.append(TemplateChange(name, "changed", lines, ids))
     return tuple(found)
 

@@ -39,6 +39,7 @@ SIGNS = {
 EFFECTS = {
     Effect.RECREATE: "forces new pods",
     Effect.RESOURCES: "forces new pods, but for those that have it already",
+    Effect.RESIZE: "in place, where a pod can be resized",
     Effect.IN_PLACE: "in place",
     Effect.METADATA: "labels and annotations, nothing restarts",
     Effect.NEW_PODS: "for new pods only",
@@ -200,7 +201,7 @@ def why(each: InstanceForecast) -> str:
     """The reason for one instance's fate, and what becomes of its claims."""
     parts = []
     match each.outcome:
-        case Outcome.IN_PLACE:
+        case Outcome.IN_PLACE if each.containers:
             parts.append(f"template {each.template}: restarts {', '.join(each.containers)}")
         case Outcome.RECREATED if each.fields:
             more = f" and {len(each.fields) - 3} more" if len(each.fields) > 3 else ""  # noqa: PLR2004

@@ -62,7 +62,7 @@ class LocalPod:
         """It is being deleted and nothing of it runs: the API object may go."""
         self.ending = ""
         """The phase that it is about to end in: published when nothing of it runs any more."""
-        self.given: dict[str, Object] = {}
+        self.given: dict[str, Object] = _given(pod)
         """Container -> the resources that it has, of those that were started or resized here."""
         self.sandboxed = False
         """Its sandbox has been made: the runtime knows something of it."""
@@ -335,3 +335,11 @@ class LocalPod:
         self._shown[one.name] = shown
         self.compose()
         return True
+
+
+def _given(pod: Object) -> dict[str, Object]:
+    """Return what another kubelet has told of a pod's resources."""
+    status = pod.get("status") or {}
+    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+    both = [one for some in lists for one in some or []]
+    return {one["name"]: one["resources"] for one in both if "resources" in one}

@@ -33,6 +33,8 @@ class Effect(StrEnum):
     """New pods."""
     RESOURCES = "Resources"
     """New pods in place of those that have other resources than these."""
+    RESIZE = "Resize"
+    """Other resources for pods that run, as far as that can be; else new pods."""
     IN_PLACE = "InPlace"
     """A container that runs on restarts, by another image or for what it reads; the pod stays."""
     METADATA = "Metadata"
@@ -58,7 +60,11 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(
-    before: dict[str, Any], after: dict[str, Any], *, ignores_resources: bool = False
+    before: dict[str, Any],
+    after: dict[str, Any],
+    *,
+    ignores_resources: bool = False,
+    resizes: bool = False,
 ) -> list[Difference]:
     """The fields in which two pod templates differ, in the order of the second one.
 
@@ -66,6 +72,7 @@ def differences(
         before: a pod template: `{"metadata": {...}, "spec": {...}}`.
         after: another one.
         ignores_resources: whether those of running containers are left to others.
+        resizes: whether pods that run are given others.
     """
     old, new = before.get("metadata") or {}, after.get("metadata") or {}
     read = _restarting_entries(before, after)
@@ -79,7 +86,8 @@ def differences(
     one, other = comparable(before.get("spec") or {}), comparable(after.get("spec") or {})
     forcing = set(changed(without_images(one), without_images(other)))
     always = set(changed(without_resources(one), without_resources(other)))
-    of_resources = Effect.NEW_PODS if ignores_resources else Effect.RESOURCES
+    of_resources = Effect.RESIZE if resizes else Effect.RESOURCES
+    of_resources = Effect.NEW_PODS if ignores_resources else of_resources
     for path in changed(one, other):
         effect = Effect.RECREATE if path in always else of_resources
         effect = effect if path in forcing else Effect.IN_PLACE

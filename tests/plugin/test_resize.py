@@ -1,0 +1,69 @@
+"""What the plugin foretells of other resources that are given to pods that run."""
+
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.cluster.service import chosen
+from kubectl_tapp.forecast.forecast import Forecast, Outcome
+from kubectl_tapp.forecast.foresee import forecast
+from kubectl_tapp.show.plan import why
+from simulator.objects.clock import EPOCH
+from tapp.spec.differences import Effect
+from tapp.world import Options
+from tests.plugin.foretold import observe
+from tests.scenarios.life import Document, Life, manifest
+from tests.scenarios.test_resize import RESTART, asking, begun
+
+
+def foretell(life: Life, body: Document, *, resize: bool = True) -> Forecast:
+    edited = {**life.tapp, "spec": {**life.tapp["spec"], "template": body}}
+    controller = manifest("metacontroller/base/composite-controller.yaml")
+    now = EPOCH.timestamp() + life.world.clock.now
+    return forecast(observe(life), edited, controller, Options(resize=resize), now)
+
+
+@pytest.mark.parametrize("more", [{}, {"resizePolicy": RESTART}])
+def test_pods_are_resized_one_after_the_other(more: Document) -> None:
+    life = begun(asking(**more))
+    found = foretell(life, asking("200m", **more))
+    assert [each.outcome for each in found.instances] == [Outcome.IN_PLACE] * 3
+    restarts = "; by its resizePolicy it restarts web" if more else ""
+    said = f"template 'default' changes resources of web, native in place{restarts}"
+    assert {why(each) for each in found.instances} == {said}
+    (change,) = found.templates
+    assert {line.effect for line in change.differences} == {Effect.RESIZE}
+    assert found.unavailable_worst == (1 if more else 0)
+    assert life.patches == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason"),
+    [
+        ({"limits": {"cpu": "200m"}}, "limits.memory of container 'web' cannot be taken away"),
+        (
+            {"limits": {"cpu": "200m", "memory": "64Mi"}, "requests": {"nvidia.com/gpu": "1"}},
+            "nvidia.com/gpu of container 'web' cannot be resized",
+        ),
+    ],
+)
+def test_why_there_is_a_new_pod_is_said_beforehand(resources: Document, reason: str) -> None:
+    body: Any = asking()
+    body["spec"]["containers"][0]["resources"] = resources
+    found = foretell(begun(), body)
+    assert [each.outcome for each in found.instances] == [Outcome.RECREATED] * 3
+    assert {each.message for each in found.instances} == {reason}
+
+
+def test_without_the_component_there_are_new_pods() -> None:
+    found = foretell(begun(resize=False), asking("200m"), resize=False)
+    assert {each.message for each in found.instances} == {
+        "resources: InPlace needs the component resize"
+    }
+
+
+def test_the_plugin_knows_whether_the_component_is_installed() -> None:
+    env = [{"name": "TAPP_RESIZE", "value": "true"}]
+    deployment = {"spec": {"template": {"spec": {"containers": [{"name": "hooks", "env": env}]}}}}
+    assert chosen(deployment).resize
+    assert not chosen(None).resize
