@@ -57,7 +57,9 @@ def serving_of(
         and pod.ready is False
         and pod.silent
     }
-    resized = {instance.id for instance in instances if instance.resizing is not None}
+    resized = set()
+    if world.tapp.spec.resizes:
+        resized = {instance.id for instance in instances if instance.resizing is not None}
     serving = Serving(
         available - going_unseen,
         going_unseen | untrusted | (resized & available),
@@ -88,7 +90,7 @@ def _available(
             if instance.update.unproved:
                 untrusted.add(instance.id)
             continue
-        if (state := instance.resizing) is not None and state.restarts:
+        if instance.resize is not None and (state := instance.resizing) and state.restarts:
             untrusted.add(instance.id)
             continue
         missing = available_in(pod, min_ready_seconds, now)

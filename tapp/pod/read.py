@@ -180,7 +180,8 @@ def _resizing(told: Told, status: PodStatus) -> tuple[Resizing | None, bool]:
                 statuses += objects.decode_resources(text) or []
     if not statuses and b'"PodResize' not in conditions:
         return None, False
-    known = {item.type or "": item for item in _readable_conditions(conditions)}
+    found = _readable_conditions(conditions) if b'"PodResize' in conditions else []
+    known = {item.type or "": item for item in found}
     return resizing_of(told, known, statuses)
 
 

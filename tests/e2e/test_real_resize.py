@@ -1,0 +1,144 @@
+"""`resources: InPlace` on a real node: the service resizes pods, with the component's account."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from .cluster import REPOSITORY, Cluster
+from .hook import HookService
+from .kube import Json, Kube, documents
+from .proxy import HookProxy
+from .realnode.trial import Trial
+from .realnode.workloads import container
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+COMPONENT = REPOSITORY / "metacontroller" / "components" / "resize"
+NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
+ACCOUNT = "tapp-hooks-resize"
+USER = f"system:serviceaccount:tapp-system:{ACCOUNT}"
+RESTART = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+
+
+@pytest.fixture(scope="module")
+def account(kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The component's account and role in the cluster; token and CA as a pod would have them."""
+    if cluster.hook_in_cluster or cluster.audit is None:
+        pytest.skip("the hook's replicas and the audit log are not this host's")
+    for document in [*documents(NAMESPACE), *documents(COMPONENT / "account.yaml")]:
+        kube.apply(document)
+    directory = tmp_path_factory.mktemp("account")
+    path = kube.path("v1", "serviceaccounts", "tapp-system", ACCOUNT, "token")
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
+    token = kube.request("POST", path, request)["status"]["token"]
+    (directory / "token").write_text(token)
+    known = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
+    if "certificate-authority" in known:
+        certificate = Path(known["certificate-authority"]).read_bytes()
+    else:
+        certificate = base64.b64decode(known["certificate-authority-data"])
+    (directory / "ca.crt").write_bytes(certificate)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def resizing(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
+    """Two replicas of the service with the component, two workers each."""
+    directory = workspace / "resizing"
+    directory.mkdir()
+    server = urlsplit(kube.server)
+    settings = {
+        "TAPP_RESIZE": "true",
+        "TAPP_EVENTS_ACCOUNT": str(account),
+        "KUBERNETES_SERVICE_HOST": server.hostname or "",
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    service = HookService(directory, settings=settings).start(replicas=2)
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def sized(real: Trial, hook_proxy: HookProxy, resizing: HookService) -> Iterator[Trial]:
+    """A TApp whose syncs are answered by these replicas."""
+    usual, hook_proxy.target = hook_proxy.target, resizing.url
+    yield real
+    hook_proxy.target = usual
+
+
+def asking(cpu: str, **more: Any) -> Json:
+    """A container with its limit; it requests less, so the pod is Burstable."""
+    resources = {
+        "limits": {"cpu": cpu, "memory": "64Mi"},
+        "requests": {"cpu": "20m", "memory": "16Mi"},
+    }
+    return container("1", resources=resources, **more)
+
+
+def began(real: Trial, first: Json) -> Trial:
+    """Three instances that are resized one at a time."""
+    strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
+    return real.began(first, updateStrategy=strategy)
+
+
+def limits(real: Trial) -> list[str]:
+    """The cpu limit of each container, as its kubelet tells of it."""
+    return [real.container(number)["resources"]["limits"]["cpu"] for number in range(3)]
+
+
+def asked(cluster: Cluster, mark: int, real: Trial) -> set[str]:
+    """What the account has asked of the API server."""
+    assert cluster.audit is not None
+    found = cluster.audit.asked(mark, USER)
+    return {write.what for write in found if write.namespace == real.app.namespace}
+
+
+def test_two_resizes_in_a_row_restart_nothing(sized: Trial, cluster: Cluster) -> None:
+    mark = cluster.audit.mark() if cluster.audit else 0
+    began(sized, asking("200m"))
+    born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
+    for cpu in ("300m", "250m"):
+        sized.roll(asking(cpu))
+        assert limits(sized) == [cpu] * 3
+        assert {each.id for each in sized.witness.now(sized.app.namespace)} == ran
+    assert sized.app.uids() == born
+    assert sized.never_fewer_than(3)
+    assert asked(cluster, mark, sized) == {"patch pods/resize"}
+    assert sized.app.idle()
+
+
+def test_a_container_whose_policy_restarts_it_counts_in_the_budget(sized: Trial) -> None:
+    began(sized, asking("200m", resizePolicy=RESTART))
+    born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
+    sized.roll(asking("300m", resizePolicy=RESTART))
+    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert ran.isdisjoint({each.id for each in sized.witness.now(sized.app.namespace)})
+    assert set(sized.app.restarts().values()) == {1}
+    assert sized.never_fewer_than(2)
+
+
+def test_more_than_the_node_has_means_a_new_pod_within_the_budget(sized: Trial) -> None:
+    """It has no room for that either, so it waits, and the others keep running."""
+    began(sized, asking("200m"))
+    born = sized.app.uids()
+    huge = asking("2000")
+    huge["resources"]["requests"]["cpu"] = "1000"
+    sized.change(huge)
+    sized.app.until(lambda: sized.app.uids().get(0, born[0]) != born[0], "a new pod", 60)
+    sized.wait(5)
+    assert {n: uid for n, uid in sized.app.uids().items() if n} == {1: born[1], 2: born[2]}
+    assert sized.never_fewer_than(2)
+    sized.roll(asking("200m"))
+    assert {n: uid for n, uid in sized.app.uids().items() if n} == {1: born[1], 2: born[2]}
+    assert limits(sized) == ["200m"] * 3
+    assert sized.never_fewer_than(2)
