@@ -306,7 +306,9 @@ def _status() -> Schema:
             "pulling": _map(
                 "Pod that pulls images on a node -> since when it is waited for.", _STRING
             ),
-            "resizing": _map("Instance number -> since when its pod waits to be resized.", _STRING),
+            "resizing": _map(
+                "Instance/revision -> since when its pod waits to be resized.", _STRING
+            ),
             "turned": _map(
                 "Instance/generation of its pod -> the containers that its kubelet was seen to be "
                 "about to start again in place, while nothing in the pod tells that it has.",

@@ -21,6 +21,9 @@ AGAIN = 10.0
 """Seconds after which the same resize is asked for once more."""
 PATIENCE = 60.0
 """Seconds that a resize may take before a person is told of it."""
+LAST = 20.0
+"""Seconds after that in which the API server may still take it; then there is a new pod."""
+_REFUSED = "/refused"
 _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 
 
@@ -29,7 +32,8 @@ class Resizes:
     """How long pods wait for the resources of their template.
 
     Attributes:
-        since: instance -> since when its pod is to have others, RFC 3339.
+        since: instance/revision -> since when its pod is to have others, RFC 3339; with `/refused`
+            behind it since when it seems that the API server takes no such resize.
         late: those for which that has lasted -> what is known of it.
         deferred: those of them whose node has no room.
         waits: seconds after which to look again.
@@ -55,10 +59,27 @@ def look(instances: Iterable[Instance], world: World, options: Options, now: flo
         if key not in found:
             found[key] = wanted_of(pod.told, template)
         instance.resize = found[key]
-        state = instance.resizing
-        noted = seconds(world.tapp.status.resizing.get(str(instance.id)))
+        if pod.terminating:
+            continue
+        state, key_of = instance.resizing, _key(instance)
+        noted, refused = (
+            seconds(world.tapp.status.resizing.get(text))
+            for text in (key_of, f"{key_of}{_REFUSED}")
+        )
+        if instance.resize.resources and refused != UNKNOWN and now - refused >= LAST:
+            since = world.tapp.status.resizing.get(key_of, "")
+            instance.infeasible = (
+                f"it is asked since {since} to have other resources, and is not given them: the "
+                "log of tapp-hooks has the API server's words"
+            )
         if state is not None and state.pending == INFEASIBLE and _is_meant(pod, noted, now):
             instance.infeasible = f"its node can never give it these resources: {state.said}"
+
+
+def _key(instance: Instance) -> str:
+    """What the times of an instance are noted under: another template is tried anew."""
+    template = instance.template
+    return f"{instance.id}/{template.revision if isinstance(template, Template) else ''}"
 
 
 def _is_meant(pod: Pod, noted: float, now: float) -> bool:
@@ -82,15 +103,19 @@ def follow(
     found, noted = Resizes(), world.tapp.status.resizing
     for instance, decision in zip(instances, decisions, strict=True):
         asked = isinstance(decision.change, Resize)
-        if not asked and instance.resizing is None:
+        if not asked and instance.resizing is None and not instance.infeasible:
             continue
-        since = noted.get(str(instance.id), "")
+        key = _key(instance)
+        since = noted.get(key, "")
         at = seconds(since)
         if at == UNKNOWN or at > now:
             since, at = written(now), now
-        found.since[str(instance.id)] = since
+        found.since[key] = since
         left = at + PATIENCE - now
-        if left <= 0:
+        if left <= 0 and instance.resizing is None:
+            key += _REFUSED
+            found.since[key] = noted.get(key) or written(now)
+        if left <= 0 and not instance.infeasible:
             found.late[instance.id] = _why(instance, since)
             if instance.resizing is not None and instance.resizing.pending == DEFERRED:
                 found.deferred.add(instance.id)

@@ -232,7 +232,8 @@ def test_a_resize_takes_a_place_in_the_budget(restarts: bool) -> None:
 def test_what_lasts_is_said_in_a_condition() -> None:
     world = resizing().change(template=asking(MORE))
     answer = world.sync()
-    assert answer["status"]["resizing"].keys() == {"0"}
+    (key,) = answer["status"]["resizing"]
+    assert key.startswith("0/v1-")
     assert answer["resyncAfterSeconds"] == 10
     assert condition(answer, "PodsNotResized") is None
     world.hook.now += 61
@@ -252,6 +253,34 @@ def test_what_lasts_is_said_in_a_condition() -> None:
     answer = world.sync()
     assert "resizing" not in answer["status"]
     assert condition(answer, "PodsNotResized") is None
+
+
+def test_what_the_api_server_refuses_for_long_means_a_new_pod() -> None:
+    """Such as more than the node has, since Kubernetes 1.36; an outage before that counts once."""
+    world = resizing().change(template=asking(MORE))
+    world.sync()
+    world.hook.now += 3600
+    assert decision(world).startswith(RESIZED)
+    world.sync()
+    world.hook.now += 15
+    assert decision(world).startswith(RESIZED)
+    world.hook.now += 10
+    assert decision(world).startswith(ANEW + "it is asked since ")
+    other = {"requests": {"cpu": "3", "memory": "1Gi"}}
+    changed = world.request()["parent"]["metadata"]["generation"]
+    world.parent["status"]["observedGeneration"] = changed + 1
+    assert decision(world.change(template=asking(other))).startswith(RESIZED)
+
+
+def test_a_new_pod_for_a_refused_resize_waits_like_any_other() -> None:
+    world = resizing().change(template=asking(MORE))
+    world.sync()
+    world.hook.now += 61
+    world.sync()
+    world.hook.now += 30
+    world.change(updateStrategy={**IN_PLACE, "paused": True}).sync()
+    assert decision(world).startswith("Keep/Paused")
+    assert len(world.parent["status"]["resizing"]) == 2
 
 
 def test_the_patch_is_guarded_and_has_whole_resources() -> None:
