@@ -142,3 +142,35 @@ def test_more_than_the_node_has_means_a_new_pod_within_the_budget(sized: Trial) 
     assert {n: uid for n, uid in sized.app.uids().items() if n} == {1: born[1], 2: born[2]}
     assert limits(sized) == ["200m"] * 3
     assert sized.never_fewer_than(2)
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "allowed"),
+    [
+        ("patch", "pods/resize", True),
+        ("update", "pods/resize", False),
+        ("get", "pods/resize", False),
+        ("patch", "pods", False),
+        ("get", "pods", False),
+        ("patch", "pods/status", False),
+        ("get", "secrets", False),
+    ],
+)
+def test_the_account_may_patch_that_subresource_and_nothing_else(
+    kube: Kube, account: Path, verb: str, resource: str, allowed: bool
+) -> None:
+    assert (account / "token").stat().st_size
+    name, _, subresource = resource.partition("/")
+    attributes = {"namespace": "default", "verb": verb, "resource": name}
+    attributes |= {"subresource": subresource} if subresource else {}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": USER,
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:tapp-system"],
+            "resourceAttributes": attributes,
+        },
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    assert kube.request("POST", path, review)["status"]["allowed"] == allowed
