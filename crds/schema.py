@@ -13,7 +13,6 @@ The API server takes a CEL rule only if its worst case is bounded.
 """
 MAX_CLAIMS: Final = 100
 MAX_NAME: Final = 253
-_STRING: Schema = {"type": "string"}
 
 
 def _text(description: str, **more: Any) -> Schema:
@@ -36,6 +35,10 @@ def _map(description: str, values: Schema, **more: Any) -> Schema:
     return {
         "type": "object", "description": description, "additionalProperties": values, **more
     }  # fmt: skip
+
+
+def _texts(description: str) -> Schema:
+    return _map(description, {"type": "string"})
 
 
 def _budget(description: str) -> Schema:
@@ -268,10 +271,9 @@ def _status() -> Schema:
             "availableReplicas": _count("Number of pods that are Ready for minReadySeconds."),
             "scaleLabelSelector": _text("Selects the pods, for a HorizontalPodAutoscaler."),
             "appStatus": _text("Pending, Running, Failed, Succ or Killed."),
-            "statuses": _map(
+            "statuses": _texts(
                 "Instance number -> NotCreated, Pending, Running, Updating, PodFailed, PodSucc, "
-                "Killing, Killed, Failed, Succ or Unknown.",
-                _STRING,
+                "Killing, Killed, Failed, Succ or Unknown."
             ),
             "templates": _map(
                 "Template name -> counts of the pods that run it.",
@@ -284,10 +286,9 @@ def _status() -> Schema:
                     },
                 ),
             ),
-            "replacing": _map(
+            "replacing": _texts(
                 "Instance number -> uid of its pod, while a pod that was not available is replaced "
-                "and its deletion may not be seen yet.",
-                _STRING,
+                "and its deletion may not be seen yet."
             ),
             "failures": _map(
                 "Instance number -> pods in a row that failed soon after they were made, while the "
@@ -298,36 +299,27 @@ def _status() -> Schema:
                 "Instances whose pod does not run its template's latest revision, as ranges, such "
                 "as 0-3,7."
             ),
-            "settling": _map(
+            "settling": _texts(
                 "Instance/generation of its pod -> since when only the passing of time can prove "
-                "that its update in place has finished.",
-                _STRING,
+                "that its update in place has finished."
             ),
-            "pulling": _map(
-                "Pod that pulls images on a node -> since when it is waited for.", _STRING
-            ),
-            "resizing": _map(
-                "Instance/revision -> since when its pod waits to be resized.", _STRING
-            ),
-            "turned": _map(
+            "pulling": _texts("Pod that pulls images on a node -> since when it is waited for."),
+            "resizing": _texts("Instance/revision -> since when its pod waits to be resized."),
+            "turned": _texts(
                 "Instance/generation of its pod -> the containers that its kubelet was seen to be "
-                "about to start again in place, while nothing in the pod tells that it has.",
-                _STRING,
+                "about to start again in place, while nothing in the pod tells that it has."
             ),
-            "unserved": _map(
+            "unserved": _texts(
                 "Instance number -> since when its pod's status should say something else: its "
-                "readiness gate is not served, or nobody acts on the loss of its node.",
-                _STRING,
+                "readiness gate is not served, or nobody acts on the loss of its node."
             ),
-            "notCreated": _map(
+            "notCreated": _texts(
                 "Since when -> the instances, as ranges, whose pod was requested and does not "
-                "exist.",
-                _STRING,
+                "exist."
             ),
-            "notOwned": _map(
+            "notOwned": _texts(
                 "Since when -> the instances, as ranges, whose pod uses a claim that is not among "
-                "the TApp's own.",
-                _STRING,
+                "the TApp's own."
             ),
             "conditions": _conditions(),
         },
