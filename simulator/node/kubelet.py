@@ -1,6 +1,6 @@
 """The kubelets of all nodes: they let `pod_worker.PodWorker` run each pod, and write what it says.
 
-Each pod has at most one timer. Not modelled: probes that fail later on, resize, ephemeral
+Each pod has at most one timer. Not modelled: probes that fail later on, ephemeral
 containers, static pods, volumes.
 
 Levers for tests: `behaviour` (`simulator.node.levers`), `finish`, `evict`, `fail_liveness`,
