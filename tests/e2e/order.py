@@ -17,6 +17,7 @@ LONG = (
     "test_real_drain",
     "test_real_images_first",
     "test_real_restarts",
+    "test_real_resize",
     "test_release",
     "test_real_serving",
     "test_real_outage",
