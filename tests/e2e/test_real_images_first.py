@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from .kube import Json, KubeError
+from .metacontroller import Controller
 from .pods import PATIENCE
 from .realnode.images import app as image
 from .realnode.network import PodNetwork
@@ -136,6 +137,19 @@ def test_the_kubelet_restarts_during_the_pull(real: Trial) -> None:
     real.app.settle(120)
     assert real.tags() == "k1 k1 k1"
     assert real.never_fewer_than(2)
+
+
+def test_metacontroller_is_killed_during_the_pull(real: Trial, tapps: Controller) -> None:
+    publish(real, "m1")
+    real.began("1", updateStrategy=FIRST)
+    real.node.registry.delay = SLOW
+    real.change("m1")
+    real.app.until(lambda: bool(pullers(real)), "it pulls", 30)
+    tapps.restart(kill=True)
+    real.app.settle(120)
+    assert real.tags() == "m1 m1 m1"
+    assert real.never_fewer_than(2)
+    real.app.until(lambda: not pullers(real), "the pullers are gone", 30)
 
 
 def test_a_registry_that_is_away_is_waited_for(real: Trial) -> None:

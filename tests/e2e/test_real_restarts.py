@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from .kube import Json
+from .metacontroller import Controller
 from .pods import container as status_of
 from .realnode.images import app as image
 from .realnode.trial import Trial
@@ -139,6 +140,18 @@ def test_a_restart_of_the_node_in_the_middle(real: Trial, part: str) -> None:
     after = {each.id for each in real.witness.now(real.app.namespace)}
     assert before.isdisjoint(after)
     assert real.app.uids() == born
+    assert real.never_fewer_than(3)
+
+
+def test_metacontroller_is_killed_in_the_middle(real: Trial, tapps: Controller) -> None:
+    slow = container("r1", env=environment(TERM_SECONDS=1))
+    real.began(slow, replicas=4, pod=GRACE)
+    before = {each.id for each in real.witness.now(real.app.namespace)}
+    real.app.patch(template=asking(slow, restart="1", **GRACE))
+    real.app.until(lambda: sum(counts(real)) >= 1, "it has begun", 60)
+    tapps.restart(kill=True)
+    real.app.settle(150)
+    assert before.isdisjoint({each.id for each in real.witness.now(real.app.namespace)})
     assert real.never_fewer_than(3)
 
 

@@ -140,14 +140,14 @@ def service(
 
 
 def remove(kube: Kube, documents: list[Json]) -> None:
-    """Removes what was applied, but for TApp's definition; returns when the pods are gone."""
+    """Removes what was applied, but for TApp's definition; returns when the namespace is gone."""
     for each in documents:
         if each["kind"].startswith(("ClusterRole", "Namespace", "ValidatingAdmissionPolicy")):
             plural, _ = kube.resource_of(each["apiVersion"], each["kind"])
             kube.delete(each["apiVersion"], plural, None, each["metadata"]["name"])
     deadline = time.monotonic() + PATIENCE
-    while kube.list_all("v1", "pods", NAMESPACE):
-        assert time.monotonic() < deadline, "the service's pods are still there"
+    while any(each["metadata"]["name"] == NAMESPACE for each in kube.list_all("v1", "namespaces")):
+        assert time.monotonic() < deadline, "the service's namespace is still there"
         time.sleep(0.2)
 
 
