@@ -44,8 +44,18 @@ class _Children(msgspec.Struct):
 class Request(msgspec.Struct):
     """What of a request the checks look at; the rest may be as broken as the service allows."""
 
-    parent: dict[str, Any]
+    parent: dict[str, msgspec.Raw]
     children: msgspec.Raw
+
+    def part(self, key: str) -> Any:
+        """`metadata` or `spec` of the parent; None where it is so broken that it counts as absent.
+
+        Its status may be so at any time, its spec at the end of a TApp.
+        """
+        try:
+            return msgspec.json.decode(self.parent.get(key, b"null"))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
 
 
 class _Pod(msgspec.Struct):
@@ -197,7 +207,7 @@ class Service:
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
         """A child is left out, which deletes it, only where the decision says so."""
         if path == "/finalize":
-            spec = request.parent.get("spec")
+            spec = request.part("spec")
             key = "persistentVolumeClaimRetentionPolicy"
             policy = spec.get(key) if isinstance(spec, dict) else None
             delete = isinstance(policy, dict) and policy.get("whenDeleted") == "Delete"
@@ -207,7 +217,7 @@ class Service:
         code, _, answer = self.call("/plan", body)
         hold(code == 200, f"/plan answers {code} where /sync answers 200: {answer[:500]!r}")
         plan = parsed(answer)
-        name = request.parent["metadata"]["name"]
+        name = request.part("metadata")["name"]
         gone = {
             ("Pod", f"{name}-{item['id']}")
             for item in plan["instances"]
@@ -263,7 +273,7 @@ def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
     """Checks the children; returns (kind, name) of those observed that the answer leaves out."""
     hold(isinstance(answer.get("children"), list), "children is no list")
     found = set()
-    namespace = request.parent["metadata"]["namespace"]
+    namespace = request.part("metadata")["namespace"]
     for child in answer["children"]:
         hold(isinstance(child, dict), child)
         kind, meta = child.get("kind"), child.get("metadata")
