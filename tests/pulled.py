@@ -31,11 +31,12 @@ def stopped_for_what_is_not_there(request: Document, answer: Document) -> list[s
         if number(request, name) is None or name not in want:
             continue
         node, running = pod["spec"].get("nodeName"), _running(pod)
-        before = _images(pod)
+        before, never = _images(pod), _never_pulled(pod)
         changed = {
             container: image
             for container, image in _images(want[name]).items()
             if before.get(container, image) != image and "@sha256:" not in image
+            if container not in never
         }
         if running & changed.keys():
             found += [f"{name}: {i}" for i in changed.values() if (node, i) not in there]
@@ -69,6 +70,13 @@ def _running(pod: Document) -> set[str]:
 
 
 def _images(pod: Document) -> dict[str, str]:
+    return {item["name"]: item.get("image", "") for item in _containers(pod)}
+
+
+def _never_pulled(pod: Document) -> set[str]:
+    return {item["name"] for item in _containers(pod) if item.get("imagePullPolicy") == "Never"}
+
+
+def _containers(pod: Document) -> list[Document]:
     spec = pod.get("spec") or {}
-    both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
-    return {item["name"]: item.get("image", "") for item in both}
+    return [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]

@@ -56,6 +56,11 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     change: Create | Adopt | Mark | Update | Resize | None = None
 
 
+def hold(reason: Reason, message: str) -> Verdict:
+    """Nothing happens now."""
+    return Verdict(Action.KEEP, reason, message)
+
+
 UP_TO_DATE = Verdict(Action.KEEP, Reason.UP_TO_DATE, "runs its template")
 _TERMINATING = Verdict(Action.KEEP, Reason.TERMINATING, "wait until its pod is gone")
 

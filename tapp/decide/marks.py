@@ -24,7 +24,7 @@ from tapp.pod.pod import Pod
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import TApp
 from tapp.words.reasons import Reason
-from tapp.words.times import UNKNOWN, seconds, written
+from tapp.words.times import noted_since, written
 from tapp.world import Options
 
 _GOING = (Action.DELETE, Action.RECREATE)
@@ -169,10 +169,7 @@ class _Marking:
     def _note_unserved(self, instance: Instance) -> None:
         """Nobody writes the pod's status, as it seems: it is told of when that has lasted."""
         id = str(instance.id)
-        since = self.before.get(id, "")
-        at = seconds(since)
-        if at == UNKNOWN or at > self.now:
-            since, at = written(self.now), self.now
+        since, at = noted_since(self.before.get(id, ""), self.now)
         self.found.noted[id] = since
         left = at + PATIENCE - self.now
         if left <= 0:

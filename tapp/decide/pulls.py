@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.judge import Verdict, hold
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import no_image, trouble
 from tapp.spec.templates import Template
 from tapp.words.reasons import Reason
-from tapp.words.times import UNKNOWN, seconds, written
+from tapp.words.times import noted_since
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
@@ -97,6 +97,8 @@ class _Pulling:
         self.world, self.options, self.now = world, options, now
         self.found = Pulls()
         self.there: Mapping[str, set[str]] = {}
+        self.policies: dict[str, dict[str, str]] = {}
+        self.names: dict[str, set[str]] = {}
         # One that is on its way out of a lost node may stay so for ever.
         self.pulling = sum(not pod.terminating for pod in world.pullers.values())
 
@@ -124,17 +126,24 @@ class _Pulling:
         runs = any(pod.container(name).now.running is not None for name in change.images)
         if not pod.node or not runs or pod.silent:
             return None
-        policies = _policies(template)
+        policies = self.policies.get(template.name)
+        if policies is None:
+            policies = self.policies[template.name] = _policies(template)
         wanted = {
             image: policies[name]
             for name, image in sorted(change.images.items())
-            if name not in change.restarts and policies[name] != "Never"
+            if policies[name] != "Never"
         }
         there = self.there.get(pod.node, set())
-        missing = {image: wanted[image] for image in wanted if there.isdisjoint(names_of(image))}
+        missing = {i: policy for i, policy in wanted.items() if there.isdisjoint(self._known(i))}
         if not missing:
             return None
         return Puller(self._name(pod.node, missing), pod.node, missing, template)
+
+    def _known(self, image: str) -> set[str]:
+        if image not in self.names:
+            self.names[image] = names_of(image)
+        return self.names[image]
 
     def _name(self, node: str, images: Iterable[str]) -> str:
         digest = sha256("\n".join([node, *sorted(images)]).encode()).hexdigest()[:10]
@@ -144,7 +153,7 @@ class _Pulling:
         """Why the updates that need this puller wait; None where they do not."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if turn >= most or (pod is None and self.pulling >= most):
-            return _hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
+            return hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
         if pod is None:
             self.found.create.append(puller)
             self.pulling += 1
@@ -156,15 +165,12 @@ class _Pulling:
         if refused and self.options.puller_image not in refused:  # updates do without that one
             sentence = f"node {puller.node}: {refused}"
             self.found.failed.append(sentence)
-            return _hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
+            return hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
         return self._patience(puller, pod)
 
     def _patience(self, puller: Puller, pod: Pod | None) -> Verdict | None:
         """A puller that has not started is waited for, for a while."""
-        noted = self.world.tapp.status.pulling.get(puller.name, "")
-        since = seconds(noted)
-        if since == UNKNOWN or since > self.now:
-            noted, since = written(self.now), self.now
+        noted, since = noted_since(self.world.tapp.status.pulling.get(puller.name, ""), self.now)
         self.found.since[puller.name] = noted
         left = since + self.options.pull_seconds - self.now
         why = "it was asked for and is not there; the events of the TApp say why"
@@ -172,7 +178,7 @@ class _Pulling:
             why = trouble(pod, NO_UPDATE, self.now).text or f"it has not started since {noted}"
         if left > 0:
             self.found.waits.append(left)
-            return _hold(Reason.PULLING, f"{_what(puller)}, by pod {puller.name}")
+            return hold(Reason.PULLING, f"{_what(puller)}, by pod {puller.name}")
         self.found.unable.append(f"pod {puller.name} on node {puller.node}: {why}")
         return None
 
@@ -198,7 +204,3 @@ def _policies(template: Template) -> dict[str, str]:
     """Container -> when its image is pulled, as Kubernetes takes it; no `Never` for a default."""
     both = [*template.spec.get("containers", []), *template.spec.get("initContainers", [])]
     return {item["name"]: item.get("imagePullPolicy") or "" for item in both}
-
-
-def _hold(reason: Reason, message: str) -> Verdict:
-    return Verdict(Action.KEEP, reason, message)

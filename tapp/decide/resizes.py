@@ -14,7 +14,7 @@ from tapp.decide.judge import Verdict
 from tapp.pod.pod import Pod
 from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, wanted_of
 from tapp.spec.templates import Template
-from tapp.words.times import UNKNOWN, seconds, written
+from tapp.words.times import UNKNOWN, noted_since, seconds, written
 from tapp.world import Options, World
 
 AGAIN = 10.0
@@ -67,11 +67,7 @@ def look(instances: Iterable[Instance], world: World, options: Options, now: flo
             for text in (key_of, f"{key_of}{_REFUSED}")
         )
         if instance.resize.resources and refused != UNKNOWN and now - refused >= LAST:
-            since = world.tapp.status.resizing.get(key_of, "")
-            instance.infeasible = (
-                f"it is asked since {since} to have other resources, and is not given them: the "
-                "log of tapp-hooks has the API server's words"
-            )
+            instance.infeasible = _not_given("it", world.tapp.status.resizing.get(key_of, ""))
         if state is not None and state.pending == INFEASIBLE and _is_meant(pod, noted, now):
             instance.infeasible = f"its node can never give it these resources: {state.said}"
 
@@ -106,10 +102,7 @@ def follow(
         if not asked and instance.resizing is None and not instance.infeasible:
             continue
         key = _key(instance)
-        since = noted.get(key, "")
-        at = seconds(since)
-        if at == UNKNOWN or at > now:
-            since, at = written(now), now
+        since, at = noted_since(noted.get(key, ""), now)
         found.since[key] = since
         left = at + PATIENCE - now
         if left <= 0 and instance.resizing is None:
@@ -124,14 +117,18 @@ def follow(
     return found
 
 
+def _not_given(who: str, since: str) -> str:
+    return (
+        f"{who} is asked since {since} to have other resources, and is not given them: the "
+        "log of tapp-hooks has the API server's words"
+    )
+
+
 def _why(instance: Instance, since: str) -> str:
     """What is known of a pod that has waited for too long."""
     state = instance.resizing
     if state is None:
-        return (
-            f"its pod is asked since {since} to have other resources, and is not given them: the "
-            "log of tapp-hooks has the API server's words"
-        )
+        return _not_given("its pod", since)
     said = f": {state.said}" if state.said else ""
     if state.pending == DEFERRED:
         return f"its node has had no room since {since} for the resources of its template{said}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from tapp.decide.instances import Instance
-from tapp.decide.judge import DISRUPTIVE, Action, Verdict
+from tapp.decide.judge import DISRUPTIVE, Verdict, hold
 from tapp.decide.serving import Serving
 from tapp.spec.model import UpdateStrategy
 from tapp.words.reasons import Reason
@@ -139,7 +139,7 @@ def spend(
     for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
         for instance, _ in group:
             held = (
-                _hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
+                hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
                 if budgets.strategy.paused
                 else _held(instance.id, available, serving, limit)
             )
@@ -152,18 +152,14 @@ def spend(
 
 def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
     if limit.least is None:
-        return _hold(Reason.INVALID_BUDGET, limit.problem)
+        return hold(Reason.INVALID_BUDGET, limit.problem)
     if instance in serving.silent:
         # Its kubelet could not act, and would when it is back, whatever has been taken by then.
-        return _hold(
-            Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone"
-        )
+        return hold(Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone")
     if instance not in available and instance not in serving.in_doubt:
         return None
     if serving.unsettled:
-        return _hold(
-            Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way"
-        )
+        return hold(Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way")
     others = len(available) - (instance in available)
     if others >= limit.least:
         return None
@@ -172,15 +168,11 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
 
 def _wait(name: str, value: int | str, least: int, should_run: int, available: int) -> Verdict:
     """One verdict for all instances that wait for the same."""
-    return _hold(
+    return hold(
         Reason.WAITING_FOR_BUDGET,
         f"{name}: {value} allows {should_run - least} of {should_run} to be unavailable, "
         f"{should_run - available} are",
     )
-
-
-def _hold(reason: Reason, message: str) -> Verdict:
-    return Verdict(Action.KEEP, reason, message)
 
 
 def is_update(verdict: Verdict) -> bool:

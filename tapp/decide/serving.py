@@ -57,15 +57,15 @@ def serving_of(
         and pod.ready is False
         and pod.silent
     }
-    resized = set()
+    resized = frozenset[int]()
     if world.tapp.spec.resizes:
-        resized = {instance.id for instance in instances if instance.resizing is not None}
+        resized = frozenset(available & {i.id for i in instances if i.resizing is not None})
     serving = Serving(
         available - going_unseen,
-        going_unseen | untrusted | (resized & available),
+        going_unseen | untrusted | resized,
         silent,
         _unsettled(world.tapp),
-        frozenset(resized & available),
+        resized,
     )
     return serving, going_unseen, waits
 

@@ -125,13 +125,11 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         pending: why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case.
         said: what the kubelet says of it.
-        behind: the containers that have others.
-        restarts: whether one of them is started again for it.
+        restarts: whether a container is started again for it.
     """
 
     pending: str = ""
     said: str = ""
-    behind: tuple[str, ...] = ()
     restarts: bool = False
 
 

@@ -118,7 +118,7 @@ def resizing_of(
         conditions: of the pod, by type.
         statuses: what the kubelet says that containers have.
     """
-    tells, restarts, behind = False, False, list[str]()
+    tells = restarts = behind = False
     for status in statuses:
         if status.resources is None or not status.name:
             continue
@@ -129,14 +129,14 @@ def resizing_of(
         new, old = sizes_of(wanted), sizes_of(status.resources)
         keys = [key for key in new if key[1] in RESIZABLE and new[key] != old.get(key)]
         if keys:
-            behind.append(status.name)
+            behind = True
             policy = told.resize_restarts.get(status.name, ())
             restarts = restarts or any(key[1] in policy for key in keys)
     pending, running = (_standing(conditions.get(f"PodResize{kind}")) for kind in _KINDS)
     if pending is None and running is None and not behind:
         return None, tells
     said = (pending or running or ("", ""))[1]
-    return Resizing(pending[0] if pending else "", said, tuple(behind), restarts), tells
+    return Resizing(pending[0] if pending else "", said, restarts), tells
 
 
 _KINDS = ("Pending", "InProgress")

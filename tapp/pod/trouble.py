@@ -155,9 +155,14 @@ def _pull(waiting: Waiting, image: str) -> str:
         return f"InvalidImageName: {image!r} is no image name"
     if waiting.reason == "ErrImageNeverPull":
         return f"ErrImageNeverPull: image {image} is not on the node, and must not be pulled"
-    said = _BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: ")
+    said = _said_of_pull(waiting)
     reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
-    return f"{reason}: image {image} cannot be pulled" + (f": {_short(said)}" if said else "")
+    return f"{reason}: image {image} cannot be pulled" + (f": {said}" if said else "")
+
+
+def _said_of_pull(waiting: Waiting) -> str:
+    """The registry's words, without the kubelet's."""
+    return _short(_BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
 
 def no_image(pod: Pod) -> str:
@@ -168,8 +173,7 @@ def no_image(pod: Pod) -> str:
     for status in pod.containers:
         waiting = status.now.waiting
         if waiting is not None and waiting.reason in _PULLS:
-            said = _BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: ")
-            return f"{waiting.reason}: {_short(said)}"
+            return f"{waiting.reason}: {_said_of_pull(waiting)}"
     return ""
 
 

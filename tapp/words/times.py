@@ -27,6 +27,12 @@ def past(text: str | None, now: float) -> float:
     return at if at <= now else UNKNOWN
 
 
+def noted_since(text: str, now: float) -> tuple[str, float]:
+    """Since when something is so, as a text and in seconds: as noted, if that can be, else now."""
+    at = past(text, now)
+    return (written(now), now) if at == UNKNOWN else (text, at)
+
+
 def written(at: float) -> str:
     """Seconds since the epoch as Kubernetes writes a time, cut to the second."""
     return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

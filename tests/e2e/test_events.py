@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from .app import App, tapp, template
 from .audit import Write
 from .cluster import REPOSITORY, Cluster
+from .component import account_of, replicas
 from .hook import HookService
 from .kube import Json, Kube, KubeError, documents
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
 COMPONENT = REPOSITORY / "metacontroller" / "components" / "events"
-NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
 USER = "system:serviceaccount:tapp-system:tapp-hooks"
 Kubectl = Callable[..., str]
 
@@ -29,43 +26,14 @@ Kubectl = Callable[..., str]
 @pytest.fixture(scope="module")
 def account(kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The component's account and role in the cluster; token and CA as a pod would have them."""
-    if cluster.hook_in_cluster or cluster.audit is None:
-        pytest.skip("the hook's replicas and the audit log are not this host's")
-    for document in [*documents(NAMESPACE), *documents(COMPONENT / "account.yaml")]:
-        kube.apply(document)
-    directory = tmp_path_factory.mktemp("account")
-    path = kube.path("v1", "serviceaccounts", "tapp-system", "tapp-hooks", "token")
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600},
-    }
-    token = kube.request("POST", path, request)["status"]["token"]
-    (directory / "token").write_text(token)
-    known = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
-    if "certificate-authority" in known:
-        certificate = Path(known["certificate-authority"]).read_bytes()
-    else:
-        certificate = base64.b64decode(known["certificate-authority-data"])
-    (directory / "ca.crt").write_bytes(certificate)
-    return directory
+    return account_of(kube, cluster, COMPONENT, "tapp-hooks", tmp_path_factory.mktemp("account"))
 
 
 @pytest.fixture(scope="module")
 def telling(account: Path, kube: Kube, workspace: Path) -> Iterator[HookService]:
     """Two replicas of the service with events on, two workers each."""
-    directory = workspace / "telling"
-    directory.mkdir()
-    server = urlsplit(kube.server)
-    settings = {
-        "TAPP_EVENTS": "true",
-        "TAPP_EVENTS_ACCOUNT": str(account),
-        "KUBERNETES_SERVICE_HOST": server.hostname or "",
-        "KUBERNETES_SERVICE_PORT": str(server.port),
-    }
-    service = HookService(directory, settings=settings).start(replicas=2)
-    yield service
-    service.stop()
+    with replicas(kube, workspace / "telling", account, "TAPP_EVENTS") as service:
+        yield service
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from .cluster import Cluster
 from .kube import Json
 from .metacontroller import USER
-from .pods import PATIENCE, is_ready
+from .pods import is_ready
 from .realnode.client import PORT, Client, service
 from .realnode.network import PodNetwork
 from .realnode.node import RealNode
@@ -171,13 +171,8 @@ class Served:
 @pytest.fixture(scope="module")
 def network(running_node: RealNode) -> Iterator[None]:
     """Addresses for pods; before they go, the pods do."""
-    with PodNetwork(running_node):
+    with PodNetwork.for_pods(running_node):
         yield
-        deadline = time.monotonic() + PATIENCE
-        query = {"fieldSelector": f"spec.nodeName={running_node.name}"}
-        while running_node.kube.list_all("v1", "pods", **query):
-            assert time.monotonic() < deadline, "pods are left on the node"
-            time.sleep(0.2)
 
 
 @pytest.fixture

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from .kube import Json, KubeError
 from .metacontroller import Controller
-from .pods import PATIENCE
 from .realnode.images import app as image
 from .realnode.network import PodNetwork
 from .realnode.node import RealNode
@@ -29,13 +27,8 @@ SLOW = 6.0
 @pytest.fixture(scope="module")
 def network(running_node: RealNode) -> Iterator[None]:
     """Addresses for pods that do not share the host's; before they go, the pods do."""
-    with PodNetwork(running_node):
+    with PodNetwork.for_pods(running_node):
         yield
-        deadline = time.monotonic() + PATIENCE
-        query = {"fieldSelector": f"spec.nodeName={running_node.name}"}
-        while running_node.kube.list_all("v1", "pods", **query):
-            assert time.monotonic() < deadline, "pods are left on the node"
-            time.sleep(0.2)
 
 
 def publish(real: Trial, *tags: str) -> None:

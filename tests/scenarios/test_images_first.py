@@ -238,6 +238,26 @@ def test_what_does_not_run_is_mended_at_once() -> None:
     assert not life.status.get("pulling")
 
 
+def test_what_does_not_run_does_not_wait_for_the_image_that_mends_it() -> None:
+    life = begun()
+    life.world.kubelet.behaviour.bad_images.add("web:bad")
+    off = {"inPlaceUpdateStrategy": {"prePull": False}}
+    life.begin_patch(template=template("web:bad"), updateStrategy=off).world.run(60)
+    assert life.images() == "web:bad web:1 web:1 web:1 web:1"
+    life.begin_patch(template=template("web:3"), updateStrategy=FIRST).world.run(SECONDS / 4)
+    assert life.images() == "web:3 web:1 web:1 web:1 web:1"
+
+
+def test_an_image_that_must_not_be_pulled_is_not_pulled() -> None:
+    life = begun()
+    never = {"container": {"imagePullPolicy": "Never"}}
+    life.patch(template=template("web:1", **never))
+    life.begin_patch(template=template("web:2", **never))
+    while not life.complete:
+        life.world.run(1)
+        assert pullers(life) == {}
+
+
 def test_a_restart_in_place_pulls_nothing() -> None:
     life = begun()
     asked = template("web:1", annotations={"apps.tkestack.io/restart-in-place": "now"})

@@ -10,7 +10,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import IPv4Network
+
+from tests.e2e.pods import PATIENCE
 
 from .node import RealNode
 
@@ -47,6 +52,18 @@ class PodNetwork:
     def __exit__(self, *_: object) -> None:
         self._configuration.unlink()
         self._inside("umount", FORWARDING)
+
+    @classmethod
+    @contextmanager
+    def for_pods(cls, node: RealNode) -> Iterator[None]:
+        """The same; before it goes, the node's pods do, which it waits for."""
+        with cls(node):
+            yield
+            deadline = time.monotonic() + PATIENCE
+            query = {"fieldSelector": f"spec.nodeName={node.name}"}
+            while node.kube.list_all("v1", "pods", **query):
+                assert time.monotonic() < deadline, "pods are left on the node"
+                time.sleep(0.2)
 
     def _inside(self, *command: str) -> None:
         enter = ["nsenter", "--target", str(self._init), "--mount", "--pid"]

@@ -26,17 +26,6 @@ from tests.unit.world import Hook, World, settled
 OUTCOMES = [each.value for each in events.Outcome]
 
 
-@pytest.fixture
-def account(tmp_path: Path) -> Path:
-    return tmp_path / "account"
-
-
-@pytest.fixture
-def server(account: Path) -> Iterator[ApiServer]:
-    with api_server(account) as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
 def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pauses and timeouts are short; no thread and no connection outlives its test."""

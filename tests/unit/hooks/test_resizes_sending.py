@@ -17,23 +17,12 @@ from hooks.wire.request import Request, world_of
 from tapp.plan import Plan, plan
 from tapp.spec.model import TApp
 from tapp.world import Options
-from tests.api_server import ApiServer, api_server
+from tests.api_server import ApiServer
 from tests.builders import as_sent
 from tests.unit.decide.test_resize import MORE, asking, resizing
 from tests.unit.world import World
 
 OUTCOMES = [each.value for each in resizes.Outcome]
-
-
-@pytest.fixture
-def account(tmp_path: Path) -> Path:
-    return tmp_path / "account"
-
-
-@pytest.fixture
-def server(account: Path) -> Iterator[ApiServer]:
-    with api_server(account) as running:
-        yield running
 
 
 class Ticking:

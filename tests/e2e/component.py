@@ -1,0 +1,65 @@
+"""Replicas of the service with a component that has an account of its own in the cluster."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from .cluster import REPOSITORY, Cluster
+from .hook import HookService
+from .kube import Kube, documents
+
+NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
+
+
+def account_of(kube: Kube, cluster: Cluster, component: Path, name: str, directory: Path) -> Path:
+    """A component's account and role in the cluster; token and CA as a pod would have them.
+
+    Args:
+        kube: the cluster's API.
+        cluster: the cluster.
+        component: the component's directory.
+        name: of its account.
+        directory: where token and CA are written.
+    """
+    if cluster.hook_in_cluster or cluster.audit is None:
+        pytest.skip("the hook's replicas and the audit log are not this host's")
+    for document in [*documents(NAMESPACE), *documents(component / "account.yaml")]:
+        kube.apply(document)
+    path = kube.path("v1", "serviceaccounts", "tapp-system", name, "token")
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600},
+    }
+    token = kube.request("POST", path, request)["status"]["token"]
+    (directory / "token").write_text(token)
+    known = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
+    if "certificate-authority" in known:
+        certificate = Path(known["certificate-authority"]).read_bytes()
+    else:
+        certificate = base64.b64decode(known["certificate-authority-data"])
+    (directory / "ca.crt").write_bytes(certificate)
+    return directory
+
+
+@contextmanager
+def replicas(kube: Kube, directory: Path, account: Path, setting: str) -> Iterator[HookService]:
+    """Two replicas of the service with this setting on, two workers each."""
+    directory.mkdir()
+    server = urlsplit(kube.server)
+    settings = {
+        setting: "true",
+        "TAPP_EVENTS_ACCOUNT": str(account),
+        "KUBERNETES_SERVICE_HOST": server.hostname or "",
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    service = HookService(directory, settings=settings).start(replicas=2)
+    yield service
+    service.stop()
