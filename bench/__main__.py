@@ -1,8 +1,7 @@
 """`python -m bench`: how fast the service is, compared with parsing and writing the same JSON.
 
-First requests as a cluster sends them (`bench/stream.py`), then requests of which nothing can be
-remembered (`bench/inprocess.py`), then over HTTP as shipped (`bench/over_http.py`), and the hook
-of pods (`bench/pod_status.py`).
+First requests as a cluster sends them, in this process (`bench/stream.py`), then over HTTP as
+shipped (`bench/over_http.py`), then the hook of pods (`bench/pod_status.py`).
 Ratios can be compared between machines and commits, milliseconds cannot.
 """
 
@@ -16,9 +15,9 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import inprocess, over_http, pod_status, stream, tables
+from bench import over_http, pod_status, stream, tables
 
-PARTS = ("stream", "inprocess", "http", "pod-status")
+PARTS = ("stream", "http", "pod-status")
 SIZES = [10, 100, 1_000, 10_000]
 
 
@@ -27,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="rounds per measurement (default 7)")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="instances")
-    parser.add_argument("--only", choices=PARTS, help="one of the four parts")
+    parser.add_argument("--only", choices=PARTS, help="one of the three parts")
     parser.add_argument(
         "--best",
         action="store_true",
@@ -49,16 +48,6 @@ def main() -> None:
             stream.measure(arguments.rounds, arguments.sizes, best=arguments.best, say=say)
         )
         console.print(tables.stream(figures["stream"]))
-    if "inprocess" in parts:
-        figures["inProcess"] = list(
-            inprocess.measure(
-                arguments.rounds,
-                arguments.sizes,
-                best=arguments.best,
-                say=say,
-            )
-        )
-        console.print(tables.in_process(figures["inProcess"]))
     if "http" in parts:
         figures["overHttp"] = list(over_http.measure(arguments.sizes, say))
         console.print(tables.over_http(figures["overHttp"]))

@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("base", help="a commit, or a JSON file")
     parser.add_argument("other", nargs="?", help="a JSON file (default: measure the working tree)")
     parser.add_argument("--sizes", nargs="+", default=["10", "100", "1000"], help="instances")
-    parser.add_argument("--only", choices=("stream", "inprocess", "http"), default="stream")
+    parser.add_argument("--only", choices=("stream", "http"), default="stream")
     parser.add_argument("--passes", type=int, default=2, help="the best of so many runs counts")
     arguments = parser.parse_args()
     if arguments.other:
@@ -51,12 +51,6 @@ def values(figures: Figures) -> Values:
         what = f"{row['stream']}, {row['templates']} templates"
         name, measure = _STREAM[row["against"]]
         found["stream", f"{row['pods']:,}", what, measure] = row[name]
-    for row in figures.get("inProcess", []):
-        key = ("in process", f"{row['instances']:,}", row["situation"])
-        full = row["situation"] == "create all"
-        found[*key, "full REF" if full else "REF"] = row[
-            "handlerToFullRef" if full else "handlerToRef"
-        ]
     for row in figures.get("overHttp", []):
         key = ("HTTP", f"{row['instances']:,}", f"{row['connections']} connections")
         found[*key, "p50 / REF"] = row["p50ToRef"]

@@ -4,22 +4,19 @@ First what a pod's bytes are made of, and what the admission policy `tapp-lean-p
 many syncs a roll takes with and without `ignoreStatusChanges`, played in the simulator.
 """
 
-import statistics
 from collections.abc import Callable
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.inprocess import measured
 from bench.parent import Document
 from bench.pods import LAST_APPLIED, go
-from bench.requests import NOTHING, Sample
 from bench.roll import played
+from bench.streams import NOTHING, request_in
 
 INSTANCES = 1_000
 ROLLED = 100
-SEEDS = (1, 2, 3)
 
 
 def main() -> None:
@@ -31,32 +28,21 @@ def main() -> None:
 
 def sizes() -> Table:
     """Requests as they are, and without what can be left out."""
-    requests = [Sample(INSTANCES, seed).request(NOTHING) for seed in SEEDS]
+    _, sent = request_in(NOTHING, INSTANCES)
     table = Table(title=f"Requests of {INSTANCES:,} pods with nothing to do")
-    for title in ("request", "bytes a pod", "MB", "REF ms", "handler ms"):
+    for title in ("request", "bytes a pod", "MB"):
         table.add_column(title, justify="left" if title == "request" else "right")
-    variants = {
-        "as Metacontroller sends it": requests,
-        "without last-applied": [
-            (path, _without(body, _drop_last_applied)) for path, body in requests
-        ],
-        "without managedFields": [
-            (path, _without(body, _drop_managed_fields)) for path, body in requests
-        ],
-        "lean (the admission policy)": [
-            (path, _without(body, _make_lean)) for path, body in requests
-        ],
-    }
-    for name, some in variants.items():
-        times = measured(some, 21, INSTANCES)
-        body = some[0][1]
+    for name, body in {
+        "as Metacontroller sends it": sent,
+        "without last-applied": _without(sent, _drop_last_applied),
+        "without managedFields": _without(sent, _drop_managed_fields),
+        "lean (the admission policy)": _without(sent, _make_lean),
+    }.items():
         pods = msgspec.json.decode(body)["children"]["Pod.v1"].values()
         table.add_row(
             name,
             f"{sum(len(go(pod)) for pod in pods) / INSTANCES:,.0f}",
             f"{len(body) / 1e6:.2f}",
-            f"{statistics.median(times['ref']) * 1e3:.1f}",
-            f"{statistics.median(times['handler']) * 1e3:.1f}",
         )
     return table
 

@@ -47,11 +47,11 @@ class Call:
 class Herd:
     """One TApp whose instances all run, and the hook that is asked about it."""
 
-    def __init__(self, n: int, templates: int = 1, seed: int = 1) -> None:
+    def __init__(self, n: int, templates: int = 1, seed: int = 1, *, values: bool = False) -> None:
         """`n` instances that take the templates in turn; the seed decides on their nodes, ids..."""
         self.now = START
         self.rng = random.Random(seed)  # noqa: S311 - sample data
-        self.parent = tapp(n, OLD, templates)
+        self.parent = tapp(n, OLD, templates, values=values)
         settings = Settings(log_level="ERROR")
         self._app = create_app(settings, clock=self._seconds).wsgi_app
         self._version = 1_000_000
@@ -126,7 +126,7 @@ class Herd:
 
     def _parts(self) -> list[bytes]:
         """The request's body, with every pod a part of its own."""
-        head, pods, tail = body_of(self.parent, [], self._claims).partition(_PODS)
+        head, pods, tail = body_of(self.parent, self._claims).partition(_PODS)
         parts, comma = [head + pods], b""
         if self.pods:
             for key in sorted(self._keys):  # as Go's encoding/json writes a map

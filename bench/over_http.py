@@ -1,4 +1,4 @@
-"""Third part: the service as shipped, over loopback, and what it needs.
+"""Second part: the service as shipped, over loopback, and what it needs.
 
 REF is measured in this process, while the client does nothing, right before and after each cell.
 """
@@ -14,9 +14,8 @@ from typing import Any
 from bench.client import Job, run, start
 from bench.client import result as finished
 from bench.inprocess import SEEDS, Reference, call, collector_off
-from bench.requests import NOTHING, ROLL, Sample
 from bench.server import Server, serving
-from bench.streams import one_changed
+from bench.streams import NOTHING, ROLL, one_changed, request_in
 from hooks.app import create_app
 from hooks.service.settings import Settings
 
@@ -146,7 +145,7 @@ def memory(n: int, say: Say) -> list[Row]:
     rows = []
     for situation in (NOTHING, ROLL):
         say(f"memory of a worker: {n} instances, {situation}")
-        bodies = [Sample(n, seed).request(situation)[1] for seed in SEEDS]
+        bodies = [request_in(situation, n, seed)[1] for seed in SEEDS]
         with stored(bodies) as files, serving(1) as server:
             idle = _warmed_up(server)
             peak = 0
@@ -175,7 +174,7 @@ def memory(n: int, say: Say) -> list[Row]:
 
 def _warmed_up(server: Server) -> int:
     """Resident bytes after a few small syncs."""
-    with stored([Sample(10, 1).request(NOTHING)[1]]) as files:
+    with stored([request_in(NOTHING, 10)[1]]) as files:
         run(Job(server.port, "/sync", files, requests=20))
     return _status(server.workers[0], "VmRSS")
 

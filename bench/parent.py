@@ -8,10 +8,11 @@ NAME, NAMESPACE, UID = "web", "shop", "6f0f8b8e-6d0c-4a51-9a5d-0c5a4f3c2b11"
 OLD, NEW = "registry.example.com/shop/web:1.4.2", "registry.example.com/shop/web:1.5.0"
 
 
-def tapp(replicas: int, image: str, templates: int = 1) -> Document:
+def tapp(replicas: int, image: str, templates: int = 1, *, values: bool = False) -> Document:
     """The parent: an ordinary web service, 10% maxUnavailable.
 
-    Instances take the templates in turn; all but the first of them are in the pool.
+    Instances take the templates in turn; all but the first of them are in the pool. With values
+    each instance has one of its own in the first template.
     """
     names = [f"shard-{number}" for number in range(1, templates)]
     pool = {name: _template(f"{image}-{name}", name) for name in names}
@@ -21,6 +22,9 @@ def tapp(replicas: int, image: str, templates: int = 1) -> Document:
         "template": _template(image, "eu-central-1"),
         "updateStrategy": {"maxUnavailable": "10%"},
     }
+    if values:
+        spec["template"] = _template(image, "$(tapp.values.region)")
+        spec["values"] = {str(each): {"region": f"region-{each}"} for each in range(replicas)}
     if pool:
         spec["templatePool"] = pool
         spec["templates"] = {

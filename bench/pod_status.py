@@ -1,4 +1,4 @@
-"""Fourth part: `/pod-status` over HTTP, how many calls one worker answers in a second.
+"""Third part: `/pod-status` over HTTP, how many calls one worker answers in a second.
 
 Pods with a readiness gate that is open: the call that comes at every event of such a pod, and that
 changes nothing. `echo` is the same gunicorn with a Flask route that reads the request and returns

@@ -9,10 +9,10 @@ import random
 import msgspec
 
 from bench.fields import managed_fields
-from bench.parent import NAME, OLD, UID, Document
+from bench.parent import NAME, UID, Document
+from simulator.api.admission import Admission
 
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
-RECORD = "apps.tkestack.io/in-place-update"
 
 go = msgspec.json.Encoder(order="sorted").encode  # as Go's encoding/json: sorted, compact
 
@@ -50,57 +50,9 @@ def running(child: Document, rng: random.Random, image: str) -> Document:
 
 
 def _spec(desired: Document, rng: random.Random) -> Document:
-    """The spec with the API server's defaults, and what admission and the scheduler add."""
-    token = "kube-api-access-" + "".join(rng.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
-    spec: Document = msgspec.json.decode(go(desired))
-    spec |= {
-        "dnsPolicy": "ClusterFirst",
-        "enableServiceLinks": True,
-        "nodeName": f"node-{rng.randrange(200)}",
-        "preemptionPolicy": "PreemptLowerPriority",
-        "priority": 0,
-        "restartPolicy": "Always",
-        "schedulerName": "default-scheduler",
-        "serviceAccount": NAME,
-    }
-    spec["tolerations"] = [
-        {"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}
-        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-    ]
-    spec["volumes"].append({"name": token, "projected": _TOKEN_VOLUME})
-    container = spec["containers"][0]
-    container |= {
-        "imagePullPolicy": "IfNotPresent",
-        "terminationMessagePath": "/dev/termination-log",
-        "terminationMessagePolicy": "File",
-    }
-    container["ports"][0]["protocol"] = "TCP"
-    container["env"][0]["valueFrom"]["fieldRef"]["apiVersion"] = "v1"
-    for probe in ("readinessProbe", "livenessProbe"):
-        container[probe] |= {"failureThreshold": 3, "successThreshold": 1, "timeoutSeconds": 1}
-        container[probe]["httpGet"]["scheme"] = "HTTP"
-    mount = {
-        "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-        "name": token,
-        "readOnly": True,
-    }
-    container["volumeMounts"].append(mount)
-    return spec
-
-
-_NAMESPACE_FILE = {
-    "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-    "path": "namespace",
-}
-_CA_FILE = {"items": [{"key": "ca.crt", "path": "ca.crt"}], "name": "kube-root-ca.crt"}
-_TOKEN_VOLUME = {
-    "defaultMode": 420,
-    "sources": [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": _CA_FILE},
-        {"downwardAPI": {"items": [_NAMESPACE_FILE]}},
-    ],
-}
+    """The spec with what the API server's admission and the scheduler add."""
+    admitted = Admission(rng).pod_create({"kind": "Pod", "spec": desired})["spec"]
+    return {**admitted, "nodeName": f"node-{rng.randrange(200)}"}
 
 
 _CONDITIONS = (
@@ -150,33 +102,3 @@ def _status(image: str, created: str, rng: random.Random) -> Document:
 def container_id(rng: random.Random) -> str:
     """The id of a container that has not been there before."""
     return f"containerd://{rng.getrandbits(256):064x}"
-
-
-def rolled(pod: Document, rng: random.Random) -> Document:
-    """The pod after an in-place update that has finished: its record, another container."""
-    pod = msgspec.json.decode(go(pod))
-    record = go(
-        {
-            "containers": {"web": {"id": container_id(rng), "image": OLD}},
-            "revision": pod["metadata"]["labels"]["tapp_template_hash_key"],
-        }
-    ).decode()
-    annotations = pod["metadata"]["annotations"]
-    applied = msgspec.json.decode(annotations[LAST_APPLIED])
-    applied["metadata"]["annotations"][RECORD] = record
-    annotations[RECORD] = record
-    annotations[LAST_APPLIED] = go(applied).decode()
-    pod["metadata"]["generation"] = pod["status"]["observedGeneration"] = 2
-    return pod
-
-
-def restarting(pod: Document) -> Document:
-    """The rolled pod while its container is still being replaced."""
-    pod = msgspec.json.decode(go(pod))
-    for condition in pod["status"]["conditions"]:
-        if condition["type"] in ("Ready", "ContainersReady"):
-            condition["status"] = "False"
-    status = pod["status"]["containerStatuses"][0]
-    status["ready"] = status["started"] = False
-    status["state"] = {"waiting": {"reason": "ContainerCreating"}}
-    return pod

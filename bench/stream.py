@@ -1,7 +1,7 @@
 """First part: requests as a cluster sends them, the same TApp again with few other pods.
 
 The streams are in `bench/streams.py`. One worker, as shipped, gets a stream's requests one after
-the other, with the times at which they were sent. REF and FLOOR are those of `bench/inprocess.py`,
+the other, with the times at which they were sent. REF is that of `bench/inprocess.py`,
 taken of the same request and its answer right after it, in the same process.
 """
 
@@ -22,7 +22,7 @@ from bench.inprocess import (
     call,
     collector_off,
 )
-from bench.streams import ECHO, FULL_REF, ONE_CHANGED, SMALL, Stream, settled, streams
+from bench.streams import ECHO, FULL_REF, ONE_CHANGED, SMALL, Stream, at_rest, streams
 
 MEMO_PODS = 1_000
 MEMO_TARGET = 4_096
@@ -86,7 +86,6 @@ def _row(stream: Stream, rounds: int, *, best: bool) -> Row:
         "bytes": round(size / (1 if stream.whole else len(calls))),
         **{f"{name}Ms": round(value * 1e3, 4) for name, value in times.items()},
         "handlerToRef": round(times["handler"] / times["ref"], 3),
-        "handlerToFloor": round(times["handler"] / times["floor"], 2),
         "against": stream.against,
     }
     ratio = row["handlerToRef"]
@@ -103,7 +102,7 @@ def _times(
     stream: Stream, calls: list[Call], full: Call | None, passes: int, clock: Callable[[], float]
 ) -> Times:
     """Plays the stream; a pass begins with an application that has not answered anything yet."""
-    times: Times = {name: [[] for _ in calls] for name in ("handler", "ref", "floor", *_MORE)}
+    times: Times = {name: [[] for _ in calls] for name in ("handler", "ref", *_MORE)}
     now, echo = calls[0].now, Echo()
     with as_shipped(lambda: now) as make:
         whole = _reference_of(make(), full) if full else None
@@ -119,7 +118,7 @@ def _times(
                         echo.answer = answer
                         _timed(clock, times["echo"][index], echo.app, body)
                     reference = Reference(body, answer)
-                    parts = {"ref": reference.ref, "floor": reference.floor}
+                    parts = {"ref": reference.ref}
                     if whole is not None:
                         parts["full"] = whole.ref
                     for name, run in parts.items():
@@ -169,7 +168,7 @@ def memo_bytes_per_pod(pods: int = MEMO_PODS) -> float:
 
     The request's own bytes count as far as something keeps them.
     """
-    small, sent = settled(SMALL), settled(pods)
+    small, sent = at_rest(SMALL), at_rest(pods)
     now = sent.now
     with as_shipped(lambda: now) as make:
         call(make(), "/sync", small.body)  # libraries have memos, too

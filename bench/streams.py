@@ -23,10 +23,12 @@ CHANGED_TARGETS = {100: 0.50, 1_000: 0.40, 10_000: 0.40}
 """handler / REF, one pod changed."""
 ROLL_TARGET = 0.70
 """handler / REF in the middle of a roll, 1,000 pods, 20 changed."""
+OWN_VALUES_TARGET = 0.52
+"""handler / REF with a value for each of 1,000 pods, one changed: 1.3 times that of equal ones."""
 TEMPLATES_TARGET = 0.45
 """handler / REF with up to 300 templates, one pod changed."""
-COLD_TARGET = 2.50
-"""handler / REF of a worker's first request, 1,000 pods."""
+COLD_TARGETS = {1_000: 2.50}
+"""handler / REF of a worker's first request."""
 CREATE_TARGET = 1.00
 """handler / REF of the request that has all the pods: the request to create them has none."""
 
@@ -36,9 +38,13 @@ WARM = 2
 KINDS = 4
 """Kinds of changes that take turns in `one_changed`, in a multiple of so many syncs."""
 
+NOTHING, AFTER_ROLL, ROLL, CREATE, FINALIZE = SITUATIONS = (
+    "nothing to do", "nothing to do after a roll", "middle of a roll", "create all", "finalize",
+)  # fmt: skip
 ONE_CHANGED, ROLLING, CREATE_ALL, WHOLE_ROLL, COLD = (
     "one pod changed", "middle of a roll", "create all", "a whole roll in place", "first request",
 )  # fmt: skip
+OWN_VALUES = "one pod changed, a value each"
 
 
 @dataclass(frozen=True)
@@ -73,13 +79,15 @@ class Stream:
 
 
 def streams(sizes: list[int]) -> Iterator[Stream]:
-    """Streams with one template and one changed pod of these sizes; others up to the largest."""
+    """One pod changed and the first request, of these sizes; others up to the largest."""
     for n in sizes:
         calls = partial(one_changed, n, KINDS * max(1, min(8, 2_000 // n)))
         if n <= SMALL:
             yield Stream(ONE_CHANGED, n, 1, calls, ECHO_TARGET, against=ECHO)
         else:
             yield Stream(ONE_CHANGED, n, 1, calls, CHANGED_TARGETS.get(n))
+        calls = partial(one_changed, n, KINDS - WARM)
+        yield Stream(COLD, n, n, calls, COLD_TARGETS.get(n), warm=0, cold=True)
     yield from (stream for stream in _others() if stream.pods <= max(sizes))
 
 
@@ -88,28 +96,27 @@ def _others() -> Iterator[Stream]:
     for n, templates in ((300, 1), (300, 9), (300, 300), (1_000, 300)):
         calls = partial(one_changed, n, 2 * KINDS, templates)
         yield Stream(ONE_CHANGED, n, 1, calls, TEMPLATES_TARGET, templates=templates)
+    own = partial(one_changed, 1_000, 2 * KINDS, values=True)
+    yield Stream(OWN_VALUES, 1_000, 1, own, OWN_VALUES_TARGET)
     yield Stream(
         CREATE_ALL, 1_000, 0, partial(create_all, 1_000, 8), CREATE_TARGET,
-        against=FULL_REF, full=partial(settled, 1_000),
+        against=FULL_REF, full=partial(at_rest, 1_000),
     )  # fmt: skip
     yield Stream(WHOLE_ROLL, 200, None, partial(whole_roll, 200), None, warm=1, whole=True)
-    yield Stream(
-        COLD, 1_000, 1_000, partial(one_changed, 1_000, 2 * KINDS), COLD_TARGET, warm=0, cold=True
-    )
 
 
-def settled(n: int) -> Call:
+def at_rest(n: int) -> Call:
     """The request of a TApp whose instances all run."""
     return Herd(n).sync()[0]
 
 
-def one_changed(n: int, counted: int, templates: int = 1) -> list[Call]:
+def one_changed(n: int, counted: int, templates: int = 1, *, values: bool = False) -> list[Call]:
     """Nothing to do, and one pod is another than in the request before; `WARM` calls come first.
 
     In turn a pod stops being ready, is ready again, another one restarts, and gets another
     resourceVersion without any news.
     """
-    herd = Herd(n, templates)
+    herd = Herd(n, templates, values=values)
     calls = [herd.sync()[0]]
     pod = 0
     for turn in range(WARM + counted - 1):
@@ -135,11 +142,7 @@ def rolling(n: int, step: int, counted: int) -> list[Call]:
     earlier ones get their new containers.
     """
     herd = Herd(n)
-    herd.ask(NEW)
-    updated: list[int] = []
-    while len(updated) < n // 2:
-        begun = _update(herd, updated, herd.sync()[1], n // 2 - len(updated))
-        _finish(herd, begun)
+    updated = _rolled(herd, n // 2)
     creating = _update(herd, updated, herd.sync()[1], n // 20)
     calls = []
     for _ in range(WARM + counted):
@@ -148,6 +151,16 @@ def rolling(n: int, step: int, counted: int) -> list[Call]:
         _finish(herd, creating[:step])
         creating = creating[step:] + _update(herd, updated, answer, step)
     return calls
+
+
+def _rolled(herd: Herd, count: int) -> list[int]:
+    """The author has written the new image, and so many instances run it: these."""
+    herd.ask(NEW)
+    updated: list[int] = []
+    while len(updated) < count:
+        begun = _update(herd, updated, herd.sync()[1], count - len(updated))
+        _finish(herd, begun)
+    return updated
 
 
 def _update(herd: Herd, updated: list[int], answer: Any, most: int) -> list[int]:
@@ -178,3 +191,19 @@ def whole_roll(n: int) -> list[Call]:
     """A roll in place from the simulator, a tenth at a time; the call before it comes first."""
     created, rolled = played(n)
     return [created[-1], *rolled]
+
+
+def request_in(situation: str, n: int, seed: int = 1) -> tuple[str, bytes]:
+    """(Endpoint, request) of a TApp in one of `SITUATIONS`; another seed gives it other pods."""
+    herd = Herd(n, seed=seed)
+    if situation == CREATE:
+        return "/sync", herd.first.body
+    if situation in (ROLL, AFTER_ROLL):
+        updated = _rolled(herd, n if situation == AFTER_ROLL else n // 2)
+        _update(herd, updated, herd.sync()[1], n // 20)
+    if situation == AFTER_ROLL:
+        herd.settle()
+    body = herd.sync()[0].body
+    if situation == FINALIZE:
+        return "/finalize", body.replace(b'"finalizing":false', b'"finalizing":true')
+    return "/sync", body

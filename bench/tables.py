@@ -20,8 +20,6 @@ def all_of(figures: Row) -> Iterator[Table]:
     """A table for each part that was measured."""
     if "stream" in figures:
         yield stream(figures["stream"])
-    if "inProcess" in figures:
-        yield in_process(figures["inProcess"])
     if "overHttp" in figures:
         yield over_http(figures["overHttp"])
         yield probes(figures["healthz"])
@@ -44,25 +42,7 @@ def stream(rows: Iterable[Row]) -> Table:
         ("REF ms", _timed(lambda row: f"{row['refMs']:.3f}")),
         ("handler ms", _timed(lambda row: f"{row['handlerMs']:.3f}")),
         ("/ REF", _timed(lambda row: f"{row['handlerToRef']:.2f}")),
-        ("/ FLOOR", _timed(lambda row: f"{row['handlerToFloor']:.1f}")),
         ("target", _stream_target),
-        ("growth", _growth),
-    )
-
-
-def in_process(rows: Iterable[Row]) -> Table:
-    """Ratios of the WSGI application."""
-    return _table(
-        "Other pods in each request: the WSGI application against REF (orjson), FLOOR (msgspec)",
-        rows,
-        ("instances", lambda row: f"{row['instances']:,}"),
-        ("situation", lambda row: str(row["situation"])),
-        ("MB", lambda row: f"{row['bytes'] / 1e6:.2f}"),
-        ("REF ms", lambda row: f"{row['refMs']:.3f}"),
-        ("FLOOR ms", lambda row: f"{row['floorMs']:.3f}"),
-        ("handler ms", lambda row: f"{row['handlerMs']:.3f}"),
-        ("/ REF", lambda row: f"{row['handlerToRef']:.2f}"),
-        ("/ FLOOR", lambda row: f"{row['handlerToFloor']:.1f}"),
         ("growth", _growth),
     )
 

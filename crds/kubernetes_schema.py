@@ -13,6 +13,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from tapp.spec.placeholders import ANY, NUMBERS, WHOLE
+
 Schema = dict[str, Any]
 
 KUBERNETES: Final = "1.36"
@@ -27,7 +29,8 @@ QUANTITY: Final[Schema] = {
     # No type at all: `cpu: 0.5` is a JSON number that Kubernetes takes as a quantity, and the
     # usual `x-kubernetes-int-or-string` would refuse it. The pattern judges strings only.
     "x-kubernetes-preserve-unknown-fields": True,
-    "pattern": r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\s*$",
+    "pattern": r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\s*$"
+    rf"|{ANY}",
 }
 
 REPLACED: Final[dict[str, Schema]] = {
@@ -106,6 +109,25 @@ def summary(text: str) -> str:
     paragraph = re.sub(r"\s+", " ", text.split("\n\n", maxsplit=1)[0]).strip()
     end = re.search(r"(?<!e\.g)(?<!i\.e)(?<!etc)\.(?= [A-Z])", paragraph)
     return paragraph[: end.end()] if end else paragraph
+
+
+def with_placeholders(template: Schema) -> Schema:
+    """The schema of a pod template, in which a placeholder may stand for some numbers.
+
+    A number there is one as before; a text is nothing but one placeholder.
+    """
+    for path in NUMBERS:
+        *parents, last = path.split(".")
+        node = template
+        for part in parents:
+            node = node["properties"][part.removesuffix("[]")]
+            node = node["items"] if part.endswith("[]") else node
+        field = node["properties"][last]
+        if field.get("type") == "integer":
+            del field["type"]
+            field.pop("format", None)
+            field |= {"x-kubernetes-int-or-string": True, "pattern": f"^{WHOLE}$"}
+    return template
 
 
 @dataclass(frozen=True)

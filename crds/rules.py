@@ -8,6 +8,8 @@ only what an update makes worse: a name that was dangling before may go on dangl
 
 from typing import Any, Final
 
+from tapp.spec.placeholders import KEY as KEY_OF_A_VALUE
+
 Rule = dict[str, Any]
 
 KEY: Final = "x-kubernetes-validations"
@@ -63,6 +65,15 @@ WANTED_STATUS: Final = [
         "self == 'Killed'",
         'the only status to ask for is "Killed", which stops the instance; to start it again, '
         "remove the entry",
+    )
+]
+
+_KEY_HINT: Final = "a key has at most 63 letters, digits, '-', '_' and '.'"
+
+VALUE_KEYS: Final = [
+    rule(
+        f"self.all(key, key.matches('^{KEY_OF_A_VALUE}$'))",
+        _KEY_HINT,
     )
 ]
 

@@ -6,10 +6,8 @@ with the path of what is wrong, everything unexpected is a 500 without a traceba
 
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from importlib import metadata
 from typing import Any
 
@@ -25,12 +23,15 @@ from hooks.service.auth import Tokens
 from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
 from hooks.service.openapi import document
+from hooks.service.pacing import Pacer
 from hooks.service.settings import Settings
+from hooks.service.turns import Answering, Turns
 from hooks.sync import sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, customize_parent, encode, world_of
+from hooks.wire.split import Pieces
 from tapp.answer.children import NamespaceMissingError
 from tapp.plan import Plan, plan
 from tapp.spec.model import Parent, TApp
@@ -38,11 +39,8 @@ from tapp.spec.model import Parent, TApp
 JSON = "application/json"
 LONGEST = 500
 """Characters of a text in an error's answer: it may quote the request."""
-AT_ONCE = 4
-"""Requests that a worker decides at the same time: more are no faster, and hold more memory."""
-LARGE = 4 << 20
-"""Bytes above which a worker decides one request at a time: decoding it holds Python's lock, and
-probes and small requests get through while the next one waits."""
+SOONEST = 0.1
+"""Seconds after which we are called again at the earliest, where that has come near in the wait."""
 
 
 class RefusedError(Exception):
@@ -60,6 +58,7 @@ def create_app(
     settings: Settings | None = None,
     clock: Callable[[], float] = time.time,
     resize: Callable[[Plan], None] | None = None,
+    pacer: Pacer | None = None,
 ) -> Flask:
     """The WSGI application.
 
@@ -67,6 +66,7 @@ def create_app(
         settings: the settings; read from the environment where None.
         clock: seconds since the epoch.
         resize: what resizes pods after a sync; by the settings where None.
+        pacer: what lets syncs wait; by the settings where None.
 
     Raises:
         pydantic.ValidationError: a setting is wrong.
@@ -81,14 +81,16 @@ def create_app(
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     memo, tell, resizer = Memo(settings.memo_bytes), _teller(settings), resize or _resizer(settings)
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
-    turns, large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
+    turns, pacer = Turns(), pacer or Pacer(settings.pace_seconds, settings.pace_pod_seconds)
 
-    def on_sync(body: bytes) -> bytes:
+    def on_sync(pieces: Pieces, now: float, waited: float) -> bytes:
         started = time.perf_counter()
-        asked = Request(body, TApp, memo)
-        answer, decided = sync(asked, options, clock())
+        asked = Request(pieces, TApp, memo)
+        answer, decided = sync(asked, options, now)
+        if waited and "resyncAfterSeconds" in answer:
+            answer["resyncAfterSeconds"] = max(SOONEST, answer["resyncAfterSeconds"] - waited)
         metrics.PODS_READ.inc(asked.read)
-        metrics.PODS_KNOWN.inc(len(asked.seen) - asked.read)
+        metrics.PODS_KNOWN.inc(len(asked.pods) - asked.read)
         metrics.MEMO_BYTES.set(memo.size)
         text = encode(answer)
         tell(decided, answer["status"])
@@ -103,7 +105,7 @@ def create_app(
         fields = {
             "hook": "finalize",
             "parent": f"{meta.namespace}/{meta.name}",
-            "pods": len(asked.seen),
+            "pods": len(asked.pods),
             "claims": len(asked.claims),
             "finalized": decided.finalized,
         }
@@ -116,7 +118,7 @@ def create_app(
     def on_plan(body: bytes) -> bytes:
         return encode(explain(plan(world_of(Request(body, TApp, memo)), options, clock())))
 
-    def hook(name: str, answer: Callable[[bytes], bytes]) -> None:
+    def hook(name: str, answer: Answering) -> None:
         seconds, sizes = metrics.SECONDS.labels(name), metrics.BODY_BYTES.labels(name)
 
         def view() -> Response:
@@ -125,10 +127,9 @@ def create_app(
                 raise RefusedError(401, "the Authorization header carries no valid bearer token")
             body = _read_body(settings.max_body_bytes)
             sizes.observe(len(body))
-            with large if len(body) > LARGE else nullcontext(), turns:
-                response = Response(answer(body), mimetype=JSON)
-            seconds.observe(time.perf_counter() - started)
-            return response
+            text, waited = answer(body)
+            seconds.observe(time.perf_counter() - started - waited)
+            return Response(text, mimetype=JSON)
 
         app.add_url_rule(f"/{name}", name, view, methods=["POST"])
 
@@ -136,11 +137,11 @@ def create_app(
         return encode(answer_pod_status(body, clock()))
 
     for name, answer in {
-        "sync": on_sync,
-        "finalize": on_finalize,
-        "customize": on_customize,
-        "plan": on_plan,
-        "pod-status": on_pod_status,
+        "sync": turns.paced(on_sync, pacer, memo, clock),
+        "finalize": turns.at_once(on_finalize),
+        "customize": turns.at_once(on_customize),
+        "plan": turns.at_once(on_plan),
+        "pod-status": turns.at_once(on_pod_status),
     }.items():
         hook(name, answer)
 
@@ -220,8 +221,8 @@ def _read_body(limit: int) -> bytes:
     if "HTTP_TRANSFER_ENCODING" in environ:
         raise RefusedError(411, "send the request with a Content-Length, not in chunks")
     if length > limit:
-        said = f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)"
-        raise RefusedError(413, said)
+        text = f"the request is larger than {limit} bytes (TAPP_MAX_BODY_BYTES)"
+        raise RefusedError(413, text)
     body: bytes = environ["wsgi.input"].read(length)
     if len(body) < length:
         raise RefusedError(400, "the request ended before its Content-Length")
@@ -249,8 +250,8 @@ def _log_plan(decided: Any, seconds: float) -> None:
 
 
 def _error(code: int, message: str, **more: str) -> Response:
-    said = {"error": message, **more}
-    body = {key: value[:LONGEST] for key, value in said.items() if value or key == "error"}
+    parts = {"error": message, **more}
+    body = {key: value[:LONGEST] for key, value in parts.items() if value or key == "error"}
     return Response(encode(body), status=code, mimetype=JSON)
 
 

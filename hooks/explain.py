@@ -121,9 +121,9 @@ _LONGEST = 1_000
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
     """How many instances each action and each reason has: for the log and the metrics."""
-    actions = Counter([verdict.action.value for _, verdict in plan.open_cases])
-    reasons = Counter([verdict.reason for _, verdict in plan.open_cases])
-    current = len(plan.decisions) - len(plan.open_cases)
+    actions = Counter([verdict.action.value for _, verdict in plan.cases])
+    reasons = Counter([verdict.reason for _, verdict in plan.cases])
+    current = len(plan.decisions) - len(plan.cases)
     if current:
         actions[UP_TO_DATE.action.value] += current
         reasons[UP_TO_DATE.reason] += current

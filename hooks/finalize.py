@@ -29,7 +29,7 @@ def finalize(
         request.parent,
         request.part_of_spec(ClaimPolicy),
         request.part_of_spec(LostPolicy),
-        [request.seen[name].pod for name in sorted(request.seen)],
+        [request.pods[name].pod for name in sorted(request.pods)],
         [request.claims[name] for name in sorted(request.claims)],
         revisions=[request.revisions[name] for name in sorted(request.revisions)],
         options=options,

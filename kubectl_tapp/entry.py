@@ -1,35 +1,23 @@
 """The programs `kubectl-tapp` and `kubectl_complete-tapp`: Ctrl-C is no error while they load."""
 
+import importlib
 import sys
-from collections.abc import Callable
 
 _INTERRUPTED = 130
 
 
 def main() -> None:
     """`kubectl-tapp`."""
-
-    def load() -> Callable[[], None]:
-        from kubectl_tapp.main import main as command  # noqa: PLC0415 - what takes its time
-
-        return command
-
-    _start(load)
+    _start("kubectl_tapp.main")
 
 
 def complete() -> None:
     """`kubectl_complete-tapp`."""
-
-    def load() -> Callable[[], None]:
-        from kubectl_tapp.complete_command import main as command  # noqa: PLC0415 - likewise
-
-        return command
-
-    _start(load)
+    _start("kubectl_tapp.complete_command")
 
 
-def _start(load: Callable[[], Callable[[], None]]) -> None:
+def _start(module: str) -> None:
     try:
-        load()()
+        importlib.import_module(module).main()  # what takes its time
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

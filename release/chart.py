@@ -14,7 +14,7 @@ import yaml
 
 from . import settings
 from .kustomize import INSTALL, Document, components
-from .places import CONDITIONS, overrides
+from .places import CONDITIONS, for_each_shard, overrides
 from .templates import guarded, template
 from .values import commented, dump, schema, values
 from .variants import choices, objects
@@ -25,6 +25,8 @@ POLICY = "helm.sh/resource-policy"
 LEFT_OUT = ("Namespace",)
 SECRETS = INSTALL / "overlays" / "least-privilege-secrets" / "cluster-role.yaml"
 """What bearer-token and tls-cert-manager ask more of a Metacontroller that the chart brings."""
+LEASES = INSTALL / "overlays" / "high-availability" / "leases.yaml"
+"""What a leader's election asks more of it."""
 WRITTEN = Path(__file__).parent / "helm"
 """Templates that are not made of objects."""
 
@@ -47,8 +49,11 @@ def files(version: str, image: str, repository: str, metacontroller: str) -> dic
     for file in WRITTEN.iterdir():
         made[f"templates/{file.name}"] = file.read_text(encoding="utf-8")
     always = frozenset(choices(names))
-    secrets = yaml.safe_load_all(SECRETS.read_text(encoding="utf-8"))
-    extra = [dict.fromkeys(always, document) for document in secrets]
+    extra = [
+        dict.fromkeys(always, document)
+        for file in (SECRETS, LEASES)
+        for document in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+    ]
     filled = overrides(settings.own(deployments))
     for variants in (*found.values(), *extra):
         document = next(iter(variants.values()))
@@ -56,9 +61,10 @@ def files(version: str, image: str, repository: str, metacontroller: str) -> dic
         if kind not in LEFT_OUT:
             kept = {chosen: keep(each) for chosen, each in variants.items()}
             whole = template(kept, list(choices(names)), filled.get(f"{kind}/{name}", {}))
-            made[f"templates/{kind.lower()}-{name}.yaml"] = "\n".join(
-                [*guarded([whole.rstrip("\n")], CONDITIONS.get(f"{kind}/{name}", "")), ""]
-            )
+            lines = guarded([whole.rstrip("\n")], CONDITIONS.get(f"{kind}/{name}", ""))
+            if kind == "CompositeController":
+                lines = for_each_shard(lines)
+            made[f"templates/{kind.lower()}-{name}.yaml"] = "\n".join([*lines, ""])
     return made
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tapp.words.vocabulary import SHARD
+
 from .templates import Overrides, Path
 
 POD: Path = ("spec", "template", "spec")
@@ -18,6 +20,7 @@ ACCOUNT = 'include "metacontroller.serviceAccountName" .Subcharts.metacontroller
 TLS_GIVEN = ".Values.tls.secretName"
 ISSUER = ".Values.tls.issuer"
 OWN_ISSUER = '(dict "group" "cert-manager.io" "kind" "Issuer" "name" "tapp-hooks-ca")'
+SPREAD = "topologySpreadConstraints"
 POD_LABELS = ("app.kubernetes.io/name",)
 MONITOR_LABELS = ("app.kubernetes.io/name", "apps.tkestack.io/scheme")
 """The manifests' own, which a value must not change."""
@@ -67,6 +70,34 @@ def optional(key: str) -> Write:
     return where_set(f".Values.{key}", block(key, f".Values.{key}"))
 
 
+def in_a_shard(text: str) -> Write:
+    """A line for the registrations of shards alone."""
+    return lambda indent: ["{{- if $shard }}", f"{indent}{text}", "{{- end }}"]
+
+
+def selector(indent: str) -> list[str]:
+    """The TApps of a registration: those with its label, or those without any."""
+    return [
+        "{{- if $shard }}",
+        f"{indent}labelSelector:",
+        f"{indent}  matchLabels:",
+        f"{indent}    {SHARD}: {{{{ $shard | quote }}}}",
+        "{{- else if .Values.components.shards }}",
+        f"{indent}labelSelector:",
+        f"{indent}  matchExpressions:",
+        f"{indent}  - key: {SHARD}",
+        f"{indent}    operator: DoesNotExist",
+        "{{- end }}",
+    ]
+
+
+def for_each_shard(lines: list[str]) -> list[str]:
+    """The object once for TApps of no shard, and once for each shard."""
+    every = '{{- range $shard := prepend .Values.shards "" }}{{- with $ }}'
+    return [every, "---", *lines, "{{- end }}{{- end }}"]
+
+
+THEIR_NAMESPACE: Overrides = {("metadata", "namespace"): line("namespace", f"{NAMESPACE} | quote")}
 MORE_LABELS: Overrides = {
     ("metadata", "labels", "more"): where_set(
         ".Values.monitoring.labels", labels("monitoring.labels", MONITOR_LABELS)
@@ -113,10 +144,30 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
             **{(*CONTAINER, "env", name): nothing for name in settings},
             (*CONTAINER, "env", "settings"): where_set(".Values.settings", variables),
             **{(*POD, key): optional(key) for key in pod},
+            (*POD, SPREAD): where_set(f".Values.{SPREAD}", block(SPREAD, f".Values.{SPREAD}")),
             (*POD, "priorityClassName"): where_set(
                 ".Values.priorityClassName",
                 line("priorityClassName", ".Values.priorityClassName | quote"),
             ),
+        },
+        "CompositeController/tapp-controller": {
+            ("metadata", "name"): lambda indent: [
+                f"{indent}name: tapp-controller{{{{ with $shard }}}}-{{{{ . }}}}{{{{ end }}}}"
+            ],
+            ("metadata", "labels", "shard"): in_a_shard(f"{SHARD}: {{{{ $shard | quote }}}}"),
+            ("spec", "parentResource", "labelSelector"): selector,
+        },
+        "PodDisruptionBudget/tapp-hooks": {
+            ("spec", "maxUnavailable"): line(
+                "maxUnavailable", ".Values.podDisruptionBudget.maxUnavailable"
+            ),
+        },
+        "HorizontalPodAutoscaler/tapp-hooks": {
+            **{
+                ("spec", key): line(key, f".Values.autoscaling.{key}")
+                for key in ("minReplicas", "maxReplicas")
+            },
+            ("spec", "metrics"): block("metrics", ".Values.autoscaling.metrics"),
         },
         "NetworkPolicy/tapp-hooks": {
             CONTROLLER_NAMESPACE: line(CONTROLLER_NAMESPACE[-1], f"{NAMESPACE} | quote"),
@@ -142,6 +193,12 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
             ),
             ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
         },
+        "Role/metacontroller-leader-election": THEIR_NAMESPACE,
+        "RoleBinding/metacontroller-leader-election": {
+            **THEIR_NAMESPACE,
+            ("subjects", "metacontroller", "name"): line("name", f"{ACCOUNT} | quote"),
+            ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
+        },
     }
 
 
@@ -155,6 +212,10 @@ CONDITIONS = {
         ("ClusterRole/metacontroller-secrets", "ClusterRoleBinding/metacontroller-secrets"),
         "and .Values.metacontroller.enabled"
         " (or .Values.components.bearerToken .Values.components.tlsCertManager)",
+    ),
+    **dict.fromkeys(
+        ("Role/metacontroller-leader-election", "RoleBinding/metacontroller-leader-election"),
+        'and .Values.metacontroller.enabled (include "tapp.elects" .)',
     ),
 }
 """When an object is there, beside what its components ask for."""

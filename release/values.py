@@ -18,18 +18,21 @@ from .variants import Chosen, Variants, camel
 
 METACONTROLLER = INSTALL / "overlays" / "metacontroller"
 LEAST = INSTALL / "overlays" / "least-privilege" / "cluster-role.yaml"
+SCALER = INSTALL / "components" / "hpa-hook" / "horizontalpodautoscaler.yaml"
+TWO = INSTALL / "overlays" / "high-availability" / "two.yaml"
 WIDTH = 100
 TEXT: Document = {"type": "string"}
 TEXTS: Document = {"type": "object", "additionalProperties": TEXT}
 SWITCH: Document = {"type": "boolean"}
+COUNT: Document = {"type": "integer", "minimum": 1}
 NAME: Document = {"type": "string", "minLength": 1}
 TOLERATION: Document = {
     **dict.fromkeys(("key", "operator", "value", "effect"), TEXT),
     "tolerationSeconds": {"type": "integer"},
 }
 REQUIRED = (
-    "image", "replicas", "settings", "components", "auth", "tls", "monitoring",
-    "metacontrollerNamespace", "metacontroller",
+    "image", "replicas", "autoscaling", "podDisruptionBudget", "settings", "components", "auth",
+    "tls", "monitoring", "metacontrollerNamespace", "metacontroller", "shards",
 )  # fmt: skip
 """What `null` must not take away, nor an upgrade that brings the values of before as they were."""
 AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
@@ -43,6 +46,11 @@ def values(image: str, names: list[str], deployments: Variants) -> Document:
         "image": image,
         "imagePullSecrets": [],
         "replicas": deployment["spec"]["replicas"],
+        "autoscaling": autoscaling(),
+        "podDisruptionBudget": {"maxUnavailable": 1},
+        "topologySpreadConstraints": deployment["spec"]["template"]["spec"][
+            "topologySpreadConstraints"
+        ],
         "resources": container["resources"],
         "settings": settings.own(deployments),
         "components": {camel(name): False for name in names},
@@ -56,13 +64,23 @@ def values(image: str, names: list[str], deployments: Variants) -> Document:
         "podAnnotations": {},
         "podLabels": {},
         "metacontrollerNamespace": "metacontroller",
+        "shards": [],
         "metacontroller": {
             "enabled": False,
             "namespaceOverride": "",
+            "replicas": 1,
             "commandArgs": controller_arguments(),
+            "affinity": spread(),
+            "podDisruptionBudget": {"maxUnavailable": 1},
             "clusterRole": {"rules": yaml.safe_load(LEAST.read_text(encoding="utf-8"))["rules"]},
         },
     }
+
+
+def autoscaling() -> Document:
+    """How the service is scaled, as in the component."""
+    spec = yaml.safe_load(SCALER.read_text(encoding="utf-8"))["spec"]
+    return {key: spec[key] for key in ("minReplicas", "maxReplicas", "metrics")}
 
 
 def controller_arguments() -> list[str]:
@@ -70,6 +88,13 @@ def controller_arguments() -> list[str]:
     patch = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text(encoding="utf-8"))
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     found: list[str] = container["args"]
+    return found
+
+
+def spread() -> Document:
+    """Where its replicas run, as in the overlay that has two of them."""
+    patch = yaml.safe_load(TWO.read_text(encoding="utf-8"))
+    found: Document = patch["spec"]["template"]["spec"]["affinity"]
     return found
 
 
@@ -94,6 +119,31 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 "description": "How many pods answer; without effect with hpaHook",
                 "type": "integer",
                 "minimum": 1,
+            },
+            autoscaling={
+                "description": "For components.hpaHook",
+                **closed(
+                    minReplicas={"description": "Never fewer pods", **COUNT},
+                    maxReplicas={"description": "Never more pods", **COUNT},
+                    metrics={
+                        "description": "By what: CPU, or the service's own metric"
+                        " tapp_hook_requests_in_flight, where an adapter serves it",
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {"type": "object", "required": ["type"]},
+                    },
+                ),
+                "required": ["minReplicas", "maxReplicas", "metrics"],
+            },
+            podDisruptionBudget={
+                "description": "How many of its pods an eviction may take",
+                **closed(maxUnavailable={"type": ["integer", "string"]}),
+                "required": ["maxUnavailable"],
+            },
+            topologySpreadConstraints={
+                "description": "How its pods are spread over nodes and zones",
+                "type": "array",
+                "items": {"type": "object"},
             },
             resources={
                 "description": "The hook container's requests and limits",
@@ -163,6 +213,14 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 "description": "Where a Metacontroller runs that this chart does not bring",
                 **NAME,
             },
+            shards={
+                "description": "For components.shards: a registration for the TApps with each of"
+                " these labels and, with metacontroller.enabled, a Metacontroller. Never take one"
+                " away that still has TApps",
+                "type": "array",
+                "uniqueItems": True,
+                "items": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$"},
+            },
             metacontroller={
                 "description": "Values of Metacontroller's own chart, and whether to install it",
                 **THEIRS,
@@ -180,7 +238,15 @@ THEIRS: Document = {
         "namespaceOverride": {
             "description": "Where it runs, if not in the release's namespace; it has to be there"
         },
+        "replicas": {
+            "description": "Two: one works, the other takes over. Then add --leader-election to"
+            " commandArgs, without which both would write",
+            "type": "integer",
+            "minimum": 1,
+        },
         "commandArgs": {"description": "How it is called: limits that suit large TApps"},
+        "affinity": {"description": "Its replicas run on different nodes where that can be"},
+        "podDisruptionBudget": {"description": "Without effect where there is one replica"},
         "clusterRole": {"description": "Its rights: what TApps need, and no more"},
     },
 }

@@ -1,4 +1,4 @@
-"""Stores in front of a store: one that records every write, one that makes writes fail.
+"""A store in front of a store: it records every write, and lets writes fail.
 
 Tests say "exactly these writes" against the record, so it also holds the writes that were refused
 and those that changed nothing.
@@ -6,6 +6,7 @@ and those that changed nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from simulator.api.store import (
@@ -44,13 +45,30 @@ class Write:
         return f"{self.verb} {self.kind} {self.name}{paths}{outcome}"
 
 
+@dataclass(slots=True)
+class _Fault:
+    verb: str
+    kind: str
+    times: int
+    code: int
+
+
 class RecordingStore:
-    """Passes everything on, and records the writes."""
+    """Passes everything on, except for the writes that are to fail, and records the writes."""
 
     def __init__(self, inner: Store, clock: Clock) -> None:
         self.writes: list[Write] = []
         self._inner = inner
         self._clock = clock
+        self._faults: list[_Fault] = []
+
+    def fail(self, times: int = 1, *, verb: str = "", kind: str = "", code: int = 500) -> None:
+        """Let the next writes (of a verb or kind, if given) fail with 409, 422 or 500."""
+        self._faults.append(_Fault(verb, kind, times, code))
+
+    def heal(self) -> None:
+        """Forget all faults."""
+        self._faults.clear()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the object or raise NotFoundError."""
@@ -63,6 +81,7 @@ class RecordingStore:
     def create(self, kind: Kind, obj: Object) -> Object:
         """Create the object; return it as stored."""
         try:
+            self._maybe_fail("create", kind)
             created = self._inner.create(kind, obj)
         except ApiError as error:
             self._record("create", kind, obj, outcome=error)
@@ -72,24 +91,24 @@ class RecordingStore:
 
     def update(self, kind: Kind, obj: Object) -> Object:
         """Replace the object (PUT), guarded by its resourceVersion."""
-        before, paths = self._difference(kind, obj)
-        try:
-            updated = self._inner.update(kind, obj)
-        except ApiError as error:
-            self._record("update", kind, obj, paths, error)
-            raise
-        self._record("update", kind, obj, paths, _effect(before, updated))
-        return updated
+        return self._replace("update", self._inner.update, kind, obj)
 
     def update_status(self, kind: Kind, obj: Object) -> Object:
         """Replace only the status, guarded by the resourceVersion."""
+        return self._replace("status", self._inner.update_status, kind, obj)
+
+    def _replace(
+        self, verb: str, write: Callable[[Kind, Object], Object], kind: Kind, obj: Object
+    ) -> Object:
         before, paths = self._difference(kind, obj)
         try:
-            updated = self._inner.update_status(kind, obj)
+            self._maybe_fail(verb, kind)
+            updated = write(kind, obj)
         except ApiError as error:
-            self._record("status", kind, obj, paths, error)
+            self._record(verb, kind, obj, paths, error)
             raise
-        self._record("status", kind, obj, paths, _effect(before, updated))
+        outcome = "no-op" if version_of(updated) == before else "ok"
+        self._record(verb, kind, obj, paths, outcome)
         return updated
 
     def delete(
@@ -98,6 +117,7 @@ class RecordingStore:
         """Delete the object, if it still has that uid."""
         target = {"metadata": {"namespace": namespace, "name": name}}
         try:
+            self._maybe_fail("delete", kind)
             self._inner.delete(kind, namespace, name, options)
         except ApiError as error:
             self._record("delete", kind, target, outcome=error)
@@ -127,64 +147,6 @@ class RecordingStore:
         self.writes.append(
             Write(self._clock.now, verb, kind.name, namespace, name, paths, outcome, message)
         )
-
-
-def _effect(before: str, after: Object) -> str:
-    return "no-op" if version_of(after) == before else "ok"
-
-
-@dataclass(slots=True)
-class _Fault:
-    verb: str
-    kind: str
-    times: int
-    code: int
-
-
-class FaultyStore:
-    """Passes everything on, except for the writes that are to fail."""
-
-    def __init__(self, inner: Store) -> None:
-        self._inner = inner
-        self._faults: list[_Fault] = []
-
-    def fail(self, times: int = 1, *, verb: str = "", kind: str = "", code: int = 500) -> None:
-        """Let the next writes (of a verb or kind, if given) fail with 409, 422 or 500."""
-        self._faults.append(_Fault(verb, kind, times, code))
-
-    def heal(self) -> None:
-        """Forget all faults."""
-        self._faults.clear()
-
-    def get(self, kind: Kind, namespace: str, name: str) -> Object:
-        """Return the object or raise NotFoundError."""
-        return self._inner.get(kind, namespace, name)
-
-    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return all objects of a kind, of one namespace if given."""
-        return self._inner.list(kind, namespace)
-
-    def create(self, kind: Kind, obj: Object) -> Object:
-        """Create the object, unless that is to fail."""
-        self._maybe_fail("create", kind)
-        return self._inner.create(kind, obj)
-
-    def update(self, kind: Kind, obj: Object) -> Object:
-        """Replace the object, unless that is to fail."""
-        self._maybe_fail("update", kind)
-        return self._inner.update(kind, obj)
-
-    def update_status(self, kind: Kind, obj: Object) -> Object:
-        """Replace the status, unless that is to fail."""
-        self._maybe_fail("status", kind)
-        return self._inner.update_status(kind, obj)
-
-    def delete(
-        self, kind: Kind, namespace: str, name: str, options: DeleteOptions = DEFAULT
-    ) -> None:
-        """Delete the object, unless that is to fail."""
-        self._maybe_fail("delete", kind)
-        self._inner.delete(kind, namespace, name, options)
 
     def _maybe_fail(self, verb: str, kind: Kind) -> None:
         for fault in self._faults:

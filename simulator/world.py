@@ -27,9 +27,8 @@ from simulator.metacontroller.cache import Cache
 from simulator.metacontroller.composite import read
 from simulator.metacontroller.decorator import Decorator, read_decorator
 from simulator.metacontroller.environment import Environment
-from simulator.metacontroller.event_recorder import EVENT, EventRecorder
 from simulator.metacontroller.hook_calls import HookCall
-from simulator.metacontroller.hook_client import FaultyHook, HookClient
+from simulator.metacontroller.hook_client import HookClient
 from simulator.metacontroller.metacontroller import Metacontroller
 from simulator.node.kubelet import Kubelet
 from simulator.node.nodes import Nodes
@@ -47,7 +46,7 @@ from simulator.objects.objects import (
     version_of,
     with_meta,
 )
-from simulator.recording import FaultyStore, RecordingStore, Write
+from simulator.recording import RecordingStore, Write
 
 KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -87,14 +86,13 @@ class World:
         self.cache = Cache(self.clock)
         self.cluster.subscribe(self.cache.feed)
         self.cluster.subscribe(self._note_change)
-        self.store = FaultyStore(self.cluster)
-        self.recorder = RecordingStore(self.store, self.clock)
-        self.hook = FaultyHook(hook)
+        self.store = RecordingStore(self.cluster, self.clock)
+        self.hook = hook
         self.hook_calls: deque[HookCall] = deque(maxlen=keep_calls)
         self._call_listeners: list[Callable[[HookCall], None]] = []
         self._last_change = 0.0
         controller = with_meta(composite_controller, uid="00000000-0000-4000-8000-c0", generation=1)
-        environment = Environment(self.recorder, self.cache, self.kinds, self.clock)
+        environment = Environment(self.store, self.cache, self.kinds, self.clock)
         self.metacontroller = Metacontroller(
             read(controller), environment, self.hook, self._record_call
         )
@@ -112,7 +110,7 @@ class World:
     @property
     def writes(self) -> list[Write]:
         """Return the writes of Metacontroller so far; clear it to start a new count."""
-        return self.recorder.writes
+        return self.store.writes
 
     @property
     def outcomes(self) -> dict[tuple[str, ...], str]:
@@ -211,18 +209,6 @@ class World:
         """Call the listener at every change of any object from now on."""
         self.cluster.subscribe(listener)
 
-    def tell_failures(self) -> None:
-        """Write an event for each sync that fails from now on, as Metacontroller does."""
-        self.kinds.add(EVENT)
-        recorder = EventRecorder(self.cluster, self.clock)
-
-        def tell(key: tuple[str, str], error: str) -> None:
-            parent = self.metacontroller.parent(key)
-            if parent is not None:
-                recorder.sync_failed(parent, error)
-
-        self.metacontroller.on_failure = tell
-
     def on_call(self, listener: Callable[[HookCall], None]) -> None:
         """Call the listener at every call of a hook from now on, before it is sent."""
         self._call_listeners.append(listener)
@@ -233,10 +219,6 @@ class World:
             listener(call)
 
     # How time passes.
-
-    def step(self) -> bool:
-        """Let the next thing happen; return False if nothing is due."""
-        return self.clock.step()
 
     def run(self, seconds: float) -> None:
         """Let simulated time pass."""

@@ -48,7 +48,7 @@ class Plan:
         marks: what is asked for first of pods that are drained or lost, and who should act on that
             and does not.
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
-        open_cases: the instances that do not simply run their template, with their decisions.
+        cases: the instances that do not simply run their template, with their decisions.
         resizes: how long pods wait for other resources.
         pulls: what is pulled on nodes before updates there.
         claims: what becomes of the claims.
@@ -72,7 +72,7 @@ class Plan:
     verdicts: list[Verdict]
     holds: dict[int, Verdict]
     decisions: list[Verdict]
-    open_cases: list[tuple[Instance, Verdict]]
+    cases: list[tuple[Instance, Verdict]]
     pulls: Pulls
     resizes: Resizes
     claims: ClaimPlan
@@ -101,7 +101,7 @@ class Plan:
         """
         return {
             str(instance.id): instance.pod.uid
-            for instance, verdict in self.open_cases
+            for instance, verdict in self.cases
             if instance.pod is not None
             and instance.pod.uid
             and instance.id not in self.available
@@ -156,7 +156,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     unowned = missing_claims(world, instances, now)
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
-    claims = plan_claims(name, spec, world.claims, set(world.pods), served)
+    claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
     history = plan_history(world, _running(instances, spec.replicas))
     unsettled = (
         [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
@@ -177,7 +177,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         verdicts=verdicts,
         holds=holds | turns.holds,
         decisions=decisions,
-        open_cases=_open(instances, decisions),
+        cases=_open(instances, decisions),
         pulls=first,
         resizes=resizes,
         claims=claims,

@@ -1,4 +1,4 @@
-"""What a sync is told: the TApp with its children, and the operator's choices."""
+"""What a sync is given: the TApp with its children, and the operator's choices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from typing import Final
 
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.pod import Pod
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
-from tapp.spec.templates import Templates
 
 
 @dataclass(frozen=True)

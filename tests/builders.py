@@ -46,6 +46,7 @@ def as_sent(document: Any) -> bytes:
     return text.encode()
 
 
+DELETED = "2026-01-05T10:59:50Z"
 _FIELDS = ("controller", "parent", "children", "related", "finalizing")
 
 
@@ -305,7 +306,7 @@ def in_phase(pod: Document, phase: str) -> Document:
 
 def terminating(child: Document) -> Document:
     """The child on its way out."""
-    return with_meta(child, deletionTimestamp="2026-01-05T10:59:50Z", deletionGracePeriodSeconds=30)
+    return with_meta(child, deletionTimestamp=DELETED, deletionGracePeriodSeconds=30)
 
 
 def bound(claim: Document, **status: Any) -> Document:
@@ -356,8 +357,11 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     """What Metacontroller posts, in hook protocol v1 or v2.
 
     With `revisions`, also with none, the registration declares ControllerRevisions. With `classes`
-    it lets claims grow, and these StorageClasses are shown.
+    it lets claims grow, and these StorageClasses are shown. A parent that is finalized is being
+    deleted.
     """
+    if finalizing:
+        parent = with_meta(parent, **{"deletionTimestamp": DELETED} | parent["metadata"])
 
     def keyed(objects: list[Document] | None) -> Document:
         prefix = f"{parent['metadata']['namespace']}/" if version > 1 else ""

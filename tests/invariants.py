@@ -21,6 +21,7 @@ from tests.reading import (
     available,
     bare,
     claims_are_applied,
+    content_of,
     declares_revisions,
     desired,
     drains,
@@ -265,6 +266,9 @@ def p6_no_pod_is_omitted_without_reason(
 ) -> None:
     """P6: a pod goes when it is not wanted, has completed, or has a template that resolves."""
     if request["finalizing"]:
+        if "deletionTimestamp" not in request["parent"]["metadata"]:
+            changed = writes(request, answer)
+            _hold(not changed, "handed over to another controller, and", changed)
         return
     spec, pods = request["parent"]["spec"], observed(request, "Pod")
     decisions = {item["id"]: item["action"] for item in (plan or {}).get("instances", [])}
@@ -312,7 +316,7 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
         others = [item for item in ours.values() if item is not ours[name]]
         newer = [item for item in others if item["revision"] >= ours[name]["revision"]]
         mine = [item for item in newer if record_of(item)[0] == record_of(ours[name])[0]]
-        if any(record_of(item) == record_of(ours[name]) for item in newer):
+        if any(content_of(item) == content_of(ours[name]) for item in newer):
             continue  # the same again, with a higher number
         if ours[name]["data"].get("template") == template(spec, record_of(ours[name])[0]):
             _hold(not limit or mine, f"{name} runs now, and goes")
@@ -320,8 +324,8 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
             _hold(mine, f"{name} goes, and only {len(newer)} are newer")
             early[record_of(ours[name])[0]] += 1  # the template may say the same in other words
     _hold(max(early.values(), default=1) == 1, f"too many go: {early}")
-    again = [record_of(item) for item in made]
-    stays = [name for name in want if name in ours and record_of(ours[name]) not in again]
+    again = [content_of(item) for item in made]
+    stays = [name for name in want if name in ours and content_of(ours[name]) not in again]
     stays += [item["metadata"]["name"] for item in made]
     templates = len(spec.get("templatePool") or {}) + bool(spec.get("template"))
     _hold(len(stays) <= 2 * templates + limit, f"{len(stays)} of {templates} templates")
@@ -331,7 +335,13 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
     _hold(min(numbers, default=newest + 1) > newest, f"{numbers} are no higher than {newest}")
     for item in made:
         name, _ = record_of(item)
-        _hold(item["data"] == {"template": template(spec, name)}, f"another template: {item}")
+        kept = {**item["data"]}
+        _hold(kept.pop("template") == template(spec, name), f"another template: {item}")
+        for id, values in kept.pop("values", {}).items():
+            _hold(values.items() <= spec["values"][id].items(), f"other values: {item}")
+        defaults = kept.pop("defaultValues", {}).items()
+        _hold(defaults <= (spec.get("defaultValues") or {}).items(), f"other values: {item}")
+        _hold(not kept, f"more than a template and its values: {item}")
         used = {template_name(spec, id) for id in range(spec.get("replicas", 1))}
         _hold(name in used, f"{name} is kept, and nobody runs it")
 

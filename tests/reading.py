@@ -58,6 +58,13 @@ def record_of(revision: Document) -> tuple[str, str]:
     return (template, found) if readable and template and found else ("", "")
 
 
+def content_of(revision: Document) -> tuple[str, str, str]:
+    """The same, and the digest of the values that are kept with it."""
+    notes = revision["metadata"].get("annotations") or {}
+    values = notes.get("apps.tkestack.io/values", "") if isinstance(notes, dict) else ""
+    return (*record_of(revision), str(values))
+
+
 def number(request: Document, name: str) -> int | None:
     """The instance that a pod's name stands for."""
     found = re.fullmatch(re.escape(request["parent"]["metadata"]["name"]) + r"-(\d+)", name)
@@ -124,6 +131,19 @@ def rolling_name(spec: Document) -> str:
 def template(spec: Document, name: str) -> Document | None:
     default = spec.get("template") if name == "default" else None
     return default or (spec.get("templatePool") or {}).get(name)
+
+
+def own_template(spec: Document, id: int) -> Document | None:
+    """What an instance is to run: its template with its own values in it."""
+    body = template(spec, template_name(spec, id))
+    text = json.dumps(body)
+    if body is None or "$(tapp." not in text:
+        return body
+    own = {**(spec.get("defaultValues") or {}), **((spec.get("values") or {}).get(str(id)) or {})}
+    for key, value in own.items():
+        text = text.replace(f"$(tapp.values.{key})", value)
+    filled: Document = json.loads(text)
+    return filled
 
 
 def should_run(request: Document) -> set[int]:

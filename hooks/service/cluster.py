@@ -138,8 +138,8 @@ def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
 
 
 def _said(answer: BaseHTTPResponse) -> str:
-    words = " ".join(answer.data.decode(errors="replace").split())
-    return f"{answer.status} {answer.reason}: {words[:300]}"
+    text = " ".join(answer.data.decode(errors="replace").split())
+    return f"{answer.status} {answer.reason}: {text[:300]}"
 
 
 def _retry_after(answer: BaseHTTPResponse) -> float:

@@ -91,7 +91,7 @@ class Recorder:
         self._cluster, self._instance, self._clock = cluster, instance[:128] or CONTROLLER, clock
         self._queued = queued
         self._lock = threading.Lock()
-        self._told: OrderedDict[str, float] = OrderedDict()
+        self._taken: OrderedDict[str, float] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._late: dict[tuple[str, str], deque[tuple[float, Document]]] = {}
         self._looked = float("-inf")
@@ -139,7 +139,7 @@ class Recorder:
         key = (uid, event.reason)
         with self._lock:
             now = self._clock()
-            if self._told.get(event.name, float("-inf")) > now - FOR:
+            if self._taken.get(event.name, float("-inf")) > now - FOR:
                 return False
             late = self._late.get(key, ())
             may = not late and self._may(key, now)
@@ -194,10 +194,10 @@ class Recorder:
         atexit.register(self.close)
 
     def _remember(self, name: str, now: float) -> None:
-        self._told[name] = now
-        self._told.move_to_end(name)
-        while len(self._told) > REMEMBERED:
-            self._told.popitem(last=False)
+        self._taken[name] = now
+        self._taken.move_to_end(name)
+        while len(self._taken) > REMEMBERED:
+            self._taken.popitem(last=False)
 
     def _may(self, key: tuple[str, str], now: float) -> bool:
         """Takes a token of a bucket, which is of a TApp's uid and a reason, if there is one."""
@@ -213,11 +213,11 @@ class Recorder:
         while (document := self._queue.get()) is not None:
             name = document["metadata"]["name"]
             try:
-                outcome, said = self._write(document)
+                outcome, failure = self._write(document)
             except Exception as error:  # noqa: BLE001 - the thread outlives whatever it meets
-                outcome, said = Outcome.FAILED, f"{type(error).__name__}: {error}"
-            if said:
-                self._drop(name, outcome, said)
+                outcome, failure = Outcome.FAILED, f"{type(error).__name__}: {error}"
+            if failure:
+                self._drop(name, outcome, failure)
             else:
                 _count(outcome)
             if self._stopping.is_set() and self._queue.empty():
@@ -225,30 +225,30 @@ class Recorder:
 
     def _write(self, document: Document) -> tuple[Outcome, str]:
         """Writes one event, in several attempts; the outcome, and what was said if it failed."""
-        said = ""
+        failure = ""
         for pause in (*PAUSES, 0.0):
             try:
                 made = self._cluster.create(document)
             except RefusedError as error:
                 return Outcome.REFUSED, str(error)
             except UnansweredError as error:
-                said, seconds = str(error), max(pause, error.seconds)
+                failure, seconds = str(error), max(pause, error.seconds)
             else:
                 return (Outcome.CREATED if made else Outcome.EXISTS), ""
             if not pause or self._stopping.wait(min(seconds, PAUSES[-1])):
                 break  # tried often enough, or no time is left
-        return Outcome.FAILED, said
+        return Outcome.FAILED, failure
 
-    def _drop(self, name: str, outcome: Outcome, said: str) -> None:
+    def _drop(self, name: str, outcome: Outcome, failure: str) -> None:
         """Counts it, and lets a later sync tell the same again."""
         _count(outcome)
         with self._lock:
-            self._told.pop(name, None)
+            self._taken.pop(name, None)
             now = self._clock()
             silent = now - self._logged < QUIET
             self._logged = self._logged if silent else now
         if not silent:
-            fields = {"outcome": outcome, "event": name, "error": said}
+            fields = {"outcome": outcome, "event": name, "error": failure}
             LOGGER.warning("event not written", extra={"fields": fields})
 
 

@@ -21,6 +21,16 @@ SECONDS = Histogram(
     ["hook"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
+IN_FLIGHT = Gauge(
+    "tapp_hook_requests_in_flight",
+    "Requests that are being decided or wait for their turn, all workers together.",
+    multiprocess_mode="livesum",
+)
+PACED = Histogram(
+    "tapp_hook_pace_seconds",
+    "Seconds that syncs of large TApps waited before they were decided; those that waited.",
+    buckets=(0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5),
+)
 BODY_BYTES = Histogram(
     "tapp_hook_body_bytes",
     "Bytes of the requests' bodies.",

@@ -13,7 +13,6 @@ from hooks.explain import Explanation
 from hooks.version import VERSION
 from hooks.wire.decode import CLAIMS, PODS, REVISIONS
 from tapp.spec.model import ObservedCondition, ObservedStatus, Parent, TApp
-from tapp.words.vocabulary import AppStatus, InstanceStatus
 
 Schema = dict[str, Any]
 
@@ -142,6 +141,14 @@ def _nullable(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+def _with_nulls(schema: Schema) -> Schema:
+    """A field that may be null; where it is a map, its entries may be, too."""
+    entries = schema.get("additionalProperties")
+    if isinstance(entries, dict):
+        schema = {**schema, "additionalProperties": _with_nulls(entries)}
+    return _nullable(schema)
+
+
 def _models() -> Schema:
     """The parent as `tapp.spec.model` reads it; a null is an absent field."""
     found: Schema = {}
@@ -152,12 +159,9 @@ def _models() -> Schema:
     for schema in found.values():
         properties = schema["properties"]
         for key in properties.keys() - schema.get("required", []):
-            entries = properties[key].get("additionalProperties")
-            if isinstance(entries, dict):
-                properties[key]["additionalProperties"] = _nullable(entries)
-            properties[key] = _nullable(properties[key])
-    said = "As it was last written; what of it makes no sense is taken as absent."
-    found["TApp"]["properties"]["status"] = {"description": said}
+            properties[key] = _with_nulls(properties[key])
+    text = "As it was last written; what of it makes no sense is taken as absent."
+    found["TApp"]["properties"]["status"] = {"description": text}
     for unused in (ObservedStatus, ObservedCondition):
         del found[unused.__name__]
     return found
@@ -227,6 +231,7 @@ def _answers() -> Schema:
         {"spec": {"type": "object"}, "data": {"type": "object"}, "revision": _COUNT},
         more=True,
     )
+    status = {"type": "object", "description": "As the CustomResourceDefinition of TApps has it."}
     again = {"resyncAfterSeconds": {"type": "number", "exclusiveMinimum": 0}}
     children = _list(_ref("Child"))
     selector = _object(
@@ -235,51 +240,13 @@ def _answers() -> Schema:
     )
     return {
         "Child": child,
-        "SyncAnswer": _object({"status": _ref("Status"), "children": children}, again),
+        "SyncAnswer": _object({"status": status, "children": children}, again),
         "FinalizeAnswer": _object(
             {"status": {"type": "object"}, "children": children, "finalized": _BOOLEAN}, again
         ),
         "CustomizeAnswer": _object({"relatedResources": _list(selector)}),
         "PodAnswer": _object({"status": {"description": "As observed, or with changes."}}, again),
-        "Status": _status(),
     }
-
-
-def _status() -> Schema:
-    counts = {"replicas": _COUNT, "readyReplicas": _COUNT, "updatedReplicas": _COUNT}
-    condition = _object(
-        {
-            "type": _STRING,
-            "status": {"enum": ["True", "False"]},
-            "reason": _STRING,
-            "message": _STRING,
-        },
-        {"lastTransitionTime": _STRING},
-    )
-    status = {"enum": [item.value for item in InstanceStatus]}
-    return _object(
-        {
-            "ready": _STRING,
-            **counts,
-            "availableReplicas": _COUNT,
-            "scaleLabelSelector": _STRING,
-            "appStatus": {"enum": [item.value for item in AppStatus]},
-            "statuses": {"type": "object", "additionalProperties": status},
-            "templates": {"type": "object", "additionalProperties": _object(counts)},
-            "conditions": _list(condition),
-        },
-        {
-            "outdated": _STRING,
-            "replacing": _STRINGS,
-            "failures": {"type": "object", "additionalProperties": _COUNT},
-            "settling": _STRINGS,
-            "pulling": _STRINGS,
-            "turned": _STRINGS,
-            "unserved": _STRINGS,
-            "notCreated": _STRINGS,
-            "notOwned": _STRINGS,
-        },
-    )
 
 
 def _plan() -> Schema:

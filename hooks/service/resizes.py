@@ -25,6 +25,8 @@ Document = dict[str, Any]
 
 QUEUED = 1_000
 """Resizes that wait in a worker process; about 1 KB each."""
+STALE = 1.0
+"""Seconds after its sync that a resize is still sent: a later sync may have decided otherwise."""
 PAUSE = 5.0
 """Seconds until the same is asked again of the same pod; a sync follows after twice as long."""
 REMEMBERED = 5_000
@@ -104,7 +106,7 @@ class Resizer:
                 self._asked.popitem(last=False)
             self._ensure_thread()
         try:
-            self._queue.put_nowait(patch)
+            self._queue.put_nowait((now, patch))
         except Full:
             self._tell(patch, Outcome.DROPPED, "the queue is full")
 
@@ -112,14 +114,19 @@ class Resizer:
         """The thread and its queue belong to this process; a fork has neither."""
         if self._pid == os.getpid():
             return
-        self._queue: Queue[Patch | None] = Queue(self._queued)
+        self._queue: Queue[tuple[float, Patch] | None] = Queue(self._queued)
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="resizes", daemon=True)
         self._pid = os.getpid()
         self._thread.start()
 
     def _run(self) -> None:
-        while (patch := self._queue.get()) is not None and not self._stopped:
+        while (found := self._queue.get()) is not None and not self._stopped:
+            at, patch = found
+            if self._clock() - at > STALE:
+                self._forget(patch)
+                _count(Outcome.DROPPED)
+                continue
             try:
                 done = self._cluster.resize(*patch)
             except RefusedError as error:
@@ -138,10 +145,10 @@ class Resizer:
         with self._lock:
             self._asked.pop(patch.document["metadata"]["uid"], None)
 
-    def _tell(self, patch: Patch, outcome: Outcome, said: str) -> None:
+    def _tell(self, patch: Patch, outcome: Outcome, error: str) -> None:
         _count(outcome)
         pod = f"{patch.namespace}/{patch.name}"
-        fields = {"outcome": outcome, "pod": pod, "error": said}
+        fields = {"outcome": outcome, "pod": pod, "error": error}
         LOGGER.warning("pod not resized", extra={"fields": fields})
 
 

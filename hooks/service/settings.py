@@ -1,5 +1,6 @@
 """Settings from the environment, read and checked once at start."""
 
+from dataclasses import fields
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -70,6 +71,20 @@ class Settings(BaseSettings):
         description="Seconds in which a request has to arrive, else it is answered with 408; its "
         "client has as many to read the answer.",
     )
+    pace_seconds: float = Field(
+        default=1.0,
+        ge=0,
+        le=5,
+        description="The longest that a sync of a large TApp waits after the last answer for it; "
+        "what happens meanwhile becomes one sync. 0: nothing waits.",
+    )
+    pace_pod_seconds: float = Field(
+        default=0.002,
+        ge=0,
+        le=1,
+        description="How long it waits, for each pod. TApps of fewer than 50 pods do not wait; "
+        "nor do edits and deletions.",
+    )
     auth_token_file: Path | None = Field(
         default=None,
         description="File with the accepted bearer tokens, one per line; read again when it "
@@ -102,13 +117,4 @@ class Settings(BaseSettings):
     @property
     def options(self) -> Options:
         """The part that the decisions depend on."""
-        return Options(
-            delete_pod_after_app_finish=self.delete_pod_after_app_finish,
-            toleration_seconds=self.toleration_seconds,
-            lost_node_seconds=self.lost_node_seconds,
-            max_new_pods_bytes=self.max_new_pods_bytes,
-            max_pullers=self.max_pullers,
-            pull_seconds=self.pull_seconds,
-            resize=self.resize,
-            puller_image=self.puller_image,
-        )
+        return Options(**{each.name: getattr(self, each.name) for each in fields(Options)})

@@ -22,6 +22,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from hooks.service.connection import LONGEST_SAID, Connection, refusal
 from hooks.service.logs import LOGGER
+from hooks.service.pacing import HURRY
 from hooks.service.settings import Settings
 
 _PROBERS = 4
@@ -59,7 +60,18 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]
         self._held = self._queued = 0
         self._sweep_at = 0.0
         self._probers = ThreadPoolExecutor(_PROBERS)
+        HURRY.clear()
         super().init_process()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """At SIGTERM: what waits for its time goes on at once."""
+        super().handle_exit(sig, frame)
+        HURRY.set()
+
+    def handle_quit(self, sig: int, frame: Any) -> None:
+        """The same at SIGINT and SIGQUIT."""
+        HURRY.set()
+        super().handle_quit(sig, frame)
 
     def accept(self, listener: socket.socket) -> None:
         """Takes one connection, if need be in place of the one that has waited longest."""

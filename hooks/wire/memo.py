@@ -12,15 +12,16 @@ the table of TApps.
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from hashlib import blake2b
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.observe import Seen
-from tapp.pod.pod import Pod, Told
-from tapp.spec.templates import Templates
+from hooks.wire.observe import ObservedPod
+from tapp.pod.pod import Pod, PodSpec
+from tapp.spec.lookup import Templates
 
 T = TypeVar("T")
 App = tuple[str, str]
@@ -29,6 +30,8 @@ SPEC_FACTOR: Final = 10
 """How much a spec takes in memory, about, by the length of its JSON."""
 
 
+_OWN_TEMPLATE_BYTES: Final = 2_000
+"""What the template of one instance takes, where placeholders make them differ."""
 _CLAIM_BYTES: Final = 400
 """What a claim's answer takes in memory, but for its text."""
 
@@ -54,28 +57,31 @@ class Known(Generic[T]):
 
 
 class InternPool:
-    """What the pods of a TApp say in the same words, held once for all of them."""
+    """What the pods of a TApp have alike, held once for all of them."""
 
     _MOST = 2_000
-    _TOLD_BYTES, _TEXT_BYTES = 2_400, 250
+    _SPEC_BYTES, _GIVEN_BYTES, _TEXT_BYTES = 2_400, 800, 250
 
     def __init__(self) -> None:
-        """Nothing was said yet."""
-        self._told: dict[bytes, Told] = {}
+        """Nothing is held yet."""
+        self._specs: dict[bytes, PodSpec] = {}
+        self._parts: dict[tuple[str, bytes], Any] = {}
+        self._given: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         self._texts: dict[str, str] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to begin anew: most of them may be out of use."""
-        return len(self._told) + len(self._texts) > self._MOST
+        return len(self._specs) + len(self._given) + len(self._texts) > self._MOST
 
     @property
     def size(self) -> int:
         """Bytes that they take in memory, about."""
-        return self._TOLD_BYTES * len(self._told) + self._TEXT_BYTES * len(self._texts)
+        resources = self._GIVEN_BYTES * len(self._given)
+        return self._SPEC_BYTES * len(self._specs) + resources + self._TEXT_BYTES * len(self._texts)
 
     def shared(self, pod: Pod) -> Pod:
-        """An equal pod that holds in common what other pods say, too."""
+        """An equal pod that shares what other pods have, too."""
         containers = tuple(
             msgspec.structs.replace(
                 item,
@@ -85,8 +91,26 @@ class InternPool:
             )
             for item in pod.containers
         )
-        told = self._told.setdefault(msgspec.msgpack.encode(pod.told), pod.told)
-        return msgspec.structs.replace(pod, told=told, containers=containers)
+        return msgspec.structs.replace(
+            pod,
+            spec=self._spec(pod.spec),
+            containers=containers,
+            given=self._given.setdefault(tuple(pod.given.items()), pod.given),
+        )
+
+    def _spec(self, spec: PodSpec) -> PodSpec:
+        """An equal one; where pods differ in a hash, they have most of the rest alike."""
+        key = blake2b(msgspec.msgpack.encode(spec), digest_size=16).digest()
+        found = self._specs.get(key)
+        if found is None:
+            own = {name: getattr(spec, name) for name in spec.__struct_fields__}
+            alike = {
+                name: self._parts.setdefault((name, msgspec.msgpack.encode(part)), part)
+                for name, part in own.items()
+                if part and isinstance(part, Mapping | tuple)
+            }
+            found = self._specs[key] = msgspec.structs.replace(spec, **alike)
+        return found
 
     def _text(self, text: str | None) -> str | None:
         return text and self._texts.setdefault(text, text)
@@ -99,7 +123,7 @@ class Recalled:
         app: whose it is: namespace and name.
         spec: its templates with its spec, None where that is not known.
         pods: key in the request -> pod.
-        pool: what its pods say alike.
+        pool: what its pods have alike.
         claims: key in the request -> the answer that leaves a claim alone.
         size: bytes that all this takes in memory, about.
     """
@@ -110,7 +134,7 @@ class Recalled:
         self,
         app: App,
         spec: Known[Templates] | None,
-        pods: Mapping[str, Known[Seen]],
+        pods: Mapping[str, Known[ObservedPod]],
         pool: InternPool | None = None,
         claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
     ) -> None:
@@ -119,7 +143,9 @@ class Recalled:
         self.pool = InternPool() if pool is None or pool.is_full else pool
         self.size = self.pool.size + sum([known.value.size for known in pods.values()])
         self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
-        self.size += 0 if spec is None else SPEC_FACTOR * spec.length
+        if spec is not None:
+            self.size += SPEC_FACTOR * spec.length
+            self.size += _OWN_TEMPLATE_BYTES * spec.value.spec.replicas * spec.value.may_differ
 
 
 class _Meta(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from msgspec import Raw
 from hooks.wire.decode import PODS, WireError, check_identity, child_path, decoded
 from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus
+from tapp.pod.condense import condensed
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.read import read
@@ -20,7 +21,7 @@ _BYTES, _CONTAINER_BYTES = 1_500, 500
 """What a pod and each of its containers take in memory, but for the texts that are counted."""
 
 
-class Seen:
+class ObservedPod:
     """One pod of a request, read. It refers to nothing of the request and may outlive it.
 
     Attributes:
@@ -47,7 +48,7 @@ class Seen:
     @property
     def may_be_kept(self) -> bool:
         """Whether it is small: not one of the few that nobody made out, or that is not ours."""
-        return self.pod.foreign is None and not self.pod.odd
+        return not self.pod.foreign and not self.pod.odd
 
     def answer_for(self, text: bytes | Raw, template: Template | None) -> Raw:
         """The same where it depends on the template: as in `kept_pod`; `text` is the pod's JSON."""
@@ -64,14 +65,14 @@ def manifest_of(text: bytes | Raw) -> Manifest:
     return Manifest(_split(text, "")[0])
 
 
-def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Seen:
+def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
     """Reads a pod. One that is of an odd shape is read as far as it can be, and says so.
 
     Args:
         text: its JSON.
         key: its key in the request.
         namespace: where it has to be.
-        prefix: see `Seen`.
+        prefix: see `ObservedPod`.
 
     Raises:
         WireError: it is no JSON, has no name, or is of another namespace.
@@ -81,7 +82,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Seen:
     check_identity(path, pod.metadata.name, pod.metadata.namespace, namespace)
     try:
         manifest = Manifest(pod)
-        return Seen(key, read(pod, manifest, odd), manifest, prefix)
+        return ObservedPod(key, condensed(read(pod, manifest, odd)), manifest, prefix)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(path, f"is not readable JSON: {error}") from None
 
@@ -98,8 +99,7 @@ def observe_alone(text: bytes | Raw, path: str) -> Pod:
         found = read(pod, Manifest(pod), odd)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise WireError(path, f"is not readable JSON: {error}") from None
-    conditions = b"" if pod.status is None else bytes(pod.status.conditions)
-    return msgspec.structs.replace(found, conditions_text=conditions)
+    return msgspec.structs.replace(condensed(found), conditions_text=found.conditions_text)
 
 
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:

@@ -24,15 +24,17 @@ from hooks.wire.decode import (
     refuse_twice,
 )
 from hooks.wire.memo import Known, Memo, Recalled
-from hooks.wire.observe import Seen, manifest_of, observe
+from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import Child
 from tapp.decide.pulls import is_puller
 from tapp.kube.objects import ClaimObject, RevisionMeta, RevisionObject, StorageClassObject
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
+from tapp.spec.lookup import Templates
 from tapp.spec.model import Parent, TApp
-from tapp.spec.templates import Template, Templates
+from tapp.spec.placeholders import BEGIN
+from tapp.spec.templates import Template
 from tapp.world import Declared, World
 
 M = TypeVar("M", bound=BaseModel)
@@ -66,7 +68,7 @@ class Request(Generic[P]):
 
     Attributes:
         parent: who asks.
-        seen: all pods, by name.
+        pods: all pods, by name.
         claims: all claims, by name.
         revisions: all ControllerRevisions, by name.
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
@@ -76,23 +78,25 @@ class Request(Generic[P]):
         read: how many pods were read anew.
     """
 
-    def __init__(self, body: bytes, model: type[P], memo: Memo) -> None:
+    def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
         """Reads a request, with the parent as a `model`: `TApp`, or `Parent` without its spec.
+
+        It may be split already.
 
         Raises:
             WireError: it is not one, with the path of what is wrong.
         """
-        self._pieces = pieces = split(body, memo)
+        self._pieces = pieces = split(body, memo) if isinstance(body, bytes) else body
         self.parent, self.spec = _parent(pieces, model)
         namespace = self.parent.metadata.namespace
         known, self.read = _known_pods(pieces, self.parent)
-        self.seen: dict[str, Seen] = {}
+        self.pods: dict[str, ObservedPod] = {}
         for item in known:
             name = item.value.pod.name
-            if name in self.seen:
-                later = max(item.value.key, self.seen[name].key)
+            if name in self.pods:
+                later = max(item.value.key, self.pods[name].key)
                 refuse_twice(child_path(PODS, later), name)
-            self.seen[name] = item.value
+            self.pods[name] = item.value
         self.revisions = _revisions(pieces, namespace)
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
@@ -125,10 +129,10 @@ class Request(Generic[P]):
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
         """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
-        seen = self.seen[pod.name]
-        if seen.answer is not None:
-            return seen.answer
-        return seen.answer_for(self._text(pod), template)
+        observed = self.pods[pod.name]
+        if observed.answer is not None:
+            return observed.answer
+        return observed.answer_for(self._text(pod), template)
 
     def kept_claim(self, claim: ClaimObject) -> Child:
         """The answer to a claim that stays as it is."""
@@ -136,10 +140,10 @@ class Request(Generic[P]):
 
     def manifest(self, pod: Pod) -> Manifest:
         """A pod's labels, annotations and spec."""
-        return pod.foreign or manifest_of(self._text(pod))
+        return pod.manifest if pod.foreign else manifest_of(self._text(pod))
 
     def _text(self, pod: Pod) -> Raw:
-        return self._pieces.pods[self.seen[pod.name].key]
+        return self._pieces.pods[self.pods[pod.name].key]
 
 
 def world_of(request: Request[TApp]) -> World:
@@ -147,16 +151,17 @@ def world_of(request: Request[TApp]) -> World:
     pods: dict[int, Pod] = {}
     foreign, pullers = [], {}
     ours = f"{request.parent.metadata.name}-pull-x"
-    for seen in request.seen.values():
-        if seen.number is None and seen.pod.name.startswith(ours) and is_puller(seen.pod):
-            pullers[seen.pod.name] = seen.pod
-        elif seen.number is None:
-            foreign.append(seen.pod)
+    for observed in request.pods.values():
+        pod = observed.pod
+        if observed.number is not None:
+            pods[observed.number] = pod
+        elif pod.name.startswith(ours) and is_puller(pod):
+            pullers[pod.name] = pod
         else:
-            pods[seen.number] = seen.pod
+            foreign.append(pod)
     foreign.sort(key=lambda pod: pod.name)
     parent, spec = request.parent, request.spec
-    templates = Templates(parent.spec) if spec is None else spec.value
+    templates = templates_of(parent) if spec is None else spec.value
     return World(
         parent,
         templates,
@@ -169,6 +174,12 @@ def world_of(request: Request[TApp]) -> World:
         storage_classes=request.storage_classes,
         pullers=pullers,
     )
+
+
+def templates_of(parent: TApp, text: bytes = b"") -> Templates:
+    """The templates of a TApp, none of them looked at yet; `text` is its spec's JSON."""
+    meta, differ = parent.metadata, BEGIN.encode() in text
+    return Templates(parent.spec, meta.name, meta.namespace, may_differ=differ)
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
@@ -204,7 +215,7 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]
         document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
     parent = _validated(model, document)
     if spec is None and isinstance(parent, TApp):
-        spec = Known(text, Templates(parent.spec))
+        spec = Known(text, templates_of(parent, text))
     return parent, spec
 
 
@@ -225,17 +236,17 @@ def _field(pieces: Pieces, key: str) -> Any:
     return decoded(_decode_any, pieces.parent.get(key, b"null"), f"parent.{key}")
 
 
-def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[Seen]], int]:
+def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[ObservedPod]], int]:
     """All pods, and how many of them had to be read."""
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
-    known, read, recalled = list[Known[Seen]](), 0, pieces.recalled
+    known, read, recalled = list[Known[ObservedPod]](), 0, pieces.recalled
     for key, raw in pieces.pods.items():
         text, item = bytes(raw), recalled.pods.get(key)
         if item is None or not item.is_of(text):
-            seen, read = observe(text, key, namespace, prefix), read + 1
-            if seen.may_be_kept:
-                seen.pod = recalled.pool.shared(seen.pod)
-            item = Known(text, seen)
+            observed, read = observe(text, key, namespace, prefix), read + 1
+            if observed.may_be_kept:
+                observed.pod = recalled.pool.shared(observed.pod)
+            item = Known(text, observed)
         known.append(item)
     return known, read
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
+from tapp.spec.placeholders import KEY
 from tapp.words.ranges import some
 
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
+_KEY = re.compile(KEY)
 _SHARE = re.compile(r"(\d{1,6})(%?)", re.ASCII)
 
 
@@ -98,6 +100,32 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
     return images
 
 
+def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]:
+    """Instances, still as words, and values: `KEY=TEXT` sets one, `KEY-` takes it away.
+
+    Raises:
+        CommandError: there are no values, or a key is none, or stands twice.
+    """
+    words, values = list[str](), dict[str, str | None]()
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals and not (text.endswith("-") and _KEY.fullmatch(text[:-1])):
+            words.append(text)
+            continue
+        key = key if equals else text[:-1]
+        if not _KEY.fullmatch(key):
+            message = f"{key!r} is no key of a value: 1 to 63 letters, digits, '-', '_' and '.'"
+            raise CommandError(message, Exit.USAGE)
+        if key in values:
+            raise CommandError(f"the value {key!r} is given twice", Exit.USAGE)
+        values[key] = value if equals else None
+    if not values:
+        raise CommandError(
+            "no value is given: write KEY=TEXT, or KEY- to take one away", Exit.USAGE
+        )
+    return words, values
+
+
 def read_use(text: str, spec: TAppSpec) -> tuple[str, list[int]]:
     """A template and its instances, of `TEMPLATE=IDS`.
 
@@ -128,6 +156,14 @@ def read_share(text: str, of: int) -> int:
         message = f"{text!r} is no share of {of} instances: write a number such as 1, or 10%"
         raise CommandError(message, Exit.USAGE)
     return share
+
+
+def template_users(spec: TAppSpec) -> dict[str, list[int]]:
+    """Template -> the instances that are to run it, ascending; one that does not exist, too."""
+    users: dict[str, list[int]] = {}
+    for id in range(spec.replicas):
+        users.setdefault(spec.template_name(id), []).append(id)
+    return users
 
 
 def template_names(spec: TAppSpec) -> list[str]:

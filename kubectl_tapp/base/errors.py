@@ -27,11 +27,6 @@ def plain(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def as_json(text: str) -> str:
-    """JSON in which such characters, which stand in strings only, are spelled out."""
-    return text.translate({code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)})
-
-
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")
 del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
 

@@ -82,7 +82,7 @@ def described(item: Document, tapp: Document) -> str:
     }[found.whose]
 
 
-def said(item: Document, tapp: Document) -> str:
+def advised(item: Document, tapp: Document) -> str:
     """In half a sentence whose an object is, and what to do about it; "" if it is the TApp's."""
     whose = described(item, tapp)
     if item["metadata"].get("deletionTimestamp"):

@@ -13,6 +13,7 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
+from kubectl_tapp.cluster.registration import in_charge
 
 if TYPE_CHECKING:
     from tapp.world import Options
@@ -143,7 +144,7 @@ class Cluster:
                 for each, arguments in asked.items()
             }
             found = {each: future.result() for each, future in futures.items()}
-            controller = registered.result()
+            controller = in_charge(registered.result(), tapp)
         known = {each: items for each, items in found.items() if not isinstance(items, str)}
         spaces = known.get(NAMESPACES)
         return Observed(
@@ -172,9 +173,18 @@ class Cluster:
         pods, claims = known.get(PODS, []), known.get(CLAIMS, [])
         return replace(observed, tapp=newer.result(), pods=pods, claims=claims, unread=unread)
 
-    def controller(self) -> Document:
-        """The CompositeController that is registered, or where it may not be read the shipped."""
-        return self._registered() or shipped.manifest(shipped.COMPOSITE)
+    def controller(self, tapp: Document | None = None) -> Document:
+        """The CompositeController that is registered, or where it may not be read the shipped.
+
+        Args:
+            tapp: whose; without it the one that serves TApps of no shard.
+        """
+        return in_charge(self._registered(), tapp) or shipped.manifest(shipped.COMPOSITE)
+
+    def registration(self, observed: Observed) -> "tuple[Document, Options]":
+        """The CompositeController that a TApp was observed with, and the operator's choices."""
+        controller = observed.controller or self.controller(observed.tapp)
+        return controller, self.options(controller)
 
     def options(self, controller: Document | None = None) -> "Options":
         """The operator's choices, from the service's Deployment if that may be read.
@@ -222,14 +232,6 @@ class Cluster:
         scope, stdin = self._scope(None), "" if short else text
         return self._json("patch", resource, name, *scope, *more, stdin=stdin)
 
-    def create(self, document: Document, *, dry_run: bool = False) -> Document:
-        """Create an object; what the API server makes of it."""
-        return self._send("create", document, dry_run)
-
-    def replace(self, document: Document, *, dry_run: bool = False) -> Document:
-        """Replace an object, guarded by its resourceVersion if it has one."""
-        return self._send("replace", document, dry_run)
-
     def apply(
         self, document: Document, more: Sequence[str] = (), *, dry_run: bool = False
     ) -> Document:
@@ -240,7 +242,9 @@ class Cluster:
             more: further options, such as `--server-side`.
             dry_run: let the server say it, and write nothing.
         """
-        return self._send("apply", document, dry_run, *more)
+        options = [*more, *(["--dry-run=server"] if dry_run else [])]
+        text = json.dumps(document)
+        return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def with_warnings(self, observed: Observed) -> Observed:
         """The same with the warnings of its namespace, as far as they may be read."""
@@ -254,11 +258,6 @@ class Cluster:
         which = "--field-selector=reason=Killing,involvedObject.kind=Pod"
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
-
-    def _send(self, verb: str, document: Document, dry_run: bool, *options: str) -> Document:
-        more = [*options, "--dry-run=server"] if dry_run else options
-        text = json.dumps(document)
-        return self._json(verb, "--filename=-", *self._scope(None), *more, stdin=text)
 
     def _owned(self, resource: str, tapp: Document) -> Documents | str:
         """The children of a TApp as Metacontroller selects them, or why they may not be read."""
@@ -278,15 +277,13 @@ class Cluster:
                 return str(error)
             raise
 
-    def _registered(self) -> Document | None:
+    def _registered(self) -> Documents:
         found = self._readable(CONTROLLERS)
-        if isinstance(found, str):
-            return None
-        for each in found:
-            parent = each.get("spec", {}).get("parentResource", {})
-            if parent.get("resource") == "tapps":
-                return each
-        return None
+        return [
+            each
+            for each in (found if not isinstance(found, str) else ())
+            if each.get("spec", {}).get("parentResource", {}).get("resource") == "tapps"
+        ]
 
     def _unknown(self, name: str, namespace: str | None) -> CommandError:
         from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time

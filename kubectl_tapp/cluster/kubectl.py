@@ -82,8 +82,8 @@ class Program:
                 if time.monotonic() >= limit:
                     message = f"kubectl did not end within {LONGEST:.0f} s"
                     raise CommandError(f"{message}; is the cluster reachable?") from None
-                said: Any = so_far.stderr or b""  # bytes, whatever is asked for
-                complete = said.decode(errors="replace").rpartition("\n")[0]
+                written: Any = so_far.stderr or b""  # bytes, whatever is asked for
+                complete = written.decode(errors="replace").rpartition("\n")[0]
                 if len(complete) > shown:
                     sys.stderr.write(f"kubectl: {plain(complete[shown:].strip())}\n")
                     sys.stderr.flush()
@@ -149,9 +149,9 @@ def failure(done: Finished) -> KubectlError:
         return KubectlError("", f"kubectl ended with code {done.code} and no message")
     if found := _RESOURCE.search(text):
         return _no_such_kind(found[1])
-    said = _one_line(text)
+    message = _one_line(text)
     if any(word in text for word in _LOGIN):
-        return KubectlError("Unauthorized", f"the cluster does not know who you are: {said}")
+        return KubectlError("Unauthorized", f"the cluster does not know who you are: {message}")
     if found := _SERVER.search(text):
         return _refused(found[1] or "", _one_line(_SOURCE.sub("", found[2])))
     if found := _CONFLICTS.search(text):
@@ -161,16 +161,16 @@ def failure(done: Finished) -> KubectlError:
         return KubectlError("Invalid", _one_line(found[0]))
     if "context" in text and ("does not exist" in text or "was not found" in text):
         hint = "`kubectl config get-contexts` lists those that are there"
-        return KubectlError("NoContext", f"{said}; {hint}", Exit.USAGE)
+        return KubectlError("NoContext", f"{message}; {hint}", Exit.USAGE)
     if "deadline exceeded" in text or "Client.Timeout" in text or "request canceled" in text:
         hint = "is the cluster reachable? --request-timeout sets how long to wait"
-        return KubectlError("Timeout", f"the cluster did not answer in time ({said}); {hint}")
+        return KubectlError("Timeout", f"the cluster did not answer in time ({message}); {hint}")
     if any(word in text for word in _UNREACHABLE):
         hint = "is it the right --context, and is the cluster up?"
-        return KubectlError("Unreachable", f"no cluster: {said}; {hint}")
+        return KubectlError("Unreachable", f"no cluster: {message}; {hint}")
     if any(word in text for word in _CERTIFICATE):
-        return KubectlError("Certificate", f"the cluster's certificate is not trusted: {said}")
-    return KubectlError("", f"kubectl: {said}")
+        return KubectlError("Certificate", f"the cluster's certificate is not trusted: {message}")
+    return KubectlError("", f"kubectl: {message}")
 
 
 def _no_such_kind(resource: str) -> KubectlError:
@@ -189,16 +189,16 @@ _BY_AUTHORIZER = re.compile(r"\bcannot \w+ (?:resource|path)\b")
 Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`."""
 
 
-def _refused(reason: str, said: str) -> KubectlError:
-    if reason == "Forbidden" and not _BY_AUTHORIZER.search(said):
-        return KubectlError("Denied", said)
+def _refused(reason: str, message: str) -> KubectlError:
+    if reason == "Forbidden" and not _BY_AUTHORIZER.search(message):
+        return KubectlError("Denied", message)
     if reason == "Forbidden":
-        return KubectlError(reason, f"no permission: {said}")
+        return KubectlError(reason, f"no permission: {message}")
     if reason == "Timeout":
-        return KubectlError(reason, f"the cluster did not answer in time: {said}")
+        return KubectlError(reason, f"the cluster did not answer in time: {message}")
     if reason == "ServiceUnavailable":
-        return KubectlError("Unreachable", f"no cluster: {said}")
-    return KubectlError(reason, said)
+        return KubectlError("Unreachable", f"no cluster: {message}")
+    return KubectlError(reason, message)
 
 
 def _one_line(text: str) -> str:

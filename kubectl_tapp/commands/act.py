@@ -111,8 +111,10 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
         which = None if deed.everything else ids
-        said = f"{instances(ids)} done" if which else "done"
-        follow(session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, said))
+        message = f"{instances(ids)} done" if which else "done"
+        follow(
+            session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, message)
+        )
 
 
 def ask(session: Session, choices: Choices) -> None:
@@ -153,10 +155,9 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
     from kubectl_tapp.forecast.meaning import meaning  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.plan import print_plan  # noqa: PLC0415
 
-    controller = seen.controller or session.cluster.controller()
-    options, now = session.cluster.options(controller), session.now()
+    registration = session.cluster.registration(seen)
     try:
-        expected, concerned = meaning(seen, edited, controller, options, now)
+        expected, concerned = meaning(seen, edited, *registration, session.now())
     except WireError as error:
         where = f"{error.path}: " if error.path else ""
         raise CommandError(f"{where}{error.message}; nothing was written") from None

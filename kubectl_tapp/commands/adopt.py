@@ -1,9 +1,13 @@
 """`kubectl tapp adopt`: what bears the names of a TApp's pods and claims, and is nobody's."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
+from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.commands.verb_options import Ids, Verb
+from tapp.words.ranges import some
 
 if TYPE_CHECKING:
     from kubectl_tapp.edit.adoption import Found
@@ -22,11 +26,9 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
 
     Only the label is written by which Metacontroller finds them.
     """
-    from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS  # noqa: PLC0415
     from kubectl_tapp.commands.act import ask, follow  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
-    from tapp.words.ranges import some  # noqa: PLC0415
 
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require(CLAIMS)
@@ -68,22 +70,18 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
 
 
 def _count(taken: "list[Found]") -> str:
-    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415 - it costs start time
-
     pods = sum(each.resource == PODS for each in taken)
     claims = len(taken) - pods
-    words = [
+    parts = [
         f"{number} {word}{'s'[: number != 1]}"
         for number, word in ((pods, "pod"), (claims, "claim"))
         if number
     ]
-    return " and ".join(words)
+    return " and ".join(parts)
 
 
 def _show(verb: Verb, found: "list[Found]") -> None:
     """What is there, whose it is, and what of it stays as it is."""
-    from tapp.words.ranges import some  # noqa: PLC0415 - it costs start time
-
     lines: dict[tuple[str, str, str, str], list[int]] = {}
     for each in found:
         key = each.resource, each.prefix, each.whose, each.why_not
@@ -101,12 +99,7 @@ def _show(verb: Verb, found: "list[Found]") -> None:
 
 def _show_next(verb: Verb, taken: "list[Found]") -> None:
     """What the service does with what it sees then: a pod may be another than the spec asks for."""
-    from dataclasses import replace  # noqa: PLC0415 - it costs start time
-
-    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415
-    from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415
     from kubectl_tapp.edit.adoption import as_adopted  # noqa: PLC0415
-    from tapp.words.ranges import some  # noqa: PLC0415
 
     session, seen = verb.session, verb.seen
     pods, claims = (
@@ -119,15 +112,13 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
         pods=[*(each for each in seen.pods if each["metadata"]["name"] not in names), *pods],
         claims=[*(each for each in seen.claims if each["metadata"]["name"] not in names), *claims],
     )
-    cluster = session.cluster
-    controller = seen.controller or cluster.controller()
-    plan = decided(after, controller, cluster.options(controller), session.now())
+    plan = verb.decided(after)
     mine = {each.id for each in taken if each.resource == PODS}
     means: dict[str, list[int]] = {}
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         if instance.id in mine:
-            words = _MEANS.get(str(verdict.action), "stays")
-            means.setdefault(f"{words} ({verdict.reason}: {verdict.message})", []).append(
+            effect = _MEANS.get(str(verdict.action), "stays")
+            means.setdefault(f"{effect} ({verdict.reason}: {verdict.message})", []).append(
                 instance.id
             )
     if means or plan.growth.to:
@@ -141,8 +132,6 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
 
 def _unchanged(verb: Verb) -> None:
     """Raises a CommandError where the plan is old: what is adopted might be deleted by now."""
-    from kubectl_tapp.cluster.cluster import TAPPS  # noqa: PLC0415 - it costs start time
-
     now = verb.session.cluster.get(TAPPS, verb.name)["metadata"]
     if any(now.get(field) != verb.tapp["metadata"].get(field) for field in ("uid", "generation")):
         message = f"{verb.name} changed after the plan was made; nothing was written"
@@ -151,8 +140,6 @@ def _unchanged(verb: Verb) -> None:
 
 def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool = False) -> None:
     """One guarded write; whoever writes the object meanwhile makes us look again."""
-    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415
-    from kubectl_tapp.cluster.kubectl import KubectlError  # noqa: PLC0415
     from kubectl_tapp.commands.act import uninterrupted  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import adopting_patch, strays  # noqa: PLC0415
 

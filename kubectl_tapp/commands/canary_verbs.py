@@ -6,6 +6,7 @@ import typer
 
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.verb_options import Cause, OnTemplate, Verb
+from tapp.words.ranges import ranges
 
 if TYPE_CHECKING:
     from kubectl_tapp.edit.canaries import Canary
@@ -28,7 +29,7 @@ def promote(
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     canary = canaries.find(verb.tapp, template, base)
-    who = f", which {verb.ranges(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
+    who = f", which {ranges(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
     ran = who if canary.ids else ", which nobody runs"
     verb.notes.append(
         f"Canary: template {canary.base!r} gets the content of {canary.name!r}{ran}. "
@@ -43,7 +44,7 @@ def abort(verb: Verb, template: OnTemplate = None, base: Base = None, cause: Cau
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     canary = canaries.find(verb.tapp, template, base)
-    who = verb.ranges(canary.ids) or "nobody"
+    who = ranges(canary.ids) or "nobody"
     goes = "go" if len(canary.ids) > 1 else "goes"
     verb.notes.append(
         f"Canary: {who} {goes} back from {canary.name!r} to {canary.base!r}. {_afterwards(canary)}"

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, as_json, plain
+from kubectl_tapp.base.errors import CommandError, plain
+from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format, Name, Output
 from kubectl_tapp.commands.verb_options import OnTemplate
@@ -41,7 +42,7 @@ def history(
         entry = revisions.chosen(found, spec_of(observed.tapp), revision)
         _show(session, entry, output)
     elif output is not None:
-        _dump(session, [each.as_document() for each in found], output)
+        session.say(printed([each.as_document() for each in found], output))
     elif found:
         _table(session, found)
     else:
@@ -58,7 +59,7 @@ def _table(session: Session, found: "list[Entry]") -> None:
     table.add_column("WHAT CHANGED", overflow="fold")
     table.add_column("CAUSE", overflow="fold")
     for each in found:
-        mark = Text("*", style="green") if each.current else Text(" ")
+        mark = Text("*", style="green") if each.current and each.same_values else Text(" ")
         cells = (str(each.number), each.template, each.short_hash, each.created)
         table.add_row(mark, *(Text(plain(cell)) for cell in (*cells, each.short, each.cause)))
     session.console.print(table)
@@ -66,7 +67,7 @@ def _table(session: Session, found: "list[Entry]") -> None:
 
 def _show(session: Session, entry: "Entry", output: Format | None) -> None:
     if output is not None:
-        _dump(session, entry.as_document(), output)
+        session.say(printed(entry.as_document(), output))
         return
     now = ", which is there now" if entry.current else ""
     session.say(f"Revision {entry.number} of template {entry.template}{now}")
@@ -74,19 +75,7 @@ def _show(session: Session, entry: "Entry", output: Format | None) -> None:
         session.say(f"{title + ':':<8}{text or '-'}")
     session.say(f"changed {entry.short}" if entry.changes is not None else entry.short)
     session.say()
-    _dump(session, entry.body, Format.YAML)
-
-
-def _dump(session: Session, document: object, output: Format) -> None:
-    import json  # noqa: PLC0415 - it costs start time
-
-    import yaml  # noqa: PLC0415
-
-    if output is Format.JSON:
-        session.say(as_json(json.dumps(document, indent=2, ensure_ascii=False)))
-    else:
-        plain = json.loads(json.dumps(document))
-        session.say(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip("\n"))
+    session.say(printed(entry.body, Format.YAML))
 
 
 def _nothing(observed: "Observed") -> str:

@@ -6,9 +6,12 @@ import typer
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import ListFormat, ListOutput
+from tapp.words.times import seconds
 
 All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
 Selector = Annotated[
@@ -35,8 +38,6 @@ def list_tapps(
         for tapp in found:
             session.say(f"tapp.apps.tkestack.io/{tapp['metadata']['name']}")
     elif output in (ListFormat.JSON, ListFormat.YAML):
-        from kubectl_tapp.show.documents import printed  # noqa: PLC0415 - it costs start time
-
         document = {"apiVersion": "v1", "kind": "List", "items": found}
         session.say(printed(document, output))
     elif not found:
@@ -60,9 +61,7 @@ def _print(session: Session, found: list[Document], with_namespace: bool, wide: 
 
 
 def _cells(tapp: Document, now: float) -> dict[str, str]:
-    from kubectl_tapp.base.shapes import strange_template  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.decide.phrases import age  # noqa: PLC0415
-    from tapp.words.times import seconds  # noqa: PLC0415
 
     spec, status = tapp.get("spec") or {}, tapp.get("status") or {}
     pool = spec.get("templatePool") or {}

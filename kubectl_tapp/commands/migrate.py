@@ -58,8 +58,8 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
         ask(session, Choices(yes=yes))
 
     def run(command: Sequence[str]) -> Finished:
-        _, *words = command  # the program's name; which one it is, the session knows
-        done = session.cluster.call(words)
+        _, *rest = command  # the program's name; which one it is, the session knows
+        done = session.cluster.call(rest)
         return Finished(done.code, done.out, done.err)
 
     return Exit.FAILED if main(arguments, run, session.say, confirm) else Exit.DONE

@@ -1,20 +1,25 @@
 """`kubectl tapp plan`: what an edit would do, before anybody makes it."""
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit, as_json
+from kubectl_tapp.base import shipped
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.printed import printed
+from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
 from kubectl_tapp.commands.options import Format, Output, bare
 from kubectl_tapp.forecast.bar import bar
+from tapp.words.times import written
+from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
 
 if TYPE_CHECKING:
-    from kubectl_tapp.base.observed import Document, Observed
     from kubectl_tapp.forecast.forecast import Forecast
 
 _None = {"show_default": False}
@@ -174,13 +179,8 @@ def _show(session: Session, found: "Forecast", output: Format | None, *, folded:
 
     if output is None:
         print_plan(session.console, found, folded)
-    elif output is Format.JSON:
-        session.say(as_json(json.dumps(as_document(found), indent=2, ensure_ascii=False)))
     else:
-        import yaml  # noqa: PLC0415
-
-        text = yaml.safe_dump(as_document(found), sort_keys=False, allow_unicode=True)
-        session.say(text.rstrip("\n"))
+        session.say(printed(as_document(found), output))
 
 
 def _write_page(found: "Forecast", path: str) -> None:
@@ -213,10 +213,9 @@ def _forecast(session: Session, asked: _Asked) -> "Forecast":
 def _without_cluster(session: Session, asked: _Asked) -> "Forecast":
     """Two files, or one and an edit of it: the first is taken as running."""
     from hooks.wire.decode import WireError  # noqa: PLC0415
-    from kubectl_tapp.base import shipped  # noqa: PLC0415
     from kubectl_tapp.edit.files import read_tapp  # noqa: PLC0415
     from kubectl_tapp.forecast.forecast import Assumptions  # noqa: PLC0415
-    from kubectl_tapp.forecast.foresee import forecast, settled  # noqa: PLC0415
+    from kubectl_tapp.forecast.foresee import as_running, forecast  # noqa: PLC0415
     from tapp.world import Options  # noqa: PLC0415
 
     old = read_tapp(asked.before or "-", asked.name)
@@ -227,7 +226,7 @@ def _without_cluster(session: Session, asked: _Asked) -> "Forecast":
         _same_place(edited, old["metadata"]["namespace"], f"{asked.before} has")
     controller, now = shipped.manifest(shipped.COMPOSITE), session.now()
     try:
-        observed = settled(old, controller, Options(), now)
+        observed = as_running(old, controller, Options(), now)
     except WireError as error:
         raise CommandError(f"{asked.before} cannot be taken as running: {error}") from None
     if edited is None:
@@ -264,11 +263,10 @@ def _with_cluster(session: Session, asked: _Asked) -> "Forecast":
             edited, refused = applied.tried(session, observed, edited, how)
         else:
             edited = applied.untried(observed, edited, how)
-    controller = observed.controller or cluster.controller()
-    options, now = cluster.options(controller), session.now()
+    registration, now = cluster.registration(observed), session.now()
     with bar("playing the plan") as tell:
         assumptions = Assumptions(tuple(asked.broken), refused, remarks=remarks, tell=tell)
-        return forecast(observed, edited, controller, options, now, assumptions=assumptions)
+        return forecast(observed, edited, *registration, now, assumptions=assumptions)
 
 
 def _same_place(edited: "Document", space: str, who: str) -> None:
@@ -281,9 +279,6 @@ def _same_place(edited: "Document", space: str, who: str) -> None:
 
 def _observed(session: Session, name: str, edited: "Document | None") -> "Observed":
     """The TApp; where there is none yet, the one of the file, with nothing that belongs to it."""
-    from kubectl_tapp.base.observed import Observed  # noqa: PLC0415
-    from kubectl_tapp.cluster.kubectl import KubectlError  # noqa: PLC0415
-
     try:
         observed = session.cluster.observe(name)
     except KubectlError as error:
@@ -305,8 +300,6 @@ def _edited(tapp: "Document", asked: _Asked, now: float) -> "Document":
         read_use,
     )
     from kubectl_tapp.edit import edits  # noqa: PLC0415
-    from tapp.words.times import written  # noqa: PLC0415
-    from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT  # noqa: PLC0415
 
     if asked.replicas is not None:
         tapp = edits.scaled(tapp, read_replicas(asked.replicas))
@@ -331,8 +324,6 @@ def _tried(
     session: Session, observed: "Observed", edited: "Document"
 ) -> "tuple[Document, tuple[str, ...]]":
     """What the API server would make of the edit; or the edit as it is, and why it is refused."""
-    from kubectl_tapp.cluster.cluster import TAPPS  # noqa: PLC0415
-    from kubectl_tapp.cluster.kubectl import KubectlError  # noqa: PLC0415
     from kubectl_tapp.edit.edits import json_patch  # noqa: PLC0415
 
     operations = json_patch(observed.tapp, edited)

@@ -7,12 +7,17 @@ of their own would stay behind. `--in-place` is in `restart_in_place.py`.
 """
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
+from tapp.words.ranges import some
+from tapp.words.reasons import Reason
+from tapp.words.times import written
 
 if TYPE_CHECKING:
     from tapp.decide.instances import Instance
@@ -59,7 +64,6 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
         else:
             _one_by_one(verb, pods)
         return
-    from tapp.words.times import written  # noqa: PLC0415 - it costs start time
 
     names = [template] if template else verb.edits.used_templates(verb.spec)
     how = f" --template {template}" if template else ""
@@ -73,7 +77,6 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
 
 def _one_by_one(verb: Verb, found: "dict[int, Pod]") -> None:
     from kubectl_tapp.commands.act import ask  # noqa: PLC0415 - it costs start time
-    from tapp.words.ranges import some  # noqa: PLC0415
 
     session, name, ids = verb.session, verb.name, list(found)
     pods = {id: pod.uid for id, pod in found.items()}
@@ -151,8 +154,8 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
                 message = f"instance {id} was not restarted within {spell(timeout)}: {why}"
                 raise CommandError(message, Exit.STUCK)
             session.sleep(_PAUSE)
-    said = f"instance {id} has a new pod"
-    wait(session, Watch(verb.name, lambda now: now.is_done([id]), [id], timeout, said))
+    message = f"instance {id} has a new pod"
+    wait(session, Watch(verb.name, lambda now: now.is_done([id]), [id], timeout, message))
 
 
 def _held(plan: "Plan", id: int, uid: str) -> str:
@@ -160,18 +163,15 @@ def _held(plan: "Plan", id: int, uid: str) -> str:
 
     What the service takes in this very moment is taken first.
     """
-    from dataclasses import replace  # noqa: PLC0415 - it costs start time
-
     from tapp.decide.judge import Action, Verdict  # noqa: PLC0415
     from tapp.decide.rollout import is_update, spend  # noqa: PLC0415
-    from tapp.words.reasons import Reason  # noqa: PLC0415
 
     instance = _instance(plan, id)
     if not instance.should_run:
         raise CommandError(f"instance {id} is not to run any more")
     if instance.pod is None or instance.pod.uid != uid:
         return ""
-    taken = {each.id for each, verdict in plan.open_cases if is_update(verdict)}
+    taken = {each.id for each, verdict in plan.cases if is_update(verdict)}
     if id in taken:
         return "it is about to be updated"
     wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
@@ -185,8 +185,6 @@ def _held(plan: "Plan", id: int, uid: str) -> str:
 
 def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
     """Evicts a pod; why that is not allowed now, "" if it is done or somebody else did it."""
-    from kubectl_tapp.cluster.kubectl import KubectlError  # noqa: PLC0415 - it costs start time
-
     namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
     options: dict[str, object] = {"preconditions": {"uid": uid}}
     if dry_run:

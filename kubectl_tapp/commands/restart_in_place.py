@@ -5,27 +5,28 @@ which the service obeys within the budget; nothing of it stays in the TApp.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.cluster.cluster import PODS
+from kubectl_tapp.commands.act import ask, follow, uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.wait.waiting import Watch
+from tapp.plan import Plan
+from tapp.pod.pod import Pod
+from tapp.spec.templates import Template
+from tapp.words.ranges import some
+from tapp.words.times import written
+from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE
 
-if TYPE_CHECKING:
-    from kubectl_tapp.base.observed import Document
-    from tapp.plan import Plan
-    from tapp.pod.pod import Pod
 
-
-def restart_templates(verb: Verb, names: list[str], container: str | None) -> "Document":
+def restart_templates(verb: Verb, names: list[str], container: str | None) -> Document:
     """The TApp whose templates ask for it: all of these that have the container.
 
     Raises:
         CommandError: none has.
     """
-    from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time
-    from tapp.words.times import written  # noqa: PLC0415
-    from tapp.words.vocabulary import RESTART_IN_PLACE  # noqa: PLC0415
-
     at, key = written(verb.session.now()), RESTART_IN_PLACE
     if container is not None:
         runs = {name: verb.edits.running_containers(verb.spec, name) for name in names}
@@ -39,18 +40,12 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> "D
     return edited
 
 
-def restart_instances(verb: Verb, pods: "dict[int, Pod]", container: str | None) -> None:
+def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -> None:
     """Asks the pods of instances, after the question.
 
     Raises:
         CommandError: one has not this container, or may not be written.
     """
-    from kubectl_tapp.commands.act import ask, follow, uninterrupted  # noqa: PLC0415 - start time
-    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
-    from tapp.words.ranges import some  # noqa: PLC0415
-    from tapp.words.times import written  # noqa: PLC0415
-    from tapp.words.vocabulary import RESTART_INSTANCE  # noqa: PLC0415
-
     session, choices, name, ids = verb.session, verb.choices, verb.name, list(pods)
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
@@ -75,27 +70,24 @@ def restart_instances(verb: Verb, pods: "dict[int, Pod]", container: str | None)
         raise
     session.say(f"{name}: {some(ids)} asked to restart in place")
     if choices.wait:
-        said = f"{some(ids)} done"
-        follow(session, Watch(name, lambda now: now.is_done(ids), ids, choices.timeout, said))
+        message = f"{some(ids)} done"
+        follow(session, Watch(name, lambda now: now.is_done(ids), ids, choices.timeout, message))
 
 
 def _annotate(
-    verb: Verb, id: int, pod: "Pod", annotations: dict[str, str], *, dry_run: bool = False
+    verb: Verb, id: int, pod: Pod, annotations: dict[str, str], *, dry_run: bool = False
 ) -> None:
-    from kubectl_tapp.cluster.cluster import PODS  # noqa: PLC0415 - it costs start time
 
     patch = {"metadata": {"uid": pod.uid, "annotations": annotations}}
     verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
 
-def _check(plan: "Plan", pods: "dict[int, Pod]", container: str | None) -> None:
-    from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time
-    from tapp.spec.templates import Template  # noqa: PLC0415
+def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
 
     for instance in plan.instances:
         if container is None or instance.id not in pods:
             continue
-        template, told = instance.template, pods[instance.id].told
+        template, told = instance.template, pods[instance.id].spec
         known = set(template.images) & set(told.images) if isinstance(template, Template) else set()
         if container not in known:
             message = f"instance {instance.id} has no container {container!r} that keeps running"
@@ -104,9 +96,6 @@ def _check(plan: "Plan", pods: "dict[int, Pod]", container: str | None) -> None:
 
 def _show(verb: Verb, ids: list[int], annotations: dict[str, str]) -> None:
     """What the service would do if they were asked now."""
-    from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
-    from tapp.words.ranges import some  # noqa: PLC0415
-
     names = {f"{verb.name}-{id}" for id in ids}
     pods = [
         {**pod, "metadata": {**meta, "annotations": (meta.get("annotations") or {}) | annotations}}
@@ -114,11 +103,7 @@ def _show(verb: Verb, ids: list[int], annotations: dict[str, str]) -> None:
         else pod
         for pod in verb.seen.pods
     ]
-    cluster = verb.session.cluster
-    controller = verb.seen.controller or cluster.controller()
-    plan = decided(
-        replace(verb.seen, pods=pods), controller, cluster.options(controller), verb.session.now()
-    )
+    plan = verb.decided(replace(verb.seen, pods=pods))
     found: dict[str, list[int]] = {}
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
         if instance.id in ids:

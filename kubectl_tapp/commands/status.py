@@ -7,6 +7,7 @@ import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -42,7 +43,7 @@ def status(
         if resource in observed.unread:
             session.note(f"note: {observed.unread[resource]}")
     if output is not None:
-        from kubectl_tapp.show.documents import printed, status_document  # noqa: PLC0415 - start time
+        from kubectl_tapp.show.documents import status_document  # noqa: PLC0415 - start time
 
         session.say(printed(status_document(_decided(session, observed)), output))
     elif watch:
@@ -94,9 +95,9 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
 
 def _is_hindered(observed: Observed) -> bool:
     """Whether events may say why nothing comes of what is asked for."""
-    metadata, told = observed.tapp["metadata"], observed.tapp.get("status") or {}
-    behind = told.get("observedGeneration") != metadata.get("generation")
-    return behind or bool(told.get("notCreated"))
+    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    behind = status.get("observedGeneration") != metadata.get("generation")
+    return behind or bool(status.get("notCreated"))
 
 
 def _looks(session: Session, observed: Observed) -> Iterator[Observed]:

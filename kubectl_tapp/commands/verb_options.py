@@ -10,10 +10,12 @@ import typer
 
 from kubectl_tapp.base.dry_run import DryRun
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.options import Ids, Name, Yes, register
+from tapp.words.ranges import some
 
 __all__ = [
     "Canary",
@@ -120,43 +122,38 @@ class Verb:
 
         return spec_of(self.tapp)
 
-    def ids(self, words: list[str]) -> list[int]:
+    def ids(self, texts: list[str]) -> list[int]:
         """The instances that the command line names."""
         from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
 
-        return read_ids(words, self.spec.replicas)
-
-    @staticmethod
-    def ranges(ids: list[int]) -> str:
-        """Ids as a person writes them."""
-        from tapp.words.ranges import ranges  # noqa: PLC0415 - it costs start time
-
-        return ranges(ids)
+        return read_ids(texts, self.spec.replicas)
 
     def plan(self) -> "Plan":
         """What would be decided now."""
+        return self.decided(self.seen)
+
+    def decided(self, observed: "Observed") -> "Plan":
+        """What would be decided now on this."""
         from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
 
-        cluster = self.session.cluster
-        controller = self.seen.controller or cluster.controller()
-        return decided(self.seen, controller, cluster.options(controller), self.session.now())
+        return decided(observed, *self.session.cluster.registration(self.seen), self.session.now())
 
     def chosen(
-        self, words: list[str] | None, share: str | None, template: str, base: str | None = None
+        self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
     ) -> list[int]:
         """The instances that are named, or picked for a canary; who was picked is noted.
 
         Args:
-            words: ids of the command line.
+            texts: ids of the command line.
             share: `--canary`.
             template: what they are to run.
             base: only of those that run this template now; None for all.
         """
-        if bool(words) == (share is not None):
+        if bool(texts) == (share is not None):
             message = "say which instances: either their numbers or --canary"
             raise CommandError(message, Exit.USAGE)
         if share is None:
-            return self.ids(words or [])
+            return self.ids(texts or [])
         from kubectl_tapp.edit.canary import pick  # noqa: PLC0415 - it costs start time
 
         picked = pick(self.plan(), template, share, base)
@@ -165,16 +162,12 @@ class Verb:
 
     def note_others(self, template: str, images: dict[str, str]) -> None:
         """Says which instances keep what they have, because another template is theirs."""
-        from kubectl_tapp.base.shapes import strange_template  # noqa: PLC0415 - it costs start time
-        from tapp.words.ranges import some  # noqa: PLC0415
+        from kubectl_tapp.base.arguments import template_users  # noqa: PLC0415 - it costs start time
 
         spec = self.spec
-        others: dict[str, list[int]] = {}
-        for id in range(spec.replicas):
-            name = spec.template_name(id)
-            if name != template:
-                others.setdefault(name, []).append(id)
-        for name, ids in sorted(others.items()):
+        for name, ids in sorted(template_users(spec).items()):
+            if name == template:
+                continue
             body = spec.find_template(name) or {}
             sound = {} if strange_template("", body) else body.get("spec") or {}
             own = {each.get("name") for each in sound.get("containers") or []}
@@ -187,8 +180,6 @@ class Verb:
 
         Source: docs/design.md, "Completed and finished instances".
         """
-        from tapp.words.ranges import some  # noqa: PLC0415 - it costs start time
-
         statuses = (self.tapp.get("status") or {}).get("statuses") or {}
         ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
         if ended:

@@ -14,6 +14,7 @@ from kubectl_tapp.commands.history import history
 from kubectl_tapp.commands.options import register
 from kubectl_tapp.commands.restart import restart
 from kubectl_tapp.commands.rollback import rollback
+from kubectl_tapp.commands.values import values
 from kubectl_tapp.commands.verb_options import (
     Canary,
     Cause,
@@ -25,6 +26,7 @@ from kubectl_tapp.commands.verb_options import (
     register_verb,
 )
 from kubectl_tapp.commands.wait import wait
+from tapp.words.ranges import ranges
 
 
 def kill(verb: Verb, ids: SomeIds) -> None:
@@ -49,7 +51,7 @@ def use(
     verb.edits.body_of(verb.spec, template)
     chosen = verb.chosen(ids, canary, template)
     edited = verb.edits.using(verb.tapp, template, chosen)
-    verb.do(verb.caused(edited, cause, f"use {verb.name} {template} {verb.ranges(chosen)}"))
+    verb.do(verb.caused(edited, cause, f"use {verb.name} {template} {ranges(chosen)}"))
 
 
 def image(  # noqa: PLR0913 - the options of a command
@@ -80,21 +82,48 @@ def image(  # noqa: PLR0913 - the options of a command
 
     wanted = read_images(images)
     base = verb.spec.default_name if template is None else template
-    words = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
+    command = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
     if canary is None and copy_as is not None:
         raise CommandError("--copy-as goes with --canary", Exit.USAGE)
     copy = "canary" if copy_as is None else copy_as
     if canary is None:
         verb.note_others(base, wanted)
         edited = verb.edits.with_images(verb.tapp, wanted, base)
-        words += f" in {base}"
+        command += f" in {base}"
     else:
         copied = verb.edits.copied(verb.tapp, base, copy)
         chosen = verb.chosen(None, canary, copy, base)
         edited = verb.edits.using(verb.edits.with_images(copied, wanted, copy), copy, chosen)
-        edited = canaries.noted(edited, copy, base)
-        words += f" for {verb.ranges(chosen)}"
-    verb.do(verb.caused(edited, cause, words))
+        edited = canaries.with_note(edited, copy, base)
+        command += f" for {ranges(chosen)}"
+    verb.do(verb.caused(edited, cause, command))
+
+
+def value(
+    verb: Verb,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID... KEY=TEXT...", help="Instances, and their values; KEY- takes one away."
+        ),
+    ],
+    default: Annotated[
+        bool, typer.Option("--default", help="The values of all that have none of their own.")
+    ] = False,
+    cause: Cause = None,
+) -> None:
+    """Set values of instances, for the placeholders in their templates."""
+    from kubectl_tapp.base.arguments import read_values  # noqa: PLC0415 - it costs start time
+
+    ids, wanted = read_values(words)
+    if default == bool(ids):
+        message = "say which instances: either their numbers or --default"
+        raise CommandError(message, Exit.USAGE)
+    chosen = None if default else verb.ids(ids)
+    whose = "--default" if chosen is None else ranges(chosen)
+    said = " ".join(f"{key}-" if text is None else f"{key}={text}" for key, text in wanted.items())
+    edited = verb.edits.with_values(verb.tapp, chosen, wanted)
+    verb.do(verb.caused(edited, cause, f"set value {verb.name} {whose} {said}"))
 
 
 def pause(verb: Verb) -> None:
@@ -122,8 +151,9 @@ def add_to(app: typer.Typer) -> None:
     """Registers the verbs."""
     for verb in (kill, start, use, restart, pause, resume, scale, rollback, promote, abort, adopt):
         register_verb(app, verb)
-    for command in (history, wait):
+    for command in (history, values, wait):
         register(app, command)
-    group = typer.Typer(help="Set a field: `set image`.", no_args_is_help=True)
+    group = typer.Typer(help="Set a field: `set image`, `set value`.", no_args_is_help=True)
     register_verb(group, image)
+    register_verb(group, value)
     app.add_typer(group, name="set")

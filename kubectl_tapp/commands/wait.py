@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name
 
@@ -35,7 +36,6 @@ def wait(
 ) -> None:
     """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
     from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.cluster.cluster import TAPPS  # noqa: PLC0415
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
     from kubectl_tapp.wait.standing import Standing  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import Watch, read_duration  # noqa: PLC0415
@@ -57,7 +57,7 @@ def wait(
             case Goal.STUCK:
                 return False
 
-    words = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
-    said = words.get(goal, "done")
-    watch = Watch(name, reached, chosen, seconds, said, goal is Goal.STUCK)
+    messages = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
+    message = messages.get(goal, "done")
+    watch = Watch(name, reached, chosen, seconds, message, goal is Goal.STUCK)
     wait_until(session, watch)

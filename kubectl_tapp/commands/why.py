@@ -1,15 +1,17 @@
 """`kubectl tapp why`: the verdict on each instance, and its reason."""
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.cluster import EVENTS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name, Output
+from tapp.words.ranges import some
 
 
 def why(session: Session, name: Name, ids: Ids = None, output: Output = None) -> None:
     """Why each instance is as it is, with the arithmetic, its containers' errors and its events."""
     from kubectl_tapp.decide.look import decided  # noqa: PLC0415
-    from kubectl_tapp.show.documents import printed, why_document  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.show.documents import why_document  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.why import lines  # noqa: PLC0415
 
     observed = session.cluster.observe(name, events=True)
@@ -29,7 +31,6 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
 def _chosen(texts: list[str], known: list[int]) -> list[int]:
     """Those that are asked for, instances beyond `replicas` whose pods are going included."""
     from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
-    from tapp.words.ranges import some  # noqa: PLC0415
 
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))

@@ -1,6 +1,5 @@
 """The decisions of one sync on what the cluster shows, by the code that the service runs."""
 
-from hooks.explain import Explanation, explain
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
@@ -37,8 +36,3 @@ def decided(observed: Observed, controller: Document, options: Options, now: flo
         return decide(observed, controller, options, now)
     except WireError as error:
         raise CommandError(f"TApp {observed.name} is invalid: {error}") from None
-
-
-def explained(plan: Plan) -> Explanation:
-    """A plan for a person: each instance's verdict with its reason, the budgets, the claims."""
-    return explain(plan)

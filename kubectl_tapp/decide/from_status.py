@@ -30,11 +30,11 @@ def rows_of_status(observed: Observed) -> list[Row]:
 def counts_of_status(observed: Observed) -> list[str]:
     """What it is in a word, and the counts that `list` shows, as far as anybody has counted."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
-    words = [str(status.get("appStatus", "nobody has looked at it yet"))]
-    words += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
+    parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
+    parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
     if status and status.get("observedGeneration") != metadata.get("generation"):
-        words.append("its newest spec has not been looked at yet")
-    return words
+        parts.append("its newest spec has not been looked at yet")
+    return parts
 
 
 def sentences_of_status(observed: Observed) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.decide import decisions
-from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.decide.obstacles import STILL, Obstacles
 from kubectl_tapp.decide.unready import unready
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
@@ -25,7 +25,7 @@ _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
 _STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
-_SAID_OF_INSTANCES = (
+_OF_INSTANCES = (
     Type.TEMPLATE_NOT_FOUND, Type.INVALID_BUDGET, Type.CREATION_BLOCKED, Type.UNREADABLE_PODS,
 )  # fmt: skip
 
@@ -99,14 +99,14 @@ class Look:
     def refused_beyond(self) -> list[Finding]:
         """What of it no instance's own verdict says already."""
         missing = {id for ids in self.plan.not_created.values() for id in ids}
-        told = {*_SAID_OF_INSTANCES}
-        told |= {Type.PODS_NOT_CREATED} if missing <= {*self.obstacles.of} else set()
-        return [found for found in self.refused if found.type not in told]
+        covered = {*_OF_INSTANCES}
+        covered |= {Type.PODS_NOT_CREATED} if missing <= {*self.obstacles.of} else set()
+        return [found for found in self.refused if found.type not in covered]
 
     @cached_property
     def taken(self) -> list[int]:
         """The instances that are updated now."""
-        return [i.id for i, verdict in self.plan.open_cases if is_update(verdict)]
+        return [i.id for i, verdict in self.plan.cases if is_update(verdict)]
 
     def pod(self, id: int) -> Document | None:
         """The pod of an instance, as the API server has it."""
@@ -116,16 +116,17 @@ class Look:
         """In a sentence why an instance is not as it should be; "" where it is."""
         instance, verdict = self.cases[id]
         found = self.plan.troubles.get(id)
-        said = "; ".join(text for text in (found and found.text, self.obstacles.of.get(id)) if text)
+        details = (found and found.text, self.obstacles.of.get(id))
+        detail = "; ".join(text for text in details if text)
         if verdict.action is Action.CREATE and id in self.obstacles.of:
-            return f"not created: {said}"
+            return f"not created: {detail}"
         if verdict.reason != Reason.UP_TO_DATE:
-            word = verdict.reason if verdict.action in _STILL else f"{verdict.action}, "
-            word += "" if verdict.action in _STILL else verdict.reason
-            return f"{word}: {verdict.message}" + (f"; {said}" if said else "")
+            word = verdict.reason if verdict.action in STILL else f"{verdict.action}, "
+            word += "" if verdict.action in STILL else verdict.reason
+            return f"{word}: {verdict.message}" + (f"; {detail}" if detail else "")
         if not instance.should_run or id in self.plan.available:
             return self.obstacles.of.get(id, "")
-        return f"not available: {said or self._not_yet(instance)}"
+        return f"not available: {detail or self._not_yet(instance)}"
 
     def _not_yet(self, instance: Instance) -> str:
         """Why an instance that runs its template is not available, when nothing is wrong."""
@@ -134,12 +135,12 @@ class Look:
             known = pod.conditions.get("PodScheduled") if pod is not None else None
             if known is None or known.status != "False":
                 return "its pod has no node yet"
-            said = ": ".join(text for text in (known.reason, known.message) if text)
-            return f"its pod waits for a node: {said}"
+            detail = ": ".join(text for text in (known.reason, known.message) if text)
+            return f"its pod waits for a node: {detail}"
         if instance.id in self.plan.going_unseen:
             return "its pod was replaced a moment ago, and may be on its way out"
-        if instance.update.open:
-            return f"its update in place is under way: {', '.join(instance.update.open)}"
+        if instance.update.unfinished:
+            return f"its update in place is under way: {', '.join(instance.update.unfinished)}"
         if pod.silent:
             return f"its node {pod.node} is not heard of; it may serve"
         if pod.phase != "Running":
@@ -176,9 +177,6 @@ class Look:
         )
 
 
-_STILL = (Action.KEEP, Action.ABSENT)
-
-
 def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
     """What would be decided on what is observed.
 
@@ -186,8 +184,7 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
         CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
-    controller = observed.controller or cluster.controller()
-    plan = decisions.decided(observed, controller, cluster.options(controller), now)
+    plan = decisions.decided(observed, *cluster.registration(observed), now)
     return Look(observed, plan, Obstacles(cluster, observed, plan))
 
 
@@ -209,8 +206,8 @@ def _state(instance: Instance, document: Document) -> str:
         reason = (document.get("status") or {}).get("reason")
         return f"{instance.status} ({reason})" if reason else instance.status.value
     if pod.silent:
-        return "NodeLost" if pod.told.lost else "NodeSilent"
-    if pod.told.drains:
+        return "NodeLost" if pod.spec.lost else "NodeSilent"
+    if pod.spec.drains:
         return "Draining"
     for status in containers_of(document):
         state = status.get("state") or {}

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kubectl_tapp.base.event_times import last_write
 from kubectl_tapp.base.observed import Document, Observed, by_name
-from kubectl_tapp.cluster.belonging import said
+from kubectl_tapp.cluster.belonging import advised
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, Cluster
 from kubectl_tapp.decide.refused import Quote, Refused, refused, short
 from tapp.decide.instances import Instance
@@ -24,7 +25,7 @@ _SLACK = 60.0
 _LASTS = 1300.0
 """Seconds after which Metacontroller would have said it again: its longest pause is 1,000 s, and
 between two events of a TApp there are up to 300."""
-_STILL = (Action.KEEP, Action.ABSENT)
+STILL = (Action.KEEP, Action.ABSENT)
 _BOUNDLESS = float("inf")
 
 
@@ -76,8 +77,8 @@ class Obstacles:
         self._pods = _found(self._cluster, PODS, pods, space)
         self._claims = _found(self._cluster, CLAIMS, claims, space)
         texts = {each.id: self._of_missing(each) for each in missing}
-        for instance, verdict in plan.open_cases:
-            if verdict.action not in _STILL and instance.pod is not None:
+        for instance, verdict in plan.cases:
+            if verdict.action not in STILL and instance.pod is not None:
                 texts.setdefault(instance.id, self._of_change(instance))
         return {id: text for id, text in sorted(texts.items()) if text}
 
@@ -97,8 +98,8 @@ class Obstacles:
         found = [each for each in self._refused.whole if each.at >= answered]
         revisions = by_name(self._observed.revisions)
         found += [
-            words
-            for (kind, name), words in self._refused.named.items()
+            quote
+            for (kind, name), quote in self._refused.named.items()
             if kind == "controllerrevision" and name not in revisions
         ]
         lasting = [each for each in found if now - each.at < _LASTS]
@@ -111,22 +112,22 @@ class Obstacles:
         if missing.pod is not None:
             parts.append(self._of_pod(missing))
         for template, name in missing.claims.items():
-            owner = self._claims.said(name, self._observed.tapp)
-            words = self._named("persistentvolumeclaim", name, missing.since)
+            owner = self._claims.whose(name, self._observed.tapp)
+            text = self._named("persistentvolumeclaim", name, missing.since)
             if owner:
                 parts.append(f"a claim of the name of its claim {template} {owner}")
-            elif words:
-                parts.append(f"the API server refuses its claim {template}: {words}")
+            elif text:
+                parts.append(f"the API server refuses its claim {template}: {text}")
         return "; ".join(part for part in parts if part)
 
     def _of_pod(self, missing: _Missing) -> str:
         name = f"{self._observed.name}-{missing.id}"
         # A name that is taken is refused without a word, whatever was refused before.
-        if owner := self._pods.said(name, self._observed.tapp):
+        if owner := self._pods.whose(name, self._observed.tapp):
             return f"a pod of its name {owner}"
-        words = self._named("pod", name, missing.since) or self._unnamed(missing.since)
-        if words:
-            return f"the API server refuses its pod: {words}"
+        text = self._named("pod", name, missing.since) or self._unnamed(missing.since)
+        if text:
+            return f"the API server refuses its pod: {text}"
         return (
             self._pods.unread and f"nobody knows if a pod of its name is there: {self._pods.unread}"
         )
@@ -135,16 +136,17 @@ class Obstacles:
         name = f"{self._observed.name}-{instance.id}"
         if not self._refused.unnamed and ("pod", name) not in self._refused.named:
             return ""
-        since = _last_write(self._known[name])
-        words = self._named("pod", name, since) or self._unnamed(since)
-        return words and f"the API server refuses that: {words}"
+        pod = self._known[name]["metadata"]
+        since = max(last_write(pod), seconds(pod.get("creationTimestamp")))
+        text = self._named("pod", name, since) or self._unnamed(since)
+        return text and f"the API server refuses that: {text}"
 
     def _named(self, kind: str, name: str, since: float) -> str:
-        words = self._refused.named.get((kind, name))
-        return words.text if words is not None and words.at >= since else ""
+        quote = self._refused.named.get((kind, name))
+        return quote.text if quote is not None and quote.at >= since else ""
 
     def _unnamed(self, since: float) -> str:
-        return next((words.text for words in self._refused.unnamed if words.at >= since), "")
+        return next((quote.text for quote in self._refused.unnamed if quote.at >= since), "")
 
 
 @dataclass(frozen=True)
@@ -159,10 +161,10 @@ class _Found:
     objects: Mapping[str, Document] = field(default_factory=dict)
     unread: str = ""
 
-    def said(self, name: str, tapp: Document) -> str:
+    def whose(self, name: str, tapp: Document) -> str:
         """Whose the object of this name is, "" where there is none or it is the TApp's."""
         item = self.objects.get(name)
-        return said(item, tapp) if item is not None else ""
+        return advised(item, tapp) if item is not None else ""
 
 
 def _found(cluster: Cluster, resource: str, names: list[str], namespace: str) -> _Found:
@@ -196,17 +198,6 @@ def _claims_used(pod: Document) -> Iterable[str]:
         name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if name:
             yield str(name)
-
-
-def _last_write(pod: Document) -> float:
-    """When anything of it but its status was last written."""
-    metadata = pod["metadata"]
-    times = [
-        entry.get("time")
-        for entry in metadata.get("managedFields") or []
-        if not entry.get("subresource")
-    ]
-    return max(seconds(time) for time in [metadata.get("creationTimestamp"), *times])
 
 
 def _newest_answer(observed: Observed) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
+from kubectl_tapp.base.plural import plural
 from kubectl_tapp.decide.look import Look, Row
 from tapp.decide.rollout import Budget
 from tapp.words.ranges import some
@@ -56,7 +57,7 @@ def grouped(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
 def instances(ids: Iterable[int]) -> str:
     """`instance 3`, `instances 0-3, 7`."""
     listed = list(ids)
-    return f"instance{'s'[: len(listed) != 1]} {some(listed)}"
+    return f"{plural(len(listed), 'instance')} {some(listed)}"
 
 
 def budget(look: Look) -> list[str]:

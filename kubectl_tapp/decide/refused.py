@@ -75,11 +75,11 @@ def refused(events: Iterable[Document], uid: str) -> Refused:
         if children is None:
             result.whole.append(Quote(short(text), at, times(event)))
             continue
-        for key, words in _parts(text[children.end() :]):
+        for key, said in _parts(text[children.end() :]):
             if key is None:
-                result.unnamed.append(Quote(words, at))
+                result.unnamed.append(Quote(said, at))
             else:
-                result.named.setdefault(key, Quote(words, at))
+                result.named.setdefault(key, Quote(said, at))
     return result
 
 
@@ -92,8 +92,8 @@ def _parts(text: str) -> Iterator[tuple[Key | None, str]]:
     if head:
         yield None, short(head)
     for match, after in zip_longest(found, found[1:]):
-        words = text[match.end() : after and after.start()].removeprefix("is ")
-        yield (match[1].lower(), match[2]), short(words)
+        said = text[match.end() : after and after.start()].removeprefix("is ")
+        yield (match[1].lower(), match[2]), short(said)
 
 
 def short(text: str) -> str:

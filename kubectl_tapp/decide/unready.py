@@ -16,7 +16,7 @@ def unready(pod: Document) -> list[str]:
     for gate in (pod.get("spec") or {}).get("readinessGates") or []:
         type_ = gate.get("conditionType")
         if (condition := known.get(type_) or {}).get("status") != "True":
-            result.append(f"its readiness gate {type_} {_said(condition)}")
+            result.append(f"its readiness gate {type_} {_unmet(condition)}")
     return result
 
 
@@ -43,8 +43,8 @@ def unpassed(pod: Document) -> dict[str, str]:
     return found
 
 
-def _said(condition: Mapping[str, Any]) -> str:
+def _unmet(condition: Mapping[str, Any]) -> str:
     if not condition:
         return "is unmet: nobody has set its condition yet"
-    words = ": ".join(text for key in ("reason", "message") if (text := condition.get(key)))
-    return f"is unmet: {words or 'its condition is ' + str(condition.get('status'))}"
+    text = ": ".join(each for key in ("reason", "message") if (each := condition.get(key)))
+    return f"is unmet: {text or 'its condition is ' + str(condition.get('status'))}"

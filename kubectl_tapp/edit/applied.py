@@ -63,10 +63,10 @@ def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool
     if force and not manager:
         raise CommandError("--force-conflicts goes with --server-side", Exit.USAGE)
     first = bool(manager) and by_client
-    return Way(manager, force, first, _said(manager, asked) if exists else "")
+    return Way(manager, force, first, _remark(manager, asked) if exists else "")
 
 
-def _said(manager: str, asked: bool | None) -> str:
+def _remark(manager: str, asked: bool | None) -> str:
     if not manager:
         text = "planned as `kubectl apply` (client-side) would write it"
         return text + ("; --server-side plans for the other way" if asked is None else "")

@@ -8,6 +8,7 @@ template that its author put into the pool stays there.
 import json
 from dataclasses import dataclass
 
+from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
@@ -33,7 +34,7 @@ class Canary:
     copy: bool
 
 
-def noted(tapp: Document, name: str, base: str) -> Document:
+def with_note(tapp: Document, name: str, base: str) -> Document:
     """The TApp with the note that a template is a copy of another one, for a canary."""
     return _with_notes(tapp, notes_of(tapp) | {name: base})
 
@@ -68,9 +69,7 @@ def find(tapp: Document, template: str | None = None, base: str | None = None) -
         CommandError: there is none, or several may be meant.
     """
     spec, notes = spec_of(tapp), notes_of(tapp)
-    users: dict[str, list[int]] = {}
-    for id in range(spec.replicas):
-        users.setdefault(spec.template_name(id), []).append(id)
+    users = template_users(spec)
     name = template if template is not None else _only(tapp, spec, users, notes)
     body_of(spec, name)
     given = base if base is not None else notes.get(name)

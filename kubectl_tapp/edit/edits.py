@@ -5,17 +5,18 @@ annotation are ever touched. Which template a name stands for is `tapp.spec.mode
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import jsonpatch
 from pydantic import ValidationError
 
-from kubectl_tapp.base.arguments import nearest, template_names
+from kubectl_tapp.base.arguments import nearest, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import strange_template
 from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
+from tapp.spec.placeholders import placeholders_in
 from tapp.spec.templates import running
 from tapp.words.vocabulary import RESTARTED_AT, InstanceStatus
 
@@ -40,8 +41,7 @@ def spec_of(tapp: Document) -> TAppSpec:
 
 def used_templates(spec: TAppSpec) -> list[str]:
     """The templates that instances are to run, those that do not exist left out; sorted."""
-    used = {spec.template_name(id) for id in range(spec.replicas)}
-    return sorted(name for name in used if spec.find_template(name))
+    return sorted(name for name in template_users(spec) if spec.find_template(name))
 
 
 def killed(tapp: Document, ids: Iterable[int]) -> Document:
@@ -61,6 +61,23 @@ def entries(tapp: Document, field: str, wanted: Mapping[str, str | None]) -> Doc
     kept = {key: value for key, value in before.items() if wanted.get(key, value) is not None}
     after = kept | {key: value for key, value in wanted.items() if value is not None}
     return tapp if after == before else put(tapp, ("spec", field), after)
+
+
+def with_values(
+    tapp: Document, ids: Iterable[int] | None, wanted: Mapping[str, str | None]
+) -> Document:
+    """Sets values of instances, of all that have none of their own if `ids` is None. None: gone."""
+    spec: Document = tapp.get("spec") or {}
+    if ids is None:
+        return entries(tapp, "defaultValues", wanted)
+    before: Document = spec.get("values") or {}
+    after = dict(before)
+    for id in map(str, ids):
+        own = {**(before.get(id) or {}), **wanted}
+        after[id] = {key: value for key, value in own.items() if value is not None}
+        if not after[id]:
+            del after[id]
+    return tapp if after == before else put(tapp, ("spec", "values"), after)
 
 
 def using(tapp: Document, template: str, ids: Iterable[int]) -> Document:
@@ -121,14 +138,13 @@ def copied(tapp: Document, template: str, name: str) -> Document:
     """
     spec = spec_of(tapp)
     body = body_of(spec, template)
-    users = [id for id in range(spec.replicas) if spec.template_name(id) == name]
     if not _NAME.fullmatch(name):
         message = (
             f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
             "and '.', the first and the last a letter or a digit"
         )
         raise CommandError(message, Exit.USAGE)
-    if users or name in (template, spec.rolling_name, DEFAULT_TEMPLATE):
+    if name in (template, *template_users(spec), spec.rolling_name, DEFAULT_TEMPLATE):
         message = (
             f"template {name!r} is in use: `kubectl tapp promote` or `abort` ends that canary, "
             "--copy-as gives this one another name"
@@ -200,6 +216,34 @@ def scaled(tapp: Document, replicas: int) -> Document:
 def with_template(tapp: Document, name: str, body: Document) -> Document:
     """Gives a template another content, as a rollback does; one that has gone comes back."""
     return put(tapp, place_of(spec_of(tapp), name), body)
+
+
+def with_kept_values(tapp: Document, body: Document, kept: Document) -> Document:
+    """Takes the values that a template reads back to those that the history kept with it.
+
+    Raises:
+        CommandError: it kept none, because there were none, or too many.
+    """
+    keys = placeholders_in(body).keys
+    if keys and not kept:
+        raise CommandError("the history has no values with this revision; go back without them")
+    spec: Document = tapp.get("spec") or {}
+    defaults = _without(spec.get("defaultValues"), keys) | (kept.get("defaultValues") or {})
+    before: Document = spec.get("values") or {}
+    then: Document = kept.get("values") or {}
+    after = {
+        id: own
+        for id in dict.fromkeys([*before, *then])
+        if (own := _without(before.get(id), keys) | (then.get(id) or {}))
+    }
+    for field, values in (("values", after), ("defaultValues", defaults)):
+        if values != (spec.get(field) or {}):
+            tapp = put(tapp, ("spec", field), values)
+    return tapp
+
+
+def _without(values: Document | None, keys: Container[str]) -> Document:
+    return {key: value for key, value in (values or {}).items() if key not in keys}
 
 
 def with_cause(tapp: Document, cause: str) -> Document:

@@ -93,22 +93,22 @@ def _loader() -> Any:
     return Loader
 
 
-def _plain(value: Any, path: str, above: list[int], seen: list[int] | None = None) -> Any:
+def _plain(value: Any, path: str, above: list[int], count: list[int] | None = None) -> Any:
     """A document as JSON has it: keys are texts, and nothing holds itself.
 
     Raises:
         CommandError: something holds itself, or there is far too much.
     """
-    seen = [0] if seen is None else seen
-    seen[0] += 1
-    if id(value) in above or seen[0] > _MOST:
+    count = [0] if count is None else count
+    count[0] += 1
+    if id(value) in above or count[0] > _MOST:
         why = "something in it holds itself" if id(value) in above else "it is far too large"
         raise CommandError(f"{_called(path)} is no manifest: {why}")
     if isinstance(value, dict):
         inside = [*above, id(value)]
-        return {_key(key): _plain(item, path, inside, seen) for key, item in value.items()}
+        return {_key(key): _plain(item, path, inside, count) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item, path, [*above, id(value)], seen) for item in value]
+        return [_plain(item, path, [*above, id(value)], count) for item in value]
     return value
 
 

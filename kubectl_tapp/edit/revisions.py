@@ -3,16 +3,18 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubectl_tapp.base.arguments import template_names
+from kubectl_tapp.base.arguments import template_names, template_users
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
 from tapp.spec.differences import Difference, Effect, differences
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.spec.revision import PREFIX
-from tapp.spec.templates import Template, Templates, resolve
-from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
+from tapp.spec.templates import Template, resolve
+from tapp.words.ranges import some
+from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
 REVISIONS = "controllerrevisions.apps"
 
@@ -25,10 +27,13 @@ class Entry:
         number: its place in the history.
         template: the template's name.
         hash: its revision, as pods have it in their label.
-        created: when it was noted, RFC 3339.
+        created: when it was recorded, RFC 3339.
         cause: why, in its author's words; "" where nothing was said.
         body: the template.
         current: whether the template is so now.
+        values: what it read then: `values` and `defaultValues`, as the spec had them.
+        same_values: whether these are so now.
+        values_changed: in which of these it differs from the entry before it, for a person.
         changes: what differs from the entry of the same template before it; None for the first.
     """
 
@@ -39,6 +44,9 @@ class Entry:
     cause: str
     body: Document
     current: bool
+    values: Document
+    same_values: bool
+    values_changed: str
     changes: list[Difference] | None
 
     @property
@@ -52,6 +60,7 @@ class Entry:
         if others:
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
             texts.append(f"{others[0]}{more}")
+        texts += [self.values_changed] if self.values_changed else []
         return ", ".join(texts) or "nothing"
 
     @property
@@ -71,9 +80,10 @@ class Entry:
             "hash": self.hash,
             "created": self.created,
             "changeCause": self.cause,
-            "current": self.current,
+            "current": self.current and self.same_values,
             "changes": changes,
             "template": self.body,
+            **self.values,
         }
 
 
@@ -100,12 +110,14 @@ def entries(observed: Observed) -> list[Entry]:
     templates = Templates(spec)
     found: list[Entry] = []
     last: dict[str, Document] = {}
+    read: dict[str, Document] = {}
     for number, kept in sorted(_ours(observed.revisions), key=_age):
         metadata = kept["metadata"]
         notes = metadata["annotations"]
         name, body = notes[TEMPLATE], kept["data"]["template"]
         digest, before = metadata["labels"][TEMPLATE_HASH], last.get(name)
         wanted = templates.named(name)
+        values = {part: kept["data"][part] for part in _VALUES if part in kept["data"]}
         entry = Entry(
             number=number,
             template=name,
@@ -114,13 +126,38 @@ def entries(observed: Observed) -> list[Entry]:
             cause=notes.get(CHANGE_CAUSE) or "",
             body=body,
             current=isinstance(wanted, Template) and _is_now(wanted, digest, body),
+            values=values,
+            same_values=(notes.get(VALUES) or "") == templates.values_of(name).digest,
+            values_changed="" if before is None else _values_changed(read[name], values),
             changes=None
             if before is None
             else differences(before, body, ignores_resources=spec.ignores_resources),
         )
-        last[name] = body
+        last[name], read[name] = body, values
         found.append(entry)
     return found
+
+
+_VALUES = ("values", "defaultValues")
+
+
+def _values_changed(before: Document, after: Document) -> str:
+    """Which values differ, and of which instances: `value a of 1, 4`."""
+    old, new = ({"": each.get("defaultValues") or {}} for each in (before, after))
+    old, new = {**old, **(before.get("values") or {})}, {**new, **(after.get("values") or {})}
+    whose: dict[str, list[str]] = {}
+    for id in dict.fromkeys([*old, *new]):
+        one, other = old.get(id) or {}, new.get(id) or {}
+        for key in dict.fromkeys([*one, *other]):
+            if one.get(key) != other.get(key):
+                whose.setdefault(key, []).append(id)
+    parts = []
+    for key, ids in sorted(whose.items()):
+        texts = ["by default"] if "" in ids else []
+        numbers = sorted(int(id) for id in ids if id.isdecimal())
+        texts += [f"of {some(numbers)}"] if numbers else []
+        parts.append(f"value {key} {' and '.join(texts)}")
+    return "; ".join(parts)
 
 
 def _is_now(wanted: Template, digest: str, body: Document) -> bool:
@@ -149,7 +186,12 @@ def _ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:
 
 
 def chosen(
-    history: list[Entry], spec: TAppSpec, to: str | None = None, template: str | None = None
+    history: list[Entry],
+    spec: TAppSpec,
+    to: str | None = None,
+    template: str | None = None,
+    *,
+    with_values: bool = False,
 ) -> Entry:
     """What to roll back to.
 
@@ -159,6 +201,7 @@ def chosen(
         to: the number of a revision, or six or more characters that its hash begins with; None for
             the one before.
         template: the template's name; None for the one that changed last.
+        with_values: whether other values alone make it another one.
 
     Raises:
         CommandError: there is none, or more than one fits.
@@ -169,7 +212,8 @@ def chosen(
     if to is not None:
         return _named(known, to, "" if template is None else f" of template {template!r}")
     name = template or _changed_last(known, spec)
-    earlier = [each for each in known if each.template == name and not each.current]
+    own = [each for each in known if each.template == name]
+    earlier = [x for x in own if not x.current or (with_values and not x.same_values)]
     if not earlier:
         message = f"there is nothing to roll back to: no earlier {name!r} is kept"
         hint = (
@@ -207,14 +251,14 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
 
 
 def _changed_last(known: list[Entry], spec: TAppSpec) -> str:
-    """The template whose newest form is the newest of all; one not noted yet is newer still.
+    """The template whose newest form is the newest of all; one not recorded yet is newer still.
 
     What nobody runs is not meant, such as a canary that was taken back by hand.
     """
-    used = {spec.template_name(id) for id in range(spec.replicas)} & set(template_names(spec))
-    noted = {each.template for each in known if each.current}
-    unnoted = sorted({each.template for each in known} & used - noted)
-    if unnoted:
-        return unnoted[0]
+    used = template_users(spec).keys() & set(template_names(spec))
+    recorded = {each.template for each in known if each.current}
+    unrecorded = sorted({each.template for each in known} & used - recorded)
+    if unrecorded:
+        return unrecorded[0]
     newest = [each for each in known if each.current and each.template in used]
     return newest[-1].template if newest else spec.default_name

@@ -67,7 +67,7 @@ class Behaviour(Levers):
 
     def no_room(self, pod: Document, _nodes: int) -> str:
         """As it was said of the pod that has none."""
-        return self.placing.words(pod)
+        return self.placing.message(pod)
 
     def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
         """As long as is known; the grace period ends it anyway."""
@@ -173,8 +173,8 @@ def broken_images(pods: Iterable[Document], now: float, patience: float) -> list
             elif (found := _failure(item, now, patience)) is not None:
                 failing.setdefault(image, []).append((pod["metadata"]["name"], *found))
     return [
-        Broken(image, told[0][1], tuple(name for name, _, _ in told), told[0][2])
-        for image, told in sorted(failing.items())
+        Broken(image, failed[0][1], tuple(name for name, _, _ in failed), failed[0][2])
+        for image, failed in sorted(failing.items())
         if image and image not in well
     ]
 

@@ -22,10 +22,10 @@ def unreached(before: Document, after: Document) -> tuple[str, ...]:
     old, new = read_spec(before), read_spec(after)
     if old is None or new is None:
         return ()
-    return tuple(_said(claim_templates(old), claim_templates(new)))
+    return tuple(_sentences(claim_templates(old), claim_templates(new)))
 
 
-def _said(old: Templates, new: Templates) -> Iterator[str]:
+def _sentences(old: Templates, new: Templates) -> Iterator[str]:
     for name in sorted(new.keys() - old.keys()):
         yield (
             f"claim template {name!r} is new: volumes of a pod never change, so instances get "

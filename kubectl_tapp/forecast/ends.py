@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from kubectl_tapp.forecast.forecast import named
+from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.forecast.record import Record
 from tapp.words.reasons import Disposition, Reason
 
@@ -18,11 +18,11 @@ def stuck(record: Record) -> list[str]:
         return []
     found = []
     held: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for instance, verdict in last.open_cases:
+    for instance, verdict in last.cases:
         if verdict.reason.disposition is not Disposition.DONE and verdict.reason != Reason.PAUSED:
             held[verdict.reason, verdict.message].append(instance.id)
     for (_, message), ids in held.items():
-        found.append(f"{named(ids)}: {message}")
+        found.append(f"{instances(ids)}: {message}")
     if not record.played:
         return found
     troubles: dict[str, list[int]] = defaultdict(list)
@@ -30,16 +30,16 @@ def stuck(record: Record) -> list[str]:
         if trouble.text:
             troubles[trouble.text].append(id)
     for text, ids in troubles.items():
-        found.append(f"{named(ids)}: {text}")
-    said = {id for ids in (*held.values(), *troubles.values()) for id in ids}
-    said.update(i.id for i, verdict in last.open_cases if verdict.reason == Reason.PAUSED)
+        found.append(f"{instances(ids)}: {text}")
+    covered = {id for ids in (*held.values(), *troubles.values()) for id in ids}
+    covered.update(i.id for i, verdict in last.cases if verdict.reason == Reason.PAUSED)
     silent = [
         i.id
         for i in last.instances
-        if i.should_run and i.id not in last.available and i.id not in said
+        if i.should_run and i.id not in last.available and i.id not in covered
     ]
     if silent:
-        found.append(f"{named(silent)}: not available in the end")
+        found.append(f"{instances(silent)}: not available in the end")
     refused = {act.name: act for act in record.acts if act.outcome not in _PASSING}
     found += [
         f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
@@ -51,6 +51,6 @@ def stuck(record: Record) -> list[str]:
 def paused(record: Record) -> list[str]:
     """Who waits for the person that paused updates: that is meant so, and not stuck."""
     last = record.last
-    cases = [] if last is None else last.open_cases
+    cases = [] if last is None else last.cases
     ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
-    return [f"{named(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []
+    return [f"{instances(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []

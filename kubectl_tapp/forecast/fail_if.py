@@ -77,8 +77,8 @@ def read_condition(text: str) -> Condition:
         raise _no_condition(text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2")
     word, compare, number, unit = match.groups()
     if word not in COUNTS and word not in MEASURES:
-        words = ", ".join([*COUNTS, *MEASURES])
-        raise _no_condition(text, f"{word!r} is none of {words}")
+        known = ", ".join([*COUNTS, *MEASURES])
+        raise _no_condition(text, f"{word!r} is none of {known}")
     if compare is None:
         if word in MEASURES:
             raise _no_condition(text, f"{word} needs a limit, such as {_EXAMPLES[word]}")

@@ -104,7 +104,7 @@ def _waiting(plan: Plan) -> list[tuple[bool, Instance]]:
     rolling = plan.world.tapp.spec.rolling_name
     found = [
         (instance.template.name == rolling, instance)
-        for instance, verdict in plan.open_cases
+        for instance, verdict in plan.cases
         if instance.id in plan.available
         and (verdict.action in DISRUPTIVE or verdict.reason in DELAYED)
     ]
@@ -117,7 +117,7 @@ def _shape(instance: Instance, shown: Mapping[str, Document]) -> bytes:
     if pod is None:
         return b"%d" % instance.id
     document, verdict = shown.get(pod.name) or {}, judge(instance)
-    told = msgspec.structs.replace(pod.told, claims=())  # whose names contain its number
+    told = msgspec.structs.replace(pod.spec, claims=())  # whose names contain its number
     spec, status = document.get("spec") or {}, document.get("status") or {}
     containers = [
         {key: value for key, value in item.items() if key not in _OWN}

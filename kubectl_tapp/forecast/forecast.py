@@ -3,14 +3,12 @@
 These are its values; `foresee.py` makes them. Every reason is the deciding code's own.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from kubectl_tapp.forecast.bar import Tell
 from tapp.spec.differences import Difference
-from tapp.words.ranges import some
 
 
 class Outcome(StrEnum):
@@ -150,7 +148,7 @@ class Forecast:
         writes: every write to a child, in order; of refused ones the first.
         limits: the budgets that hold.
         should_run: how many instances should run in the end.
-        unavailable_before: how many are to run and do not serve now (`run.unavailable`).
+        unavailable_before: how many are to run and do not serve now (`record.unavailable`).
         unavailable_worst: the most that are to run and do not serve at one time.
         unavailable: how many these are, from which time on.
         duration: seconds until nothing more changes.
@@ -211,8 +209,3 @@ class Assumptions:
     made_up: bool = False
     tell: Tell = lambda _done, _of: None
     remarks: tuple[str, ...] = ()
-
-
-def named(ids: Collection[int]) -> str:
-    """Numbers for a sentence: `instance 3`, `instances 0-3, 7`."""
-    return f"instance{'s'[: len(ids) != 1]} {some(ids)}"

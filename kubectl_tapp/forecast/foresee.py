@@ -90,7 +90,7 @@ def forecast(  # noqa: PLR0913 - five are what there is, one what is assumed
     if record.gave_up:
         notes.append("it was not followed for longer than 30 days")
     outcomes = Outcomes(observed, edited, before, record, now)
-    return outcomes.forecast(base, pace=_said(edited, times), notes=notes)
+    return outcomes.forecast(base, pace=_sources(edited, times), notes=notes)
 
 
 def _played(  # noqa: PLR0913, PLR0917 - what a runner is given, and the edit
@@ -136,7 +136,7 @@ def _decided(
         return None
 
 
-def settled(tapp: Document, controller: Document, options: Options, now: float) -> Observed:
+def as_running(tapp: Document, controller: Document, options: Options, now: float) -> Observed:
     """The TApp as if it were running, with all that it asks for done: a plan without a cluster.
 
     Args:
@@ -222,7 +222,7 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
     ]
 
 
-def _said(edited: Document, times: Timing) -> list[str]:
+def _sources(edited: Document, times: Timing) -> list[str]:
     """What the durations are from, a sentence for each template."""
     found = []
     for name, body in template_bodies(edited).items():

@@ -98,7 +98,7 @@ def _record(after: Plan) -> Record:
         for claim in after.claims.delete
     ]
     acts += [Act(after.now, "update", "PersistentVolumeClaim", name) for name in after.growth.to]
-    last = replace(after, open_cases=left, troubles={})
+    last = replace(after, cases=left, troubles={})
     looks = [Moment(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
 

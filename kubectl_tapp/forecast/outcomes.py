@@ -10,14 +10,19 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.forecast.ends import paused, stuck
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
 from kubectl_tapp.forecast.record import Act, Record, unavailable
-from kubectl_tapp.forecast.templates import kept_bodies, read_spec, template_bodies
+from kubectl_tapp.forecast.templates import (
+    body_of,
+    kept_bodies,
+    template_bodies,
+    templates_of,
+)
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.spec.differences import Effect, differences
-from tapp.spec.templates import Template, Templates
+from tapp.spec.templates import Template
 from tapp.words.reasons import Disposition
 
 _CLAIM = "PersistentVolumeClaim"
@@ -55,6 +60,7 @@ class Outcomes:
         for act in record.acts:
             if act.instance is not None:
                 self._acts[act.instance].append(act)
+        self._templates_before, self._templates = map(templates_of, (observed.tapp, edited))
         self._bodies = self._known_bodies()
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -160,29 +166,34 @@ class Outcomes:
         if verdict is None or verdict.action is not Action.RECREATE:
             return ()
         last = self._last.get(first.id)
-        old = first.pod.told.template_hash or ""
-        if last is None or not isinstance(last.template, Template) or old not in self._bodies:
+        old = first.pod.spec.template_hash or ""
+        if last is None or not isinstance(last.template, Template):
             return ()
-        key = old, last.template.name
+        key = old, last.template.revision
         if key not in self._fields:
-            new = template_bodies(self._edited).get(last.template.name)
+            before, new = self._body(old, first.id), body_of(self._templates, first.id)
             ignores = last.template.ignores_resources
             found = (
-                differences(self._bodies[old], new, ignores_resources=ignores)
-                if new is not None
+                differences(before, new, ignores_resources=ignores)
+                if before is not None and new is not None
                 else []
             )
             self._fields[key] = tuple(item.path for item in found if item.effect in _FORCING)
         return self._fields[key]
 
+    def _body(self, revision: str, id: int) -> Document | None:
+        """The template of a revision, with what this instance has in its placeholders."""
+        found = None if self._templates_before is None else self._templates_before.of(id)
+        if isinstance(found, Template) and found.revision == revision:
+            return body_of(self._templates_before, id)
+        return self._bodies.get(revision)
+
     def _known_bodies(self) -> dict[str, Document]:
         """Revision -> the template's body: of the spec as it is, and of what was kept."""
         found = {revision: body for _, revision, body in kept_bodies(self._observed)}
-        spec = read_spec(self._observed.tapp)
-        if spec is not None:
-            templates = Templates(spec)
+        if self._templates_before is not None:
             for name, body in template_bodies(self._observed.tapp).items():
-                resolved = templates.named(name)
+                resolved = self._templates_before.named(name)
                 if isinstance(resolved, Template):
                     found[resolved.revision] = body
         return found
@@ -198,7 +209,7 @@ class Outcomes:
         last = self._record.last
         if last is None:
             return ""
-        verdict = next((v for i, v in last.open_cases if i.id == id), None)
+        verdict = next((v for i, v in last.cases if i.id == id), None)
         if verdict is not None and verdict.reason.disposition is not Disposition.DONE:
             return verdict.message
         return ""
@@ -295,10 +306,10 @@ class Outcomes:
 
     def _claims(self) -> dict[str, str]:
         found = {claim["metadata"]["name"]: "kept" for claim in self._observed.claims}
-        words = {"create": "created", "delete": "deleted", "update": "grown"}
+        results = {"create": "created", "delete": "deleted", "update": "grown"}
         for act in self._record.acts:
-            if act.kind == _CLAIM and act.outcome == "ok" and act.verb in words:
-                found[act.name] = words[act.verb]
+            if act.kind == _CLAIM and act.outcome == "ok" and act.verb in results:
+                found[act.name] = results[act.verb]
         return found
 
     def _claims_of(self, id: int, claims: dict[str, str]) -> dict[str, str]:

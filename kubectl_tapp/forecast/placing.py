@@ -20,20 +20,20 @@ class Placing:
 
     def __init__(self, pods: Iterable[Document] = ()) -> None:
         """`pods` are those of the TApp."""
-        self._said: dict[str, tuple[Demands, str]] = {}
+        self._refusals: dict[str, tuple[Demands, str]] = {}
         for pod in pods:
-            said = unschedulable(pod)
-            if said is not None:
-                self._said[pod["metadata"]["name"]] = (demands(pod), said)
+            message = unschedulable(pod)
+            if message is not None:
+                self._refusals[pod["metadata"]["name"]] = (demands(pod), message)
 
     def finds_none(self, pod: Document) -> bool:
         """Whether a pod of this name has found no node and asked for the same."""
-        known = self._said.get(pod["metadata"]["name"])
+        known = self._refusals.get(pod["metadata"]["name"])
         return known is not None and known[0] == demands(pod)
 
-    def words(self, pod: Document) -> str:
+    def message(self, pod: Document) -> str:
         """What the scheduler said of it."""
-        return self._said.get(pod["metadata"]["name"], ((), ""))[1]
+        return self._refusals.get(pod["metadata"]["name"], ((), ""))[1]
 
 
 def unschedulable(pod: Document) -> str | None:

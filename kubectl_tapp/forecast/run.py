@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.forecast.bar import Tell
@@ -23,7 +25,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
-from tapp.words.times import seconds
+from tapp.spec.model import Parent
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 from tapp.world import Options
 
@@ -64,7 +66,7 @@ class Run:
         self._verdicts: dict[int, Verdict] = {}
         self._changed = now
         self.watched: frozenset[int] = frozenset()
-        """Instances whose turns are noted in `marks`."""
+        """Instances whose turns are kept in `marks`."""
         self.marks: list[Turn] = []
         self.tell: Tell = lambda _done, _of: None
         self._most = 0
@@ -74,7 +76,7 @@ class Run:
         patience = max(behaviour_patience(behaviour), 60.0)
         snapshot = Snapshot(
             _objects(observed),
-            frozenset(silent_nodes(observed.pods, now)),
+            silent_nodes(observed, controller, now),
             start_patience=patience,
             ready_patience=patience,
             levers=behaviour,
@@ -122,7 +124,7 @@ class Run:
     def until_rest(self, patience: float) -> Record:
         """Runs until nothing is due, or nothing has changed for `patience` seconds."""
         clock, record = self.world.clock, self.record
-        seen = len(self.world.writes)
+        count = len(self.world.writes)
         limit = self._changed + LONGEST
         while clock.busy:
             if self.now - self._changed > patience or not clock.step():
@@ -130,9 +132,9 @@ class Run:
             if self.now > limit:
                 record.gave_up = True
                 break
-            if len(self.world.writes) != seen:
-                self._note_writes(self.world.writes[seen:])
-                seen = len(self.world.writes)
+            if len(self.world.writes) != count:
+                self._note_writes(self.world.writes[count:])
+                count = len(self.world.writes)
         record.last, record.ended = self._plan, self._changed
         record.refused = self.hook.refused
         return record
@@ -143,14 +145,14 @@ class Run:
             self.world.clock.after(TICK, partial(self._resize, patch))
         record.first = record.first or plan
         self._plan = plan
-        self._most = max(self._most, len(plan.open_cases))
-        self.tell(self._most - len(plan.open_cases), self._most)
-        self._verdicts = {instance.id: verdict for instance, verdict in plan.open_cases}
+        self._most = max(self._most, len(plan.cases))
+        self.tell(self._most - len(plan.cases), self._most)
+        self._verdicts = {instance.id: verdict for instance, verdict in plan.cases}
         if not record.looks or away != record.looks[-1].unavailable:
             record.looks.append(Moment(plan.now, away))
         if self.watched and any(
             instance.id in self.watched and verdict.action in _TAKEN
-            for instance, verdict in plan.open_cases
+            for instance, verdict in plan.cases
         ):
             gone = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
             self.marks.append(Turn(plan.now, self.world.clock.pending(), tuple(gone)))
@@ -273,25 +275,16 @@ def _is_served(observed: Observed) -> bool:
     )
 
 
-def silent_nodes(pods: Iterable[Document], now: float) -> set[str]:
-    """Nodes that are not heard of: every container ready, every gate open, and the pod not.
-
-    For a moment a gate that was just opened looks the same.
-    """
-    silent, heard = set[str](), set[str]()
-    for pod in pods:
-        status = pod.get("status") or {}
-        conditions = status.get("conditions") or []
-        known = {item["type"]: item.get("status") for item in conditions}
-        newest = max([seconds(item.get("lastTransitionTime")) for item in conditions], default=now)
-        node = (pod.get("spec") or {}).get("nodeName")
-        if not node or status.get("phase") != "Running":
-            continue
-        gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or []]
-        if known.get("Ready") == "True":
-            heard.add(node)
-        elif now - newest >= LEAST_SECONDS and all(
-            known.get(name) == "True" for name in ("ContainersReady", *gates)
-        ):
-            silent.add(node)
-    return silent - heard
+def silent_nodes(observed: Observed, controller: Document, now: float) -> frozenset[str]:
+    """Nodes that are not heard of; for a moment a gate that was just opened looks the same."""
+    if not observed.pods:
+        return frozenset()
+    request = Request(observed.request(controller), Parent, Memo(0))
+    pods = [each.pod for each in request.pods.values()]
+    heard = {pod.node for pod in pods if pod.ready}
+    silent = {
+        pod.node
+        for pod in pods
+        if (since := pod.silent_since) is not None and now - since >= LEAST_SECONDS
+    }
+    return frozenset(silent - heard)

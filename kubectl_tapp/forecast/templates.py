@@ -5,10 +5,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.forecast.forecast import TemplateChange
 from tapp.spec.differences import at, changed, differences, written
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
 
@@ -37,6 +39,17 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
     }
 
 
+def templates_of(tapp: Document) -> Templates | None:
+    """The templates of each instance; None where the spec cannot be read."""
+    spec, meta = read_spec(tapp), tapp["metadata"]
+    return None if spec is None else Templates(spec, meta["name"], meta.get("namespace") or "")
+
+
+def body_of(templates: Templates | None, id: int) -> Document | None:
+    """The template of an instance, placeholders filled in; None where it does not resolve."""
+    return None if templates is None else templates.body_of(id)
+
+
 def kept_bodies(observed: Observed) -> Iterator[tuple[str, str, Document]]:
     """Name, revision and body of each template that a ControllerRevision holds."""
     for kept in observed.revisions:
@@ -53,7 +66,8 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
     after = template_bodies(edited)
-    users, spec = _users(edited), read_spec(edited)
+    spec = read_spec(edited)
+    users = {} if spec is None else template_users(spec)
     ignores = spec is not None and spec.ignores_resources
     resizes = spec is not None and spec.resizes
     found = []
@@ -64,14 +78,6 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
         elif lines := tuple(differences(old, new, ignores_resources=ignores, resizes=resizes)):
             found.append(TemplateChange(name, "changed", lines, ids))
     return tuple(found)
-
-
-def _users(tapp: Document) -> dict[str, list[int]]:
-    spec, found = read_spec(tapp), dict[str, list[int]]()
-    if spec is not None:
-        for id in range(spec.replicas):
-            found.setdefault(spec.template_name(id), []).append(id)
-    return found
 
 
 def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any], ...]:

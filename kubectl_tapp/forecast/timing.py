@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from kubectl_tapp.base.event_times import last_write
 from kubectl_tapp.base.observed import Document, Observed
 from tapp.kube import objects
 from tapp.pod.manifest import read_annotation
@@ -151,10 +152,13 @@ def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
             for each in events
             if each.uid == meta.get("uid") and each.container in ("", item.get("name"))
         ]
-        written = _written(meta)
-        if written is not None:
-            asked.append(written)
-        _note(samples.stop, max([at for at in asked if at <= ended], default=None), ended, grace)
+        asked.append(last_write(meta))  # not before the update was written
+        _note(
+            samples.stop,
+            max([at for at in asked if UNKNOWN < at <= ended], default=None),
+            ended,
+            grace,
+        )
     if created is not None:
         before = [each.at for each in events if each.uid != meta.get("uid") and each.at <= created]
         _note(samples.stop, max(before, default=None), created, grace)
@@ -170,16 +174,6 @@ def _replaced(pod: Document, container: Document) -> float | None:
     if ran is None or not ran.id or ended.get("containerID") != ran.id:
         return None
     return _at(ended.get("finishedAt"))
-
-
-def _written(meta: Document) -> float | None:
-    """When somebody last wrote the pod, its status apart: not before the update was written."""
-    times = [
-        _at(item.get("time"))
-        for item in meta.get("managedFields") or []
-        if isinstance(item, dict) and not item.get("subresource")
-    ]
-    return max([time for time in times if time is not None], default=None)
 
 
 def _grace(spec: Document) -> float:

@@ -52,7 +52,7 @@ def unfold(record: Record, marks: Sequence[Turn], row: Row, first: Plan) -> Reco
 
 def _all_done(last: Plan, row: Row) -> bool:
     left_out = set(row.left_out)
-    left = [verdict for instance, verdict in last.open_cases if instance.id not in left_out]
+    left = [verdict for instance, verdict in last.cases if instance.id not in left_out]
     return not any(
         verdict.reason in BUDGET_REASONS or verdict.action in DISRUPTIVE for verdict in left
     ) and last.available.issuperset(row.ids[: row.played])
@@ -70,7 +70,7 @@ def _last_of_all(last: Plan, row: Row, first: Plan) -> Plan:
     return replace(
         last,
         instances=instances,
-        open_cases=[case for case in last.open_cases if case[0].id not in left_out],
+        cases=[case for case in last.cases if case[0].id not in left_out],
         available=last.available | left_out,
         budgets=Budgets(found.strategy, should_run, found.rolling_found, found.rolling_used),
         world=replace(last.world, tapp=first.world.tapp),
@@ -106,10 +106,10 @@ class _Events:
 
     def taken(self, at: float) -> int | None:
         """How many of the row had their turn before this moment; None where they were not first."""
-        places = [place for place, told in self.of.items() if told[0][0] < at]
+        places = [place for place, acts in self.of.items() if acts[0][0] < at]
         return len(places) if not places or max(places) == len(places) - 1 else None
 
-    def told(self, place: int, at: float) -> tuple[tuple[float, str], ...]:
+    def ages(self, place: int, at: float) -> tuple[tuple[float, str], ...]:
         """How long ago what became of one of them."""
         acts = [each for each in self.of.get(place, ()) if each[0] < at]
         if not acts:
@@ -129,7 +129,7 @@ class _Events:
 
     def later(self, at: float) -> set[int]:
         """The places of the row that are touched from this moment on."""
-        places = {place for place, told in self.of.items() if told[-1][0] >= at}
+        places = {place for place, acts in self.of.items() if acts[-1][0] >= at}
         return places | {
             self.place[id] for then, id, _ in self.states if then >= at and id in self.place
         }
@@ -161,12 +161,12 @@ class _Events:
         looks = [replace(look, at=at) for look in record.looks for at, _ in parts(look.at)]
         begun = record.states[row.ids[0]][0]
         states: dict[int, list[tuple[float, str]]] = {id: [begun] for id in row.left_out}
-        told = [
+        spread = [
             (when, other(id, turns), state)
             for at, id, state in self.states
             for when, turns in parts(at)
         ]
-        for at, id, state in sorted(told, key=lambda each: each[0]):
+        for at, id, state in sorted(spread, key=lambda each: each[0]):
             spans = states.setdefault(id, [])
             if not spans or spans[-1][1] != state:
                 spans.append((at, state))
@@ -197,23 +197,23 @@ def _changes(looks: list[Moment]) -> list[Moment]:
 
 def _period(events: _Events, marks: Sequence[Turn], row: Row) -> _Period | None:
     """The first two moments that are the same but for whose turn it is."""
-    seen: dict[tuple[Any, ...], tuple[float, int]] = {}
+    earlier: dict[tuple[Any, ...], tuple[float, int]] = {}
     for mark in marks:
         taken = events.taken(mark.at)
         if taken is None:
             continue
         away = tuple(
-            (events.place[id] - taken, events.told(events.place[id], mark.at))
+            (events.place[id] - taken, events.ages(events.place[id], mark.at))
             if id in events.place
             else (None, id)
             for id in mark.away
         )
         key = mark.at % row.cycle, mark.timers, away
-        if key in seen:
-            begin, before = seen[key]
+        if key in earlier:
+            begin, before = earlier[key]
             turns, touched = taken - before, events.touched(begin, mark.at)
             # Whoever is touched afterwards is one of those whose turn is moved.
             if turns and touched and min(events.later(mark.at)) >= min(touched) + turns:
                 return _Period(begin, mark.at, turns)
-        seen[key] = mark.at, taken
+        earlier[key] = mark.at, taken
     return None

@@ -14,14 +14,14 @@ class Changes:
 
     def __init__(self, look: Look) -> None:
         """`look` has been shown already."""
-        self._rows = {row.id: _told(row) for row in look.rows}
+        self._rows = {row.id: _shown(row) for row in look.rows}
         self._waits = {text for text, _ in waiting(look)}
         self._head = headline(look)
 
     def until(self, look: Look) -> Iterator[str]:
         """A line for all instances that changed alike, for each new reason, and for the whole."""
         at = written(look.plan.now)
-        rows = {row.id: _told(row) for row in look.rows}
+        rows = {row.id: _shown(row) for row in look.rows}
         changed = [
             (id, self._rows.get(id, ""), rows.get(id, "gone"))
             for id in sorted({*rows, *self._rows})
@@ -39,7 +39,7 @@ class Changes:
         self._rows, self._waits, self._head = rows, {text for text, _ in waits}, head
 
 
-def _told(row: Row) -> str:
+def _shown(row: Row) -> str:
     """What is worth a line when it changes."""
     parts = [row.state, f"{row.ready} ready" if row.ready else "", row.image]
     return ", ".join(part for part in parts if part)

@@ -6,24 +6,13 @@ from typing import Any
 
 import msgspec
 
-from kubectl_tapp.base.errors import as_json
-from kubectl_tapp.decide.decisions import explained
+from hooks.explain import explain
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.look import Look, Row
 from kubectl_tapp.decide.phrases import budget
 from kubectl_tapp.show.status import waiting
 from kubectl_tapp.show.why import cases
 from tapp.words.times import written
-
-
-def printed(document: Any, form: str) -> str:
-    """A document as `json` or `yaml`."""
-    if form == "json":
-        return as_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
-    import yaml  # noqa: PLC0415 - it costs start time
-
-    plain = msgspec.to_builtins(document)
-    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip()
 
 
 def status_document(look: Look) -> dict[str, Any]:
@@ -63,7 +52,7 @@ def _head(look: Look) -> dict[str, Any]:
 
 
 def _tail(look: Look) -> dict[str, Any]:
-    explanation = explained(look.plan)
+    explanation = explain(look.plan)
     return {
         "budget": msgspec.to_builtins(explanation.budget) | {"sentences": budget(look)},
         "refused": msgspec.to_builtins(explanation.refused),

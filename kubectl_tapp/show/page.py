@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
-from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange, named
+from kubectl_tapp.decide.phrases import instances
+from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange
 from kubectl_tapp.show.page_style import STYLE
 from kubectl_tapp.show.page_timeline import availability, legend, timeline
-from kubectl_tapp.show.plan import EFFECTS, ORDER, folds, headline, shown, spoken, why
+from kubectl_tapp.show.plan import EFFECTS, ORDER, folds, headline, shown, spoken, why, written
 from tapp.words.ranges import some
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -19,14 +20,14 @@ def page(forecast: Forecast) -> str:
     """The whole page."""
     name = f"{forecast.namespace}/{forecast.name}"
     body = "".join(_refused(forecast) if forecast.refused else _sections(forecast))
-    said = "this edit is refused" if forecast.refused else headline(forecast)
+    line = "this edit is refused" if forecast.refused else headline(forecast)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Plan of TApp {escape(name)}</title><style>{STYLE}</style></head>"
         f"<body><main><header><p>Plan of TApp</p><h1>{escape(name)}</h1>"
-        f'<p class="headline">{escape(said)}</p></header>{body}'
+        f'<p class="headline">{escape(line)}</p></header>{body}'
         "<footer>A forecast: the decisions of the TApp service, run forward on a simulated "
         "cluster. It does not know where new pods find room, whether a new image exists, or what "
         "else changes meanwhile.</footer></main></body></html>\n"
@@ -34,21 +35,21 @@ def page(forecast: Forecast) -> str:
 
 
 def _refused(forecast: Forecast) -> list[str]:
-    return [_told(forecast.refused, "The edit is refused", "")]
+    return [_notes(forecast.refused, "The edit is refused", "")]
 
 
 def _sections(forecast: Forecast) -> list[str]:
     return [
         _numbers(forecast),
-        _told(forecast.stuck, "What gets stuck", ""),
-        _told(forecast.paused, "What is paused", "warn"),
-        _told([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
-        _told(forecast.remarks, "Note", "note"),
+        _notes(forecast.stuck, "What gets stuck", ""),
+        _notes(forecast.paused, "What is paused", "warn"),
+        _notes([f"{type}: {text}" for type, text in forecast.refusals], "Conditions", "warn"),
+        _notes(forecast.remarks, "Note", "note"),
         _changes(forecast),
         _pictures(forecast),
         _instances(forecast),
         _steps(forecast),
-        _told(
+        _notes(
             [*forecast.pace, *forecast.notes], "What the times are from, and assumptions", "note"
         ),
     ]
@@ -84,7 +85,7 @@ def _numbers(forecast: Forecast) -> str:
 _BAD = (Outcome.RECREATED, Outcome.DELETED, Outcome.WAITING)
 
 
-def _told(lines: Iterable[str], title: str, kind: str) -> str:
+def _notes(lines: Iterable[str], title: str, kind: str) -> str:
     items = "".join(f'<p class="told {kind}">{escape(line)}</p>' for line in lines)
     return f"<section><h2>{escape(title)}</h2>{items}</section>" if items else ""
 
@@ -98,7 +99,7 @@ def _changes(forecast: Forecast) -> str:
 
 
 def _template(change: TemplateChange) -> list[str]:
-    users = named(change.instances) if change.instances else "no instance runs it"
+    users = instances(change.instances) if change.instances else "no instance runs it"
     if not change.differences:
         return [
             f"<tr><td>{escape(change.name)}</td><td></td><td>{escape(change.how)}</td>"
@@ -158,15 +159,9 @@ def _steps(forecast: Forecast) -> str:
 
 
 def _step(step: Step) -> str:
-    groups = (
-        ("update in place", step.updated),
-        ("recreate", step.recreated),
-        ("delete", step.deleted),
-        ("create", step.created),
-    )
-    said = ", ".join(f"{word} {some(ids)}" for word, ids in groups if ids) or "labels only"
+    text = ", ".join(f"{word} {some(ids)}" for word, ids in written(step)) or "labels only"
     return (
-        f'<tr><td class="right">{escape(spoken(step.at))}</td><td>{escape(said)}</td>'
+        f'<tr><td class="right">{escape(spoken(step.at))}</td><td>{escape(text)}</td>'
         f'<td class="right">{step.unavailable}</td></tr>'
     )
 

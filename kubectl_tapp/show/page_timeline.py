@@ -90,12 +90,12 @@ def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool)
         if state not in STATES or end <= at:
             continue
         left, right = scale.x(at), scale.x(end)
-        told = f"{name}: {STATES[state]} from {spoken(at)}"
-        told += f" to {spoken(end)}" if end < scale.end else " on"
+        title = f"{name}: {STATES[state]} from {spoken(at)}"
+        title += f" to {spoken(end)}" if end < scale.end else " on"
         parts.append(
             f'<rect class="s-{state}" x="{left:.1f}" y="{middle - BAR / 2:.1f}" rx="2" '
             f'width="{max(right - left - 0.8, 0.8):.1f}" height="{BAR:.0f}">'
-            f"<title>{escape(told)}</title></rect>"
+            f"<title>{escape(title)}</title></rect>"
         )
     return "".join(parts)
 

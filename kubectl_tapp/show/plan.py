@@ -12,13 +12,13 @@ from rich.table import Table
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.plural import plural
+from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.forecast.forecast import (
     Forecast,
     InstanceForecast,
     Outcome,
     Step,
     TemplateChange,
-    named,
 )
 from tapp.spec.differences import Difference, Effect
 from tapp.words.ranges import ranges, some
@@ -65,7 +65,7 @@ def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> Non
         console.print(f"[bold]{escape(title)}[/]: [red]this edit is refused[/]")
         for message in forecast.refused:
             console.print(f"  [red]{escape(message)}[/]")
-        _print_told(console, "Note", forecast.remarks)
+        _print_notes(console, "Note", forecast.remarks)
         return
     console.print(f"[bold]{escape(title)}[/]: {escape(headline(forecast))}")
     _print_changes(console, forecast)
@@ -79,10 +79,10 @@ def print_plan(console: Console, forecast: Forecast, folded: bool = True) -> Non
         ("Note", forecast.remarks),
         ("Assumed", forecast.notes),
     ):
-        _print_told(console, name, lines)
+        _print_notes(console, name, lines)
 
 
-def _print_told(console: Console, name: str, lines: Iterable[str]) -> None:
+def _print_notes(console: Console, name: str, lines: Iterable[str]) -> None:
     style = _STYLES.get(name, "dim")
     for number, line in enumerate(lines):
         if not number:
@@ -135,7 +135,7 @@ def _print_changes(console: Console, forecast: Forecast) -> None:
 
 
 def _print_template(console: Console, change: TemplateChange) -> None:
-    who = named(change.instances) if change.instances else "no instance runs it"
+    who = instances(change.instances) if change.instances else "no instance runs it"
     console.print(
         f"  template [bold]{escape(change.name)}[/] {change.how} ({who})", highlight=False
     )
@@ -241,15 +241,20 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 def step_line(step: Step) -> str:
     """One step in one line."""
+    parts = [f"{word} {some(ids)}" + _many(ids) for word, ids in written(step)]
+    away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
+    return f"{'+' + spoken(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
+
+
+def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
+    """What is written, and for whom."""
     groups = (
         ("update in place", step.updated),
         ("recreate", step.recreated),
         ("delete", step.deleted),
         ("create", step.created),
     )
-    parts = [f"{word} {some(ids)}" + _many(ids) for word, ids in groups if ids]
-    away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
-    return f"{'+' + spoken(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
+    return [(word, ids) for word, ids in groups if ids]
 
 
 def _many(ids: tuple[int, ...]) -> str:

@@ -156,5 +156,5 @@ def sentences(look: Look) -> list[str]:
 
 def waiting(look: Look) -> list[tuple[str, list[int]]]:
     """What is to be said of instances that are not as they should be, and of which."""
-    said = [(text, id) for id in look.cases if (text := look.waits_for(id))]
-    return [(group[0][0], [id for _, id in group]) for group in grouped(said, lambda x: x[0])]
+    found = [(text, id) for id in look.cases if (text := look.waits_for(id))]
+    return [(group[0][0], [id for _, id in group]) for group in grouped(found, lambda x: x[0])]

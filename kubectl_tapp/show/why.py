@@ -109,8 +109,8 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
 
 def _alike(case: Case) -> Hashable:
     """What has to be equal for two instances to be told of together."""
-    said = (case.text, *case.containers, None, *case.events)
-    return (said, case.row.state, case.row.ready, case.row.template, case.row.revision)
+    texts = (case.text, *case.containers, None, *case.events)
+    return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
 
 def _block(look: Look, group: Sequence[Case]) -> list[str]:
@@ -149,17 +149,17 @@ def container_lines(pod: Document, now: float, *, well: bool = False) -> list[st
     late = [f"pod: was to be gone {age(now - due)} ago"] if UNKNOWN < due < now else []
     if due != UNKNOWN and (held := metadata.get("finalizers")):
         late.append(f"pod: held by finalizers: {', '.join(held)}")
-    said = [status.get("reason"), status.get("message")]
-    result = [*late, *([f"pod: {': '.join(text for text in said if text)}"] if any(said) else [])]
+    why = [status.get("reason"), status.get("message")]
+    result = [*late, *([f"pod: {': '.join(text for text in why if text)}"] if any(why) else [])]
     result += [
-        f"no node: {_said(condition)}"
+        f"no node: {_reason(condition)}"
         for condition in status.get("conditions") or []
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
     ]
     probes = unpassed(pod)
     for each in containers_of(pod):
-        told = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
-        result += [f"container {each.get('name')}: {text}" for text in told]
+        texts = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
+        result += [f"container {each.get('name')}: {text}" for text in texts]
     return result
 
 
@@ -167,7 +167,7 @@ def _container(status: Document, now: float, probe: str, *, well: bool) -> list[
     state, before = status.get("state") or {}, status.get("lastState") or {}
     result = []
     if waiting := state.get("waiting"):
-        result.append(f"waiting: {_said(waiting)}")
+        result.append(f"waiting: {_reason(waiting)}")
     if ended := state.get("terminated"):
         if ended.get("exitCode") or not status.get("ready", True):
             result.append(f"ended {_ended(ended, now)}")
@@ -182,7 +182,7 @@ def _container(status: Document, now: float, probe: str, *, well: bool) -> list[
     return result
 
 
-def _said(waiting: Document) -> str:
+def _reason(waiting: Document) -> str:
     parts = [waiting.get("reason"), " ".join((waiting.get("message") or "").split())]
     return ": ".join(part for part in parts if part)
 
@@ -190,5 +190,5 @@ def _said(waiting: Document) -> str:
 def _ended(ended: Document, now: float) -> str:
     reason = f" ({ended['reason']})" if ended.get("reason") else ""
     when = f" {age(now - seconds(at))} ago" if (at := ended.get("finishedAt")) else ""
-    said = " ".join((ended.get("message") or "").split())
-    return f"with exit code {ended.get('exitCode')}{reason}{when}" + (f": {said}" if said else "")
+    text = " ".join((ended.get("message") or "").split())
+    return f"with exit code {ended.get('exitCode')}{reason}{when}" + (f": {text}" if text else "")

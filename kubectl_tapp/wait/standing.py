@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
 from tapp.decide.instances import Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict
@@ -20,7 +21,6 @@ from tapp.words.vocabulary import InstanceStatus
 Ids = list[int]
 _UNKNOWN: Mapping[int, str] = {}
 _MISSING = "its pod is not created; the events of the TApp say why"
-_RESTING = (Action.ABSENT, Action.KEEP)
 _ACTING = {
     Action.CREATE: "being created",
     Action.ADOPT: "being labelled",
@@ -43,7 +43,7 @@ class Standing:
 
     Attributes:
         generation: of its spec.
-        seen: whether the service has answered for this spec.
+        answered: whether the service has answered for this spec.
         ready: whether its condition `Ready` is True for this spec.
         enough: whether its condition `Available` is True for this spec.
         done: instances that are as the spec asks.
@@ -55,7 +55,7 @@ class Standing:
     """
 
     generation: int
-    seen: bool
+    answered: bool
     ready: bool
     enough: bool
     done: Ids = field(default_factory=list)
@@ -67,7 +67,7 @@ class Standing:
 
     def is_done(self, ids: Collection[int] | None) -> bool:
         """Whether these instances, or all, are as the spec asks."""
-        return self.seen and not self.left(ids)
+        return self.answered and not self.left(ids)
 
     def left(self, ids: Collection[int] | None) -> Ids:
         """Those of these instances, or of all, that are not as the spec asks."""
@@ -83,9 +83,9 @@ class Standing:
         left = self.left(ids)
         if not left or self.moving:
             return ""
-        return self.told(left)
+        return self.describe(left)
 
-    def told(self, ids: Collection[int]) -> str:
+    def describe(self, ids: Collection[int]) -> str:
         """What holds these instances: a sentence for a person."""
         kept = set(ids)
         waiting = {why: [id for id in held if id in kept] for why, held in self.held.items()}
@@ -100,7 +100,7 @@ class Standing:
         """One line of progress: `3 of 6 done; starting: 2; wait: 4,5 (maxUnavailable ...)`."""
         total = len(self.done) + len(self.left(None)) if ids is None else len(ids)
         parts = [f"{total - len(self.left(ids))} of {total} done"]
-        parts += [] if self.seen else ["its newest spec has not been looked at yet"]
+        parts += [] if self.answered else ["its newest spec has not been looked at yet"]
         parts += [f"{what}: {some(found)}" for what, found in self.moving.items()]
         held = [(why.removeprefix(_PREFIX), found) for why, found in self.held.items()]
         parts += [f"waiting: {some(found)} ({why})" for why, found in held]
@@ -137,13 +137,13 @@ def standing(plan: Plan, tapp: Document, obstacles: Mapping[int, str] = _UNKNOWN
     metadata, status = tapp["metadata"], tapp.get("status") or {}
     generation = int(metadata.get("generation") or 0)
     # A spec without a number was acted on by nobody, as far as anybody can tell.
-    seen = 0 < generation <= int(status.get("observedGeneration") or 0)
+    answered = 0 < generation <= int(status.get("observedGeneration") or 0)
     conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or []}
     found = Standing(
         generation=generation,
-        seen=seen,
-        ready=seen and conditions.get("Ready") == "True",
-        enough=seen and conditions.get("Available") == "True",
+        answered=answered,
+        ready=answered and conditions.get("Ready") == "True",
+        enough=answered and conditions.get("Available") == "True",
         paused=plan.budgets.strategy.paused,
         mark=_mark(plan, tapp),
     )
@@ -175,7 +175,7 @@ def _note(
     why = _broken(plan, instance, verdict, missing)
     if why:
         found.broken[id] = why
-    elif stands is Disposition.DONE and not instance.should_run and verdict.action in _RESTING:
+    elif stands is Disposition.DONE and not instance.should_run and verdict.action in STILL:
         found.done.append(id)
     elif verdict.action in _ACTING:
         found.moving.setdefault(_ACTING[verdict.action], []).append(id)

@@ -48,7 +48,7 @@ class Watch:
         goal: when it is reached.
         ids: the instances that matter; None for all.
         timeout: seconds after which to give up.
-        said: what to say when it is reached.
+        message: what to say when it is reached.
         stuck_is_reached: whether being stuck is what is waited for.
     """
 
@@ -56,7 +56,7 @@ class Watch:
     goal: Callable[[Standing], bool]
     ids: Collection[int] | None = None
     timeout: float = 600.0
-    said: str = "done"
+    message: str = "done"
     stuck_is_reached: bool = False
 
 
@@ -78,16 +78,16 @@ class Poller:
 
     def look(self, observed: Observed | None = None) -> Standing:
         """How far it is now."""
-        seen = observed or self.observe()
-        if seen.tapp["metadata"].get("deletionTimestamp"):
-            raise CommandError(f"TApp {seen.name} is being deleted")
-        plan = decided(seen, self._controller, self._options, self._session.now())
-        found = standing(plan, seen.tapp)
+        observed = observed or self.observe()
+        if observed.tapp["metadata"].get("deletionTimestamp"):
+            raise CommandError(f"TApp {observed.name} is being deleted")
+        plan = decided(observed, self._controller, self._options, self._session.now())
+        found = standing(plan, observed.tapp)
         if not (plan.not_created and found.broken):
             return found
         cluster: Cluster = self._session.cluster
-        obstacles = Obstacles(cluster, cluster.with_warnings(seen), plan)
-        return standing(plan, seen.tapp, obstacles.of)
+        obstacles = Obstacles(cluster, cluster.with_warnings(observed), plan)
+        return standing(plan, observed.tapp, obstacles.of)
 
 
 def wait(session: Session, watch: Watch) -> None:
@@ -104,33 +104,34 @@ def wait(session: Session, watch: Watch) -> None:
     with progress(session) as show:
         while True:
             before = session.now()
-            seen = _polled(poller, show)
+            current = _polled(poller, show)
             now = session.now()
-            if seen is not None:
-                if watch.goal(seen):
+            if current is not None:
+                if watch.goal(current):
                     break
-                if watch.stuck_is_reached and seen.is_done(watch.ids):
+                if watch.stuck_is_reached and current.is_done(watch.ids):
                     raise CommandError(_never_stuck(watch), Exit.STUCK)
-                show(f"{watch.name}: {seen.line(watch.ids)}", now - begun)
-                why = _stuck(seen, watch)
+                show(f"{watch.name}: {current.line(watch.ids)}", now - begun)
+                why = _stuck(current, watch)
                 # The answer is noted after all children are written: until then, whoever writes
                 # one acts on the spec.
-                moves = not seen.seen and seen.mark != mark
-                mark = seen.mark
+                moves = not current.answered and current.mark != mark
+                mark = current.mark
                 stuck_since = (stuck_since or now) if why and not moves else None
+                paused = current.answered and current.paused
                 if stuck_since is not None and (
-                    now - stuck_since >= PATIENCE or (seen.paused and seen.held and seen.seen)
+                    now - stuck_since >= PATIENCE or (paused and current.held)
                 ):
                     if watch.stuck_is_reached:
                         session.say(f"{watch.name}: {why}")
                         return
-                    how = "paused" if seen.seen and seen.paused and not seen.broken else "stuck"
+                    how = "paused" if paused and not current.broken else "stuck"
                     raise CommandError(f"{watch.name} is {how}: {why}", Exit.STUCK)
             if now - begun >= watch.timeout:
-                raise CommandError(_too_late(watch, seen), Exit.STUCK)
+                raise CommandError(_too_late(watch, current), Exit.STUCK)
             session.sleep(max(INTERVAL, _SHARE * (now - before)))
     took = session.now() - begun
-    session.say(f"{watch.name}: {watch.said}, after {spell(took)}")
+    session.say(f"{watch.name}: {watch.message}, after {spell(took)}")
 
 
 def _polled(poller: Poller, show: Callable[[str, float], None]) -> Standing | None:
@@ -143,13 +144,13 @@ def _polled(poller: Poller, show: Callable[[str, float], None]) -> Standing | No
         return None
 
 
-def _stuck(seen: Standing, watch: Watch) -> str:
-    if not seen.seen:
+def _stuck(current: Standing, watch: Watch) -> str:
+    if not current.answered:
         return (
-            f"nobody has acted on its generation {seen.generation}: are Metacontroller and the "
+            f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
             "service running? `kubectl describe` of the TApp shows what they complain of"
         )
-    return seen.stuck(watch.ids)
+    return current.stuck(watch.ids)
 
 
 def _never_stuck(watch: Watch) -> str:
@@ -160,12 +161,12 @@ def _never_stuck(watch: Watch) -> str:
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
 
 
-def _too_late(watch: Watch, seen: Standing | None) -> str:
+def _too_late(watch: Watch, current: Standing | None) -> str:
     what = f"{watch.name} is not {'stuck' if watch.stuck_is_reached else 'there'}"
     what += f" after {spell(watch.timeout)}"
-    if seen is None:
+    if current is None:
         return f"{what}: the cluster does not answer"
-    return f"{what}: {seen.line(watch.ids)}"
+    return f"{what}: {current.line(watch.ids)}"
 
 
 def spell(seconds: float) -> str:

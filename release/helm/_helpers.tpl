@@ -11,6 +11,14 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* Whether Metacontroller's replicas elect a leader: a text, or nothing. */ -}}
+{{- define "tapp.elects" -}}
+{{- $arguments := .Values.metacontroller.commandArgs -}}
+{{- if or (has "--leader-election" $arguments) (has "--leader-election=true" $arguments) -}}
+yes
+{{- end -}}
+{{- end -}}
+
 {{- define "tapp.tlsSecret" -}}
 {{- .Values.tls.secretName | default "tapp-hooks-tls" -}}
 {{- end -}}

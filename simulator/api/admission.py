@@ -103,8 +103,9 @@ def _tolerates(toleration: Object, key: str) -> bool:
 
 
 def quality(spec: Object) -> str:
-    """Return the QoS class of a pod, by its containers."""
-    resources = [c.get("resources") or {} for c in spec.get("containers") or []]
+    """Return the QoS class of a pod, by its containers and init containers."""
+    both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    resources = [c.get("resources") or {} for c in both]
     if not any(r.get("requests") or r.get("limits") for r in resources):
         return "BestEffort"
     limits = [r.get("limits") or {} for r in resources]
@@ -193,14 +194,6 @@ class Admission:
         return obj
 
 
-def strip_last_applied(operation: Operation, obj: Object) -> Object:
-    """Policy: remove Metacontroller's annotation when an object is created."""
-    if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
-        return obj
-    rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
-    return with_meta(obj, annotations=rest or None)
-
-
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _HEAD = re.compile(
     r'\{"apiVersion":"v1","kind":"Pod","metadata":'
@@ -225,31 +218,3 @@ def lean_pods(operation: Operation, obj: Object) -> Object:
     if operation == "UPDATE":
         return obj
     return {**obj, "metadata": {**meta(obj), "managedFields": []}}
-
-
-def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
-    """Build a policy that adds a container to every pod created, in front unless told."""
-
-    def policy(operation: Operation, obj: Object) -> Object:
-        if operation == "UPDATE" or obj["kind"] != "Pod":
-            return obj
-        others = obj["spec"].get("containers") or []
-        containers = [container, *others] if first else [*others, container]
-        return {**obj, "spec": {**obj["spec"], "containers": containers}}
-
-    return policy
-
-
-def rewrite_images(rewrite: Callable[[str], str]) -> Policy:
-    """Build a policy that passes every image of a pod through `rewrite`, on every write."""
-
-    def policy(_operation: Operation, obj: Object) -> Object:
-        if obj["kind"] != "Pod":
-            return obj
-        spec = dict(obj["spec"])
-        for field in ("initContainers", "containers"):
-            if field in spec:
-                spec[field] = [{**c, "image": rewrite(c["image"])} for c in spec[field]]
-        return {**obj, "spec": spec}
-
-    return policy

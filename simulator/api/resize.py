@@ -8,7 +8,7 @@ from __future__ import annotations
 from simulator.api.admission import quality
 from simulator.api.defaults import CONTAINER_LISTS, containers_of, default_pod_spec, encode
 from simulator.api.store import InvalidError
-from simulator.objects.objects import Object, changed_paths, name_of
+from simulator.objects.objects import Object, name_of
 
 _RESIZABLE = ("cpu", "memory")
 
@@ -44,9 +44,20 @@ def _check(new: Object, old: Object) -> None:
             was, asked = (one["resources"].get(kind) or {} for one in (before, after))
             if was.keys() - asked.keys():
                 raise _refuse(new, f"{path}.{kind}", f"resource {kind} cannot be removed")
-        for changed in changed_paths(before["resources"], after["resources"], path):
-            if changed.removeprefix(path).split(".")[2:] not in [[one] for one in _RESIZABLE]:
-                raise _refuse(new, changed, "only cpu and memory resources are mutable")
+        if _rest(after["resources"]) != _rest(before["resources"]):
+            raise _refuse(new, path, "only cpu and memory resources are mutable")
+
+
+def _rest(resources: Object) -> Object:
+    """Return what is neither cpu nor memory."""
+    kinds = {kind: resources.get(kind) or {} for kind in ("limits", "requests")}
+    sizes = {
+        (kind, name): size
+        for kind, found in kinds.items()
+        for name, size in found.items()
+        if name not in _RESIZABLE
+    }
+    return {"sizes": sizes, "claims": resources.get("claims")}
 
 
 def _refuse(pod: Object, path: str, reason: str) -> InvalidError:

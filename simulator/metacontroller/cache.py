@@ -21,26 +21,22 @@ from simulator.objects.objects import Key, Object, controller_of, key_of, versio
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def child_key(obj: Object) -> str:
-    """Return `namespace/name`, or the name of a cluster-scoped object."""
-    namespace, name = key_of(obj)
-    return f"{namespace}/{name}" if namespace else name
-
-
 @dataclass(slots=True, eq=False)
 class Entry:
     """One cached object, with its JSON and what is worth remembering about it."""
 
     obj: Object
     _json: bytes | None = None
-    settled: bytes | None = None
+    applied: bytes | None = None
+    """What the hook wanted when nothing had to be written for it."""
     _key: str | None = None
 
     @property
     def key(self) -> str:
         """Return `namespace/name`, or the name of a cluster-scoped object."""
         if self._key is None:
-            self._key = child_key(self.obj)
+            namespace, name = key_of(self.obj)
+            self._key = f"{namespace}/{name}" if namespace else name
         return self._key
 
     @property
@@ -74,10 +70,6 @@ class Cache:
     def on_change(self, handler: Handler) -> None:
         """Call the handler with (kind, before, after) when the cache learns of a change."""
         self._handlers.append(handler)
-
-    def forget_handlers(self) -> None:
-        """Detach whoever listens (Metacontroller was restarted)."""
-        self._handlers.clear()
 
     def feed(self, event: Event) -> None:
         """Take an event from the API server: at once, or after the kind's lag."""

@@ -81,7 +81,7 @@ class Children:
             errors.append(f"can't delete {kind.name} {'/'.join(key_of(obj))}: {error}")
 
     def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
-        if entry is not None and entry.settled == child.raw:
+        if entry is not None and entry.applied == child.raw:
             return
         desired = self._labelled(child.decode(), parent)
         if entry is None:
@@ -93,7 +93,7 @@ class Children:
         observed = entry.obj
         updated = apply_update(observed, desired)
         if same(updated, observed):
-            entry.settled = child.raw
+            entry.applied = child.raw
             return
         if is_terminating(observed):
             return

@@ -62,8 +62,6 @@ class Levers:
     crashing: dict[str, int] = field(default_factory=dict)
     """The same with another exit code."""
     crash_seconds: float = 1.0
-    init_codes: dict[str, int] = field(default_factory=dict)
-    """Exit codes of init containers by image; 0 where none is given."""
     backoff_seconds: float = 10.0
     backoff_limit: float = 300.0
     retry_seconds: float = 10.0
@@ -81,6 +79,8 @@ class Levers:
     resize_seconds: float = 1.0
     resize_pends: Callable[[Object], tuple[str, str] | None] = lambda _pod: None
     """Reason (`Deferred`, `Infeasible`) and message for a pod whose resize cannot be done."""
+    resize_fails: Callable[[Object], str] = lambda _pod: ""
+    """The runtime's words for a pod whose resize was begun and is not done; it is tried again."""
     completes: Callable[[Object, str], tuple[float, int] | None] = lambda _pod, _container: None
     """When and how a container ends by itself."""
     refuses: Callable[[Object], bool] = lambda _pod: False
@@ -133,7 +133,7 @@ class Levers:
         if image in self.crashing_images:
             return self.crash_seconds, 1
         if once:
-            return self.init_seconds, self.init_codes.get(image, 0)
+            return self.init_seconds, 0
         return self.completes(pod, container)
 
     def refusal(self, pod: Object) -> tuple[str, str] | None:

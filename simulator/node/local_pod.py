@@ -171,8 +171,10 @@ class LocalPod:
             truths["DisruptionTarget"] = True, "TerminationByKubelet", self.end[2]
         if self.unsized:
             pending = levers.resize_pends(self.pod)
+            error = levers.resize_fails(self.pod)
+            begun = ("Error", error) if error else ("", "")
             kind = "PodResizeInProgress" if pending is None else "PodResizePending"
-            truths[kind] = True, *(pending or ("", ""))
+            truths[kind] = True, *(pending or begun)
         before = [one for one in self._conditions if one["type"] in truths]
         self._conditions = conditions(before, truths, self.node.stamp(self.now), generation)
         status: Object = {"phase": self.phase, "startTime": self._started}
@@ -300,7 +302,7 @@ class LocalPod:
             return None
         if "running" not in shown["state"]:  # its failure is noticed, and makes the worker sync
             return probe.next_tick(probe.looked) if probe.run == run.id and probe.passed else None
-        if probe.settled(run.id):
+        if probe.is_done(run.id):
             return None
         if probe.asked is not None:
             return probe.asked

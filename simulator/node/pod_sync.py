@@ -78,6 +78,9 @@ class Sync:
         if pending is not None:
             self.failed = pending[0] == "Deferred"
             return
+        if local.unsized and levers.resize_fails(pod):
+            self.failed = True
+            return
         for one in [each for each in local.all if each.name in local.unsized]:
             spec = specs_of(pod)[one.name]
             asked = spec.get("resources") or {}

@@ -33,7 +33,7 @@ class Prober:
     implied: bool = False
     """The spec does not show it: a lever asked for it."""
 
-    def settled(self, run: str) -> bool:
+    def is_done(self, run: str) -> bool:
         """Tell whether there is nothing more to find out about this container."""
         return self.run == run and self.passed is not None and (self.passed or self.startup)
 

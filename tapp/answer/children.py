@@ -129,7 +129,7 @@ class NewPods:
     def create(self, instance: int, template: Template) -> Child:
         """The pod of one instance."""
         failures = self._failures.get(str(instance), 0)
-        if failures > 0:
+        if failures > 0 or template.written is not None:
             return new_pod(self._tapp, instance, template, self._toleration_seconds, failures)
         stencil = self._stencils.get(template.name)
         if stencil is None:

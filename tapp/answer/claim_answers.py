@@ -89,14 +89,14 @@ def unchanged_claim(claim: ClaimObject) -> Document:
     return {**result, **kept, "metadata": {**metadata, **identity}}
 
 
-def grown_claim(still: Document | Raw, storage: str) -> Document:
+def grown_claim(unchanged: Document | Raw, storage: str) -> Document:
     """The same with another size, and nothing else.
 
     Args:
-        still: see `unchanged_claim`; as it is, or as JSON.
+        unchanged: see `unchanged_claim`; as it is, or as JSON.
         storage: what the claim is to ask for.
     """
-    document = msgspec.json.decode(still) if isinstance(still, Raw) else still
+    document = msgspec.json.decode(unchanged) if isinstance(unchanged, Raw) else unchanged
     spec = _map(document.get("spec"))
     resources = _map(spec.get("resources"))
     requests = {**_map(resources.get("requests")), "storage": storage}

@@ -5,7 +5,7 @@ from typing import Any
 
 from tapp.decide.teardown import Teardown
 from tapp.words.conditions import Finding, Type
-from tapp.words.ranges import SHOWN
+from tapp.words.ranges import listed
 from tapp.words.reasons import Reason
 
 
@@ -18,7 +18,7 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
 
     Returns:
         `before` itself, or with other conditions while pods on silent nodes are waited for, and
-        once that is over. What was refused of the spec is not said any more then.
+        once that is over. What was refused of the spec does not stand there any more then.
     """
     conditions = before.get("conditions")
     known: dict[str, Any] = {
@@ -44,9 +44,8 @@ def _findings(teardown: Teardown) -> tuple[Finding, ...]:
             Finding(Type.READY, "False", Reason.DELETING, message),
             Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message),
         )
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     message = (
-        f"the TApp is being deleted and waits for pods {', '.join(names[:SHOWN])}{more}: nothing "
+        f"the TApp is being deleted and waits for pods {listed(names)}: nothing "
         "is heard of their nodes. They go when these are back, when they count as lost "
         "(forceDeletePod), or when their Node objects are deleted"
     )
@@ -60,10 +59,4 @@ def _findings(teardown: Teardown) -> tuple[Finding, ...]:
 def _written(finding: Finding, known: Mapping[str, Any], since: str) -> dict[str, Any]:
     old = known.get(finding.type, {})
     time = old.get("lastTransitionTime") if old.get("status") == finding.status else since
-    return {
-        "type": finding.type,
-        "status": finding.status,
-        "reason": finding.reason,
-        "message": finding.message,
-        **({"lastTransitionTime": time} if time else {}),
-    }
+    return finding.document(time)

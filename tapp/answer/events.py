@@ -68,7 +68,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     pod: tuple[str, str] | None = None
 
 
-class _Told(msgspec.Struct, frozen=True, gc=False):
+class _News(msgspec.Struct, frozen=True, gc=False):
     """What happened; `key` tells it from whatever else happens to the TApp."""
 
     reason: str
@@ -88,19 +88,19 @@ def events(plan: Plan, status: Mapping[str, Any]) -> list[Event]:
     """
     conditions = {condition["type"]: condition for condition in status["conditions"]}
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
-    told = [each for rule in _RULES for each in rule(plan)]
-    told += _refused(conditions, before)
-    told += _broken(plan, conditions, before)
-    told += _completed(plan, conditions, before)
+    news = [each for rule in _RULES for each in rule(plan)]
+    news += _refused(conditions, before)
+    news += _broken(plan, conditions, before)
+    news += _completed(plan, conditions, before)
     meta = plan.world.tapp.metadata
-    return [_event(meta.name, meta.uid, each) for each in told]
+    return [_event(meta.name, meta.uid, each) for each in news]
 
 
-def _event(tapp: str, uid: str, told: _Told) -> Event:
-    text = msgspec.json.encode((uid, told.reason, told.key))
+def _event(tapp: str, uid: str, news: _News) -> Event:
+    text = msgspec.json.encode((uid, news.reason, news.key))
     name = f"{tapp[:_NAME].rstrip('-.')}.{sha256(text).hexdigest()[:20]}"
-    pod = None if told.pod is None else (told.pod.name, told.pod.uid)
-    return Event(name, told.warning, told.reason, told.action, _cut(told.note), pod)
+    pod = None if news.pod is None else (news.pod.name, news.pod.uid)
+    return Event(name, news.warning, news.reason, news.action, _cut(news.note), pod)
 
 
 def _cut(note: str) -> str:
@@ -116,7 +116,7 @@ def _cut(note: str) -> str:
 Cases = list[tuple[Instance, Verdict]]
 
 
-def _created(plan: Plan) -> Iterator[_Told]:
+def _created(plan: Plan) -> Iterator[_News]:
     """Pods of instances that are new or started again. Another pod in a place is not: see below.
 
     Creation waits for no budget, so one generation does it once. A status that knows of the
@@ -127,27 +127,23 @@ def _created(plan: Plan) -> Iterator[_Told]:
     cases = [pair for pair in _of(plan, Action.CREATE) if known.get(str(pair[0].id), "") in fresh]
     for (name, revision), pairs in _by_template(cases).items():
         note = f"{_ids(pairs)} from template {name!r} ({revision})"
-        yield _Told(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
+        yield _News(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
 
 
-def _deleted(plan: Plan) -> Iterator[_Told]:
+def _deleted(plan: Plan) -> Iterator[_News]:
     """Pods that are not wanted any more: scaled down, killed, or finished."""
-    found: dict[str, Cases] = {}
-    for instance, verdict in _of(plan, Action.DELETE):
-        if not _is_replaced(instance):
-            found.setdefault(verdict.reason, []).append((instance, verdict))
-    for reason, pairs in sorted(found.items()):
+    for reason, pairs in _deletions(plan, replaced=False):
         note = f"{_ids(pairs)}: {pairs[0][1].message}"
         asked = (_generation(plan),) if reason in _ASKED else _uids(pairs)
         key = (reason, *asked)
-        yield _Told(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(pairs))
+        yield _News(EventReason.DELETED, Action.DELETE, note, key, pod=_only_pod(pairs))
 
 
 _ASKED = (Reason.SCALED_DOWN, Reason.KILLED)
 """Why a spec lets pods go; those that have finished go one by one."""
 
 
-def _updated(plan: Plan) -> Iterator[_Told]:
+def _updated(plan: Plan) -> Iterator[_News]:
     """Steps of a roll, in place or by new pods."""
     rolling = {action: _by_template(_of(plan, action)) for action in _STEPS}
     progress = _progress(plan) if any(rolling.values()) else {}
@@ -160,7 +156,7 @@ def _updated(plan: Plan) -> Iterator[_Told]:
             )
             step = STEPS * run // all_of_them
             key = (_generation(plan), name, revision, step)
-            yield _Told(reason, action, note, key, pod=_only_pod(pairs))
+            yield _News(reason, action, note, key, pod=_only_pod(pairs))
 
 
 _STEPS = {
@@ -169,16 +165,12 @@ _STEPS = {
 }
 
 
-def _replaced(plan: Plan) -> Iterator[_Told]:
+def _replaced(plan: Plan) -> Iterator[_News]:
     """Pods that have ended and make room for others."""
-    found: dict[str, Cases] = {}
-    for instance, verdict in _of(plan, Action.DELETE):
-        if _is_replaced(instance):
-            found.setdefault(verdict.reason, []).append((instance, verdict))
-    for reason, pairs in sorted(found.items()):
+    for reason, pairs in _deletions(plan, replaced=True):
         failed = [pair for pair in pairs if pair[0].status is not InstanceStatus.POD_SUCC]
         note = f"{_ids(pairs)}: {(failed or pairs)[0][1].message}"
-        yield _Told(
+        yield _News(
             EventReason.RECREATED,
             Action.DELETE,
             note,
@@ -188,26 +180,26 @@ def _replaced(plan: Plan) -> Iterator[_Told]:
         )
 
 
-def _taken(plan: Plan) -> Iterator[_Told]:
+def _taken(plan: Plan) -> Iterator[_News]:
     """Pods at their template's revision that somebody else has deleted: an eviction, a person."""
     known = plan.world.tapp.status.statuses
     pairs = [
         (instance, verdict)
-        for instance, verdict in plan.open_cases
+        for instance, verdict in plan.cases
         if verdict.reason == Reason.TERMINATING
         and instance.should_run
         and not instance.leaving
         and known.get(str(instance.id)) != InstanceStatus.KILLING
         and (pod := instance.pod) is not None
         and isinstance(instance.template, Template)
-        and pod.told.template_hash == instance.template.revision
+        and pod.spec.template_hash == instance.template.revision
     ]
     if pairs:
         note = f"{_ids(pairs)}: its pod is deleted, but not for an update; another one follows"
-        yield _Told(EventReason.RECREATED, Action.KEEP, note, _uids(pairs), pod=_only_pod(pairs))
+        yield _News(EventReason.RECREATED, Action.KEEP, note, _uids(pairs), pod=_only_pod(pairs))
 
 
-def _waiting(plan: Plan) -> Iterator[_Told]:
+def _waiting(plan: Plan) -> Iterator[_News]:
     """Updates that wait for the budget, or are paused: when that begins, with a new spec or late.
 
     In the middle of a roll something always waits, and that is no news.
@@ -218,14 +210,14 @@ def _waiting(plan: Plan) -> Iterator[_Told]:
     if tapp.status.observed_generation == _generation(plan) and not quiet:
         return
     for reasons in (BUDGET_REASONS, (Reason.PAUSED,)):
-        pairs = [pair for pair in plan.open_cases if pair[1].reason in reasons]
+        pairs = [pair for pair in plan.cases if pair[1].reason in reasons]
         if pairs:
             note = f"{_ids(pairs)}: {pairs[0][1].message}"
             key = (_generation(plan), reasons[0])
-            yield _Told(EventReason.WAITING, Action.KEEP, note, key)
+            yield _News(EventReason.WAITING, Action.KEEP, note, key)
 
 
-_RULES: tuple[Callable[[Plan], Iterator[_Told]], ...] = (
+_RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
     _created,
     _deleted,
     _updated,
@@ -235,13 +227,17 @@ _RULES: tuple[Callable[[Plan], Iterator[_Told]], ...] = (
 )
 
 
-def _is_replaced(instance: Instance) -> bool:
-    """Whether an instance whose pod is deleted gets another one for it."""
-    return instance.should_run and not instance.leaving
+def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[str, Cases]]:
+    """By reason, the instances whose pod is deleted: those that get another one for it, or not."""
+    found: dict[str, Cases] = {}
+    for instance, verdict in _of(plan, Action.DELETE):
+        if replaced == (instance.should_run and not instance.leaving):
+            found.setdefault(verdict.reason, []).append((instance, verdict))
+    return sorted(found.items())
 
 
 def _of(plan: Plan, action: Action) -> Cases:
-    return [pair for pair in plan.open_cases if pair[1].action is action]
+    return [pair for pair in plan.cases if pair[1].action is action]
 
 
 def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
@@ -286,31 +282,31 @@ Conditions = Mapping[str, Mapping[str, str]]
 Before = Mapping[str, ObservedCondition]
 
 
-def _refused(conditions: Conditions, before: Before) -> Iterator[_Told]:
+def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
     """A condition that turns True, or says something else than before."""
     for type, condition in conditions.items():
         message = condition["message"]
         old = before.get(type)
         if type in _ALWAYS or (old is not None and (old.status, old.message) == ("True", message)):
             continue
-        yield _Told(type, "Refuse", message, (message,), warning=type not in HARMLESS)
+        yield _News(type, "Refuse", message, (message,), warning=type not in HARMLESS)
 
 
-def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_Told]:
+def _broken(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
     """Instances that do not get well by waiting; the message changes with every crash."""
     degraded = conditions[Type.DEGRADED]
     old = before.get(Type.DEGRADED, ObservedCondition())
     if degraded["reason"] != Reason.BROKEN or old.reason == Reason.BROKEN:
         return
     key = (_generation(plan), old.last_transition_time)
-    yield _Told(EventReason.BROKEN, Action.KEEP, degraded["message"], key, warning=True)
+    yield _News(EventReason.BROKEN, Action.KEEP, degraded["message"], key, warning=True)
 
 
-def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_Told]:
+def _completed(plan: Plan, conditions: Conditions, before: Before) -> Iterator[_News]:
     """Everything is as the spec asks, and was not before: once per generation."""
     ready, old = conditions[Type.READY], before.get(Type.READY)
     if ready["status"] != "True" or old is None or old.status == "True":
         return
     generation = _generation(plan)
     note = f"{ready['message']} (generation {generation})"
-    yield _Told(EventReason.COMPLETED, Action.KEEP, note, (generation,))
+    yield _News(EventReason.COMPLETED, Action.KEEP, note, (generation,))

@@ -22,13 +22,13 @@ def status_of_pod(wish: Wish, status: Document | None, pod: Pod, now: float) -> 
         pod: the same pod, read.
         now: seconds since the epoch.
     """
-    if not (wish.gates or wish.noted or wish.failed):
+    if not (wish.gates or wish.to_note or wish.failed):
         return status
     document = status or {}
     if wish.failed:
         return {**document, "phase": "Failed", "reason": NODE_LOST, "message": wish.failed}
     conditions = [dict(item) for item in document.get("conditions") or []]
-    for gate in wish.noted:
+    for gate in wish.to_note:
         known = next(item for item in conditions if item.get("type") == gate)
         known |= {"lastProbeTime": written(now), "observedGeneration": pod.generation}
     for gate, is_open in wish.gates.items():
@@ -36,7 +36,7 @@ def status_of_pod(wish: Wish, status: Document | None, pod: Pod, now: float) -> 
             "type": gate,
             "status": str(is_open),
             "reason": _REASONS[is_open],
-            "message": f"runs revision {pod.told.template_hash}" if is_open else _UPDATED,
+            "message": f"runs revision {pod.spec.template_hash}" if is_open else _UPDATED,
             "lastTransitionTime": written(now),
         }
         places = [i for i, item in enumerate(conditions) if item.get("type") == gate]

@@ -34,6 +34,8 @@ from tapp.words.vocabulary import (
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
+    VALUES,
+    WRITTEN,
 )
 
 Document = dict[str, Any]
@@ -102,7 +104,10 @@ def _labels(template: Template, instance: int) -> dict[str, str]:
 
 
 def _annotations(template: Template) -> dict[str, str]:
-    return {**template.annotations, TEMPLATE_IMAGES: _json(template.images)}
+    found = {**template.annotations, TEMPLATE_IMAGES: _json(template.images)}
+    if template.written is not None:
+        found[WRITTEN] = " ".join(template.written)
+    return found
 
 
 def _json(value: Any) -> str:
@@ -123,16 +128,16 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
     owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
-    noted = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES}
+    known = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES, WRITTEN}
     if template is not None:
         owned |= template.labels.keys()
-        noted |= template.annotations.keys()
+        known |= template.annotations.keys()
     metadata: Document = {
         **document["metadata"],
         "labels": {key: value for key, value in labels.items() if key in owned},
     }
     del metadata["annotations"]
-    ours = {key: value for key, value in annotations.items() if key in noted}
+    ours = {key: value for key, value in annotations.items() if key in known}
     if ours:
         metadata["annotations"] = ours
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
@@ -231,6 +236,8 @@ def _with_images(spec: Document, images: Mapping[str, str], manifest: Manifest) 
 def new_revision(tapp: TApp, record: NewRecord) -> Document:
     """The ControllerRevision of a record, with what its author says about the change."""
     annotations = {TEMPLATE: record.template}
+    if record.values.digest:
+        annotations[VALUES] = record.values.digest
     cause = tapp.metadata.annotations.get(CHANGE_CAUSE)
     if isinstance(cause, str) and cause:
         annotations[CHANGE_CAUSE] = cause[:_LONGEST_CAUSE]
@@ -243,7 +250,7 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
             "labels": {TEMPLATE_HASH: record.revision},
             "annotations": annotations,
         },
-        "data": {"template": record.body},
+        "data": {"template": record.body, **record.values.kept},
         "revision": record.number,
     }
 

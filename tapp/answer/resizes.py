@@ -21,14 +21,14 @@ def patches(plan: Plan) -> list[Patch]:
     namespace = plan.world.tapp.metadata.namespace
     return [
         Patch(namespace, decision.change.pod.name, patch_of(decision.change))
-        for _, decision in plan.open_cases
+        for _, decision in plan.cases
         if isinstance(decision.change, Resize)
     ]
 
 
 def patch_of(change: Resize) -> Document:
     """A strategic merge patch of the subresource: containers and native sidecars, by name."""
-    main = set(change.pod.told.main_containers)
+    main = set(change.pod.spec.main_containers)
     spec: Document = {}
     for name, resources in change.resources.items():
         section = "containers" if name in main else "initContainers"

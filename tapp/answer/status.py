@@ -24,8 +24,6 @@ _CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT, Action.MARK)
 _UPDATING = (Reason.RESTART_WAITS, Reason.PULLING, Reason.RESIZING, Reason.RESIZE_DEFERRED)
 """Reasons why nothing is written now for an update that goes on."""
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
-_LONGEST = 8_000
-"""Characters of a condition's message, which may quote the author: all must fit into the object."""
 _SHOWN = 5
 """How many broken instances a message describes before it says how many more there are."""
 
@@ -50,7 +48,7 @@ def summarize(plan: Plan) -> Document:
     not_owned = {since: ranges(ids) for since, ids in plan.not_owned.items()}
     outdated = ranges(
         instance.id
-        for instance, _ in plan.open_cases
+        for instance, _ in plan.cases
         if instance.should_run and instance.pod is not None and not instance.updated
     )
     total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
@@ -75,7 +73,7 @@ def summarize(plan: Plan) -> Document:
         **({"pulling": plan.pulls.since} if plan.pulls.since else {}),
         **({"resizing": plan.resizes.since} if plan.resizes.since else {}),
         **({"turned": turned} if (turned := _turned(plan)) else {}),
-        **({"unserved": plan.marks.noted} if plan.marks.noted else {}),
+        **({"unserved": plan.marks.unserved_since} if plan.marks.unserved_since else {}),
         **({"notCreated": not_created} if not_created else {}),
         **({"notOwned": not_owned} if not_owned else {}),
         "conditions": _conditions(plan, wanted),
@@ -98,20 +96,9 @@ def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     same = [f.type in before and before[f.type].status == f.status for f in findings]
     newest = "" if all(same) else _newest_time(plan)
     return [
-        _written(finding, before[finding.type].last_transition_time if unchanged else newest)
+        finding.document(before[finding.type].last_transition_time if unchanged else newest)
         for finding, unchanged in zip(findings, same, strict=True)
     ]
-
-
-def _written(finding: Finding, changed_at: str) -> Document:
-    """A condition with the time of its last change, as far as any time was observed."""
-    document = {
-        "type": finding.type,
-        "status": finding.status,
-        "reason": finding.reason,
-        "message": finding.message[:_LONGEST],
-    }
-    return {**document, "lastTransitionTime": changed_at} if changed_at else document
 
 
 def _newest_time(plan: Plan) -> str:
@@ -141,7 +128,7 @@ def _available(plan: Plan) -> Finding:
 def _progress(plan: Plan) -> Finding:
     numbers: dict[Reason, list[int]] = {}
     updating, deleting = [], []
-    for instance, verdict in plan.open_cases:
+    for instance, verdict in plan.cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
         changing = verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST
         if changing or verdict.reason in _UPDATING:
@@ -155,10 +142,10 @@ def _progress(plan: Plan) -> Finding:
             deleting.append(instance.id)
     stuck = [
         instance.id
-        for instance, verdict in plan.open_cases
+        for instance, verdict in plan.cases
         if verdict.reason.disposition is Disposition.BLOCKED
     ]
-    nothing_there = {i.id for i, verdict in plan.open_cases if verdict.action is Action.ABSENT}
+    nothing_there = {i.id for i, verdict in plan.cases if verdict.action is Action.ABSENT}
     unavailable = [
         instance
         for instance in plan.instances
@@ -183,7 +170,7 @@ def _progress(plan: Plan) -> Finding:
     active = {reason: ids for reason, ids in doing.items() if ids}
     if active:
         sentences = [
-            f"{_WORDS.get(reason, reason.lower())}: {some(ids)}"
+            f"{_PHRASES.get(reason, reason.lower())}: {some(ids)}"
             + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
             + (_silent(unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
             for reason, ids in active.items()
@@ -205,7 +192,7 @@ def _silent(unavailable: list[Instance]) -> str:
     return f" (nothing is heard of the nodes of {some(silent)})" if silent else ""
 
 
-_WORDS = {
+_PHRASES = {
     Reason.WAITING_FOR_BUDGET: "waiting for the budget",
     Reason.WAITING_FOR_INSTANCES: "not yet available",
 }
@@ -216,7 +203,7 @@ def _arithmetic(plan: Plan) -> str:
     budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
     groups = {
         instance.template.name == rolling_name
-        for instance, verdict in plan.open_cases
+        for instance, verdict in plan.cases
         if verdict.reason in BUDGET_REASONS
     }
     limits = [
@@ -225,7 +212,7 @@ def _arithmetic(plan: Plan) -> str:
         if rolling in groups
     ]
     limits = list(dict.fromkeys(limits))
-    taken = [i.id for i, verdict in plan.open_cases if is_update(verdict)]
+    taken = [i.id for i, verdict in plan.cases if is_update(verdict)]
     unavailable = budgets.should_run - len(plan.available - set(taken))
     return f" ({', '.join(limits)} of {budgets.should_run}; unavailable: {unavailable})"
 
@@ -268,8 +255,8 @@ def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
     result = []
     for instance in wanted:
         if instance.status is InstanceStatus.FAILED:
-            said = instance.pod.said if instance.pod is not None else ""
-            result.append(f"instance {instance.id} has failed" + (f" ({said})" if said else ""))
+            quote = instance.pod.message if instance.pod is not None else ""
+            result.append(f"instance {instance.id} has failed" + (f" ({quote})" if quote else ""))
         elif (found := plan.troubles.get(instance.id)) is not None and found.text:
             result.append(f"instance {instance.id}: {found.text}{_next_pod(instance)}")
     return result
@@ -304,7 +291,7 @@ def _settling(plan: Plan) -> dict[str, str]:
     keys = [
         f"{instance.id}/{instance.pod.generation}"
         for instance in plan.instances
-        if instance.update.noted and instance.pod is not None and instance.wanted
+        if instance.update.to_note and instance.pod is not None and instance.wanted
     ]
     return {key: noted.get(key) or written(plan.now) for key in keys}
 

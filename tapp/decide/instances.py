@@ -6,11 +6,11 @@ import msgspec
 
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace, pace
-from tapp.pod.pod import COMPLETED, Pod, Resizing
-from tapp.pod.resize import Wanted
+from tapp.pod.pod import COMPLETED, Pod
+from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template, Unresolved
-from tapp.storage.claims import claim_templates, claims_of
+from tapp.storage.claims import OwnClaims, claim_templates, claims_of
 from tapp.storage.history import recorded_hashes
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
@@ -42,6 +42,7 @@ class Instance(msgspec.Struct, gc=False):
             revision its pod carries instead, as the history tells; "" where it does not.
         resize: what its pod lacks of its template's resources (`resizes.py`); None where a change
             of these is not done in the pod.
+        resizing: how far its kubelet is with resources that its template asks for; None if done.
         infeasible: why its kubelet can never give its pod what its template asks for, or "".
         leaving: whether its completed pod was to go because it was killed, and is still there.
         blocked: why its pod must not be created now, or "".
@@ -62,6 +63,7 @@ class Instance(msgspec.Struct, gc=False):
     updated: bool = False
     recorded: str = ""
     resize: Wanted | None = None
+    resizing: Resizing | None = None
     infeasible: str = ""
     leaving: bool = False
     blocked: str = ""
@@ -74,19 +76,12 @@ class Instance(msgspec.Struct, gc=False):
         """Whether it ran to its end and is not run again."""
         return self.status in FINISHED
 
-    @property
-    def resizing(self) -> Resizing | None:
-        """How far its kubelet is with resources that its template asks for; None if it is done."""
-        if self.pod is None or self.resize is None or self.resize.resources or self.resize.obstacle:
-            return None
-        return self.pod.resizing
-
 
 def gives_way(pod: Pod, update: Progress) -> bool:
     """Whether a completed pod gives way (docs/design.md, "Completed and finished instances")."""
     if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
-    policy = pod.told.restart_policy
+    policy = pod.spec.restart_policy
     return policy == "Always" or (policy == "OnFailure" and pod.phase == "Failed")
 
 
@@ -112,7 +107,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
             return InstanceStatus(remembered)
         return InstanceStatus.KILLING
     if phase == "Running":
-        if update.open or pod.told.drains:
+        if update.unfinished or pod.spec.drains:
             return InstanceStatus.UPDATING
         if pod.ready is not False:
             return _RUNNING
@@ -142,7 +137,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
         tapp.status.settling,
         tapp.status.turned,
     )
-    named, default = spec.templates, templates.named(spec.default_name)
+    named, default = spec.templates, templates.shared(spec.default_name)
     instances, outdated = [], list[Instance]()
     surplus = sorted([id for id in pods if id >= replicas])
     for id in [*range(replicas), *surplus]:
@@ -163,7 +158,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
             if leaving
             else instance_status(pod, is_killed, before, never_migrate, update, now)
         )
-        template = templates.of(id) if key in named else default
+        template = templates.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
         instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
         instance.update, instance.never_migrate = update, never_migrate
@@ -172,7 +167,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
             pod is not None
             and not pod.terminating
             and type(template) is Template
-            and pod.told.template_hash == template.revision
+            and pod.spec.template_hash == template.revision
         )
         if pod is not None and not instance.updated:
             outdated.append(instance)
@@ -190,8 +185,9 @@ def _recall(world: World, outdated: list[Instance]) -> None:
         pod, template = instance.pod, instance.template
         if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
             continue
-        if pod.told.uniq_hash not in template.hashes:
-            unknown.setdefault(pod.told.template_hash or "", []).append(instance)
+        instance.recorded = pod.spec.bare_hash
+        if not instance.recorded and pod.spec.uniq_hash not in template.hashes:
+            unknown.setdefault(pod.spec.template_hash or "", []).append(instance)
     for revision, found in recorded_hashes(world, unknown).items():
         for instance in unknown[revision]:
             instance.recorded = found
@@ -201,7 +197,8 @@ def _block_creations(world: World, instances: list[Instance]) -> None:
     """Names what stands in the way of creating a pod, so that a person need not guess."""
     spec, name = world.tapp.spec, world.tapp.metadata.name
     dying = {n for n, claim in world.claims.items() if claim.metadata.deletion_timestamp}
-    if not dying and not spec.service_name:
+    own = OwnClaims(world.templates)
+    if not dying and not spec.service_name and not own.differ:
         return
     templates = claim_templates(spec)
     for instance in instances:
@@ -216,6 +213,8 @@ def _block_creations(world: World, instances: list[Instance]) -> None:
                 f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
                 "at most 63 letters, digits and '-'"
             )
+        elif own.differ:
+            instance.blocked = own.problem_of(instance.id)
 
 
 _ALIVE = frozenset(InstanceStatus) - {*FINISHED, InstanceStatus.KILLED}

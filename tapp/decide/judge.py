@@ -13,9 +13,9 @@ from tapp.decide.instances import Instance
 from tapp.kube.canonical import comparable
 from tapp.kube.resources import asked_for
 from tapp.pod.inplace import ended_by_update
-from tapp.pod.pod import COMPLETED, Pod, Told
+from tapp.pod.pod import COMPLETED, Pod, PodSpec
 from tapp.pod.resize import DEFERRED, obstacle_to_resize
-from tapp.pod.update import again, changed_images, obstacle_to, restarts_of
+from tapp.pod.update import again, changed_images, edited, obstacle_to, restarts_of
 from tapp.spec.adopt import describes, differs_in_images_only
 from tapp.spec.revision import without_resources
 from tapp.spec.templates import Template, Unresolved, running
@@ -90,10 +90,11 @@ def judge(instance: Instance) -> Verdict:
     if instance.infeasible:
         return _anew(template, instance.infeasible)
     if instance.updated:
-        if pod.told.asked and (restart := _restart_of(instance, pod, template)) is not None:
+        if pod.spec.asked and (restart := _restart_of(instance, pod, template)) is not None:
             return restart
-        if pod.edited:
-            return _edited(pod)
+        if pod.image_writers and (images := edited(pod)):
+            message = f"{images}; it is left so: write it into the template, or replace the pod"
+            return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
         return UP_TO_DATE if instance.resize is None else _resizing(instance, pod, template)
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(instance, pod, template)
@@ -114,7 +115,7 @@ def _not_wanted(instance: Instance) -> Verdict | None:
 def _missing(instance: Instance) -> Verdict:
     template = instance.template
     if isinstance(template, Unresolved):
-        return Verdict(Action.ABSENT, Reason.TEMPLATE_NOT_FOUND, template.message)
+        return Verdict(Action.ABSENT, template.reason, template.message)
     blocked = instance.blocked or template.obstacle
     if blocked:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
@@ -158,12 +159,7 @@ def _times(count: int) -> str:
 
 
 def _unresolved(template: Unresolved) -> Verdict:
-    return Verdict(Action.KEEP, Reason.TEMPLATE_NOT_FOUND, template.message)
-
-
-def _edited(pod: Pod) -> Verdict:
-    message = f"{pod.edited}; it is left so: write it into the template, or replace the pod"
-    return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
+    return Verdict(Action.KEEP, template.reason, template.message)
 
 
 def _anew(template: Template, obstacle: str) -> Verdict:
@@ -181,11 +177,11 @@ def _resizing(instance: Instance, pod: Pod, template: Template) -> Verdict:
     state = instance.resizing
     if state is None:
         return UP_TO_DATE
-    said = f": {state.said}" if state.said else ""
+    quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
-        message = f"its node has no room now for the resources of its template{said}"
+        message = f"its node has no room now for the resources of its template{quote}"
         return Verdict(Action.KEEP, Reason.RESIZE_DEFERRED, message)
-    message = f"its kubelet gives its containers the resources of its template{said}"
+    message = f"its kubelet gives its containers the resources of its template{quote}"
     return Verdict(Action.KEEP, Reason.RESIZING, message)
 
 
@@ -207,30 +203,30 @@ def _resized(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
 
 
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    told, foreign = pod.told, pod.foreign
+    spec, manifest = pod.spec, pod.manifest
     more = "more than images and metadata"
-    if foreign is None:
-        more = _beyond_metadata(instance, told, template)
+    if not pod.foreign:
+        more = _beyond_metadata(instance, spec, template)
         in_place = not more
     else:
-        wanted, observed = comparable(template.spec), comparable(foreign.spec)
+        wanted, observed = comparable(template.spec), comparable(manifest.spec)
         if template.ignores_resources:
             wanted = without_resources(wanted)
         if (
             describes(wanted, observed)
-            and describes(template.labels, foreign.labels)
-            and describes(template.annotations, foreign.annotations)
+            and describes(template.labels, manifest.labels)
+            and describes(template.annotations, manifest.annotations)
         ):
             message = "another controller made its pod, and the template fits it"
             return Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template))
         in_place = differs_in_images_only(wanted, observed)
     asked = template.annotations.get(RESTARTED_AT, "")
-    if foreign is None and asked not in ("", told.restarted_at) and not template.obstacle:
+    if not pod.foreign and asked not in ("", spec.restarted_at) and not template.obstacle:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     obstacle = ""
-    if more and _differs_in_resources(instance, told, template):
-        images = changed_images(told, template)
+    if more and _differs_in_resources(instance, spec, template):
+        images = changed_images(spec, template)
         if images and instance.resize is not None:
             obstacle = f"images change, too, of {', '.join(images)}: a resize changes nothing else"
         elif isinstance(found := _resized(instance, pod, template), Verdict):
@@ -248,33 +244,33 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)
 
 
-def _beyond_metadata(instance: Instance, told: Told, template: Template) -> str:
+def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> str:
     """In what a pod of ours differs that no update in place changes, "" if in nothing.
 
     Resources are no such thing if they are left to others, or if the pod has those of the template:
     somebody has resized it.
     """
-    if told.uniq_hash == template.uniq:
+    if spec.uniq_hash == template.uniq:
         return ""
-    if not _differs_in_resources(instance, told, template):
+    if not _differs_in_resources(instance, spec, template):
         return "more than images and metadata"
     if template.ignores_resources:
         return ""
     for container in running(template.spec):
         name = container["name"]
-        if asked_for(container.get("resources")) != asked_for(told.resources_of(name)):
+        if asked_for(container.get("resources")) != asked_for(spec.resources_of(name)):
             return f"resources, and container {name!r} has others"
     return ""
 
 
-def _differs_in_resources(instance: Instance, told: Told, template: Template) -> bool:
+def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
     """Whether a pod of ours may differ in resources, beyond what an update in place changes."""
-    return told.uniq_hash in template.hashes or instance.recorded == template.hashes.bare
+    return spec.uniq_hash in template.hashes or instance.recorded == template.hashes.bare
 
 
 def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | None:
     """The restart in place that annotations of the pod itself ask for, if there is any to do."""
-    if not restarts_of(pod.told, template):
+    if not restarts_of(pod.spec, template):
         return None
     found = _in_place(instance, pod, template)
     if isinstance(found, Verdict):
@@ -284,9 +280,9 @@ def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | N
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
     """The update of a pod that differs in images and metadata only; or why there is none."""
-    told, name = pod.told, f"template {template.name!r}"
-    images = changed_images(told, template) if not instance.updated else {}
-    restarts = [each for each in restarts_of(told, template) if each not in images]
+    spec, name = pod.spec, f"template {template.name!r}"
+    images = changed_images(spec, template) if not instance.updated else {}
+    restarts = [each for each in restarts_of(spec, template) if each not in images]
     obstacle = obstacle_to([*images, *restarts], pod)
     if obstacle:
         return obstacle
@@ -304,6 +300,6 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"
         return Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change)
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
-    if pod.foreign is None and told.uniq_hash != template.uniq and not template.ignores_resources:
+    if not pod.foreign and spec.uniq_hash != template.uniq and not template.ignores_resources:
         message += "; its pod has the resources already"
     return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)

@@ -8,9 +8,10 @@ goes, and what was asked for and is not wanted any more is taken back.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tapp.decide.changes import Mark, Update
+from tapp.decide.changes import Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
+from tapp.decide.resizes import restarts_soon
 from tapp.pod.gate import (
     SECOND,
     drained_in,
@@ -37,8 +38,8 @@ class Marks:
     Attributes:
         steps: instance -> what is asked of its pod first, instead of what was decided.
         waits: seconds after which to look again.
-        noted: instance -> since when its pod's status should say something else, RFC 3339: its
-            gate is not served, or nobody acts on its mark.
+        unserved_since: instance -> since when its pod's status should say something else, RFC
+            3339: its gate is not served, or nobody acts on its mark.
         unserved: those of them for which that has lasted.
         nodes: the nodes of the TApp's pods, where that matters.
         lost_seconds_problem: what is wrong with the TApp's own limit, or "".
@@ -46,7 +47,7 @@ class Marks:
 
     steps: dict[int, Verdict] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
-    noted: dict[str, str] = field(default_factory=dict)
+    unserved_since: dict[str, str] = field(default_factory=dict)
     unserved: list[int] = field(default_factory=list)
     nodes: Nodes = field(default_factory=Nodes)
     lost_seconds_problem: str = ""
@@ -69,7 +70,7 @@ def mark(
         now: seconds since the epoch.
     """
     pods = [instance.pod for instance in instances if instance.pod is not None]
-    if not tapp.spec.force_delete_pod and True not in [pod.told.marked for pod in pods]:
+    if not tapp.spec.force_delete_pod and True not in [pod.spec.marked for pod in pods]:
         return Marks()
     return _Marking(tapp, options, instances, now).all(instances, verdicts)
 
@@ -80,7 +81,7 @@ class _Marking:
     def __init__(
         self, tapp: TApp, options: Options, instances: Sequence[Instance], now: float
     ) -> None:
-        spec = tapp.spec
+        self.tapp, spec = tapp, tapp.spec
         self.moves = spec.force_delete_pod
         self.grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
         self.before = tapp.status.unserved
@@ -120,44 +121,53 @@ class _Marking:
         return self._step(pod, Reason.NODE_SILENT, message)
 
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
-        told = written(since)
-        if pod.told.lost == told and pod.told.is_watched:
+        when = written(since)
+        if pod.spec.lost == when and pod.spec.is_watched:
             overdue = since + self.limit + PATIENCE - self.now
             if overdue <= 0:
                 self._note_unserved(instance)
             else:
                 self.found.waits.append(overdue + SECOND)
-        message = f"its node is not heard of since {told}: it is to start elsewhere"
-        return self._step(pod, Reason.NODE_LOST, message, lost=told)
+        message = f"its node is not heard of since {when}: it is to start elsewhere"
+        return self._step(pod, Reason.NODE_LOST, message, lost=when)
 
     def _drain(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
         """An update of a pod that serves waits until it is out of its Services."""
         change = verdict.change
-        if not isinstance(change, Update) or not change.images:
-            return None
-        if not self.grace or not pod.told.served_gates:
+        if not isinstance(change, Update | Resize) or not _restarts(instance, change):
+            return self._resized(instance, pod, verdict)
+        if not self.grace or not pod.spec.served_gates:
             return None
         left = drained_in(pod, self.grace, self.now)
         broken = pod.ready is not True and not only_its_gate_keeps_it_out(pod)
-        if broken and (left is None or not pod.told.drains):
+        if broken and (left is None or not pod.spec.drains):
             return None  # it does not serve
         if left == 0:
             return None
         if left is not None:
             self.found.waits.append(left)
-        elif pod.told.drains and not has_closed_gate(pod):
+        elif pod.spec.drains and not has_closed_gate(pod):
             self._note_unserved(instance)
         to = change.template.revision
-        if to == pod.told.template_hash:
+        if to == pod.spec.template_hash:
             to = f"{to}-again"  # what stays its revision would ask for nothing
         message = f"it leaves its Services for {self.grace} s, then {verdict.message}"
         return self._step(
-            pod, Reason.DRAINING, message, drain=pod.told.drain if pod.told.drains else to
+            pod, Reason.DRAINING, message, drain=pod.spec.drain if pod.spec.drains else to
         )
+
+    def _resized(self, instance: Instance, pod: Pod, verdict: Verdict) -> Verdict | None:
+        """A pod that was drained for a resize stays so until that has restarted its containers."""
+        if verdict.action in _GOING or not pod.spec.drains:
+            return None
+        if not restarts_soon(instance, self.tapp, self.now):
+            return None
+        message = "its kubelet starts containers again for other resources"
+        return self._step(pod, Reason.DRAINING, message, drain=pod.spec.drain)
 
     def _look_at_gate(self, instance: Instance, pod: Pod) -> None:
         """Whoever should open the pod's gate does not."""
-        if not pod.told.served_gates or pod.ready is True or not pod.told.is_watched:
+        if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
         # The gate's hook sees the pod alone, and no status of the TApp.
         left = unserved_in(pod, update_of(pod, self.now), PATIENCE, self.now)
@@ -167,10 +177,10 @@ class _Marking:
             self.found.waits.append(left)
 
     def _note_unserved(self, instance: Instance) -> None:
-        """Nobody writes the pod's status, as it seems: it is told of when that has lasted."""
+        """Nobody writes the pod's status, as it seems: a condition follows when that has lasted."""
         id = str(instance.id)
         since, at = noted_since(self.before.get(id, ""), self.now)
-        self.found.noted[id] = since
+        self.found.unserved_since[id] = since
         left = at + PATIENCE - self.now
         if left <= 0:
             self.found.unserved.append(instance.id)
@@ -192,12 +202,19 @@ class _Marking:
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
         """What the pod is to carry; None where it does."""
-        told = pod.told
-        watched = bool(told.served_gates or lost)
-        tolerate = self.moves and told.evicted_in_time and told.is_ours
-        known = told.is_watched or not (lost or drain or has_closed_gate(pod))
-        same = (drain, lost) == (told.drain, told.lost) and known
+        spec = pod.spec
+        watched = bool(spec.served_gates or lost)
+        tolerate = self.moves and spec.evicted_in_time and spec.is_ours
+        known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
+        same = (drain, lost) == (spec.drain, spec.lost) and known
         if same and not tolerate:
             return None
-        over = pod.update_over and not told.requests  # which the record says to be met
+        over = pod.update_over and not spec.requests  # which the record says to be met
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over)
+
+
+def _restarts(instance: Instance, change: Update | Resize) -> bool:
+    """Whether a change starts containers again."""
+    if isinstance(change, Update):
+        return bool(change.images)
+    return instance.resize is not None and bool(instance.resize.restarts)

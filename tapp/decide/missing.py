@@ -59,9 +59,9 @@ def unseen_claims(world: World, instance: Instance) -> list[str]:
     label, or belongs to somebody else.
     """
     pod = instance.pod
-    if pod is None or not pod.told.claims or not pod.node or pod.completed or pod.terminating:
+    if pod is None or not pod.spec.claims or not pod.node or pod.completed or pod.terminating:
         return []
-    unseen = {name for name in pod.told.claims if name not in world.claims}
+    unseen = {name for name in pod.spec.claims if name not in world.claims}
     if not unseen:
         return []
     wanted = claims_of(world.tapp.metadata.name, instance.id, claim_templates(world.tapp.spec))
@@ -70,13 +70,13 @@ def unseen_claims(world: World, instance: Instance) -> list[str]:
 
 def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
     """Instance -> since when, of what a status notes the other way round; no times to come."""
-    told = (
+    since_of = (
         (id, since)
         for since, text in noted.items()
         if seconds(since) <= now
         for id in numbers(text)
     )
-    return dict(islice(told, MOST))
+    return dict(islice(since_of, MOST))
 
 
 def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tapp.pod.availability import NEVER
-from tapp.pod.gate import is_begun, noted_since, opens_in, update_of
+from tapp.pod.gate import is_begun, opens_in, settling_since, update_of
 from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, written
 from tapp.words.vocabulary import GROUP, INSTANCE, KIND
@@ -25,14 +25,14 @@ class Wish:
 
     Attributes:
         gates: condition type -> whether it is to be open, for those that change.
-        noted: gates that stay closed, and are to note that from now on only time can prove the
+        to_note: gates that stay closed, and are to note that from now on only time can prove the
             update.
         failed: why the pod is to be made Failed, or "".
         wait: seconds after which to look again; None where an event will do.
     """
 
     gates: Mapping[str, bool] = field(default_factory=dict)
-    noted: tuple[str, ...] = ()
+    to_note: tuple[str, ...] = ()
     failed: str = ""
     wait: float | None = None
 
@@ -75,30 +75,30 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
     if owner is Owner.OTHER:
         return NOTHING
     if owner is Owner.NOBODY:  # nobody updates it any more, so nothing keeps it out
-        told = msgspec.structs.replace(pod.told, drain="", lost="")
-        pod = msgspec.structs.replace(pod, told=told, record=None)
+        spec = msgspec.structs.replace(pod.spec, drain="", lost="")
+        pod = msgspec.structs.replace(pod, spec=spec, record=None)
     if pod.odd or pod.terminating or pod.completed:
         return NOTHING
     if _is_lost(pod, now):
-        since = pod.told.lost
+        since = pod.spec.lost
         return Wish(failed=f"its node is not heard of since {since}; its instance starts elsewhere")
     known, update = pod.conditions, update_of(pod, now)
-    gates, noted, waits = dict[str, bool](), [], []
+    gates, to_note, waits = dict[str, bool](), [], []
     opens = opens_in(pod, update, now)
-    for gate in pod.told.served_gates:
+    for gate in pod.spec.served_gates:
         condition = known.get(gate)
         if condition is not None and condition.status == "True":
-            if pod.told.drains or is_begun(pod, update):
+            if pod.spec.drains or is_begun(pod, update):
                 gates[gate] = False
         elif condition is None or condition.status != "False":
-            gates[gate] = not pod.told.drains and not update.open
+            gates[gate] = not pod.spec.drains and not update.unfinished
         elif opens == 0:
             gates[gate] = True
         elif opens != NEVER:
             waits.append(opens)
-            if update.noted and noted_since(pod, condition) == UNKNOWN:
-                noted.append(gate)
-    return Wish(gates, tuple(noted), wait=min(waits, default=None))
+            if update.to_note and settling_since(pod, condition) == UNKNOWN:
+                to_note.append(gate)
+    return Wish(gates, tuple(to_note), wait=min(waits, default=None))
 
 
 def _is_lost(pod: Pod, now: float) -> bool:
@@ -106,4 +106,4 @@ def _is_lost(pod: Pod, now: float) -> bool:
     since = pod.silent_since
     if since is None or since == UNKNOWN or since > now:
         return False
-    return pod.told.lost == written(since)
+    return pod.spec.lost == written(since)

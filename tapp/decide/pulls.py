@@ -26,7 +26,7 @@ from tapp.world import Options, World
 
 def is_puller(pod: Pod) -> bool:
     """Whether a pod is one of ours that pulls images."""
-    return pod.foreign is not None and pod.foreign.labels.get(PULLER) == "true"
+    return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
 class Puller(NamedTuple):
@@ -126,9 +126,9 @@ class _Pulling:
         runs = any(pod.container(name).now.running is not None for name in change.images)
         if not pod.node or not runs or pod.silent:
             return None
-        policies = self.policies.get(template.name)
+        policies = self.policies.get(template.revision)
         if policies is None:
-            policies = self.policies[template.name] = _policies(template)
+            policies = self.policies[template.revision] = _policies(template)
         wanted = {
             image: policies[name]
             for name, image in sorted(change.images.items())

@@ -12,7 +12,8 @@ from tapp.decide.changes import Resize
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.pod.pod import Pod
-from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, wanted_of
+from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, resizing_of, wanted_of
+from tapp.spec.model import TApp
 from tapp.spec.templates import Template
 from tapp.words.times import UNKNOWN, noted_since, seconds, written
 from tapp.world import Options, World
@@ -55,10 +56,12 @@ def look(instances: Iterable[Instance], world: World, options: Options, now: flo
         if not options.resize:
             instance.resize = _NO_COMPONENT
             continue
-        key = template.name, tuple(pod.told.resources.items())
+        key = template.revision, tuple(pod.spec.resources.items())
         if key not in found:
-            found[key] = wanted_of(pod.told, template)
-        instance.resize = found[key]
+            found[key] = wanted_of(pod.spec, template)
+        wanted = instance.resize = found[key]
+        if not wanted.resources and not wanted.obstacle:
+            instance.resizing = resizing_of(pod)
         if pod.terminating:
             continue
         state, key_of = instance.resizing, _key(instance)
@@ -69,7 +72,7 @@ def look(instances: Iterable[Instance], world: World, options: Options, now: flo
         if instance.resize.resources and refused != UNKNOWN and now - refused >= LAST:
             instance.infeasible = _not_given("it", world.tapp.status.resizing.get(key_of, ""))
         if state is not None and state.pending == INFEASIBLE and _is_meant(pod, noted, now):
-            instance.infeasible = f"its node can never give it these resources: {state.said}"
+            instance.infeasible = f"its node can never give it these resources: {state.message}"
 
 
 def _key(instance: Instance) -> str:
@@ -83,6 +86,19 @@ def _is_meant(pod: Pod, noted: float, now: float) -> bool:
     if pod.tells_generation:
         return not pod.kubelet_is_behind
     return noted != UNKNOWN and now - noted >= AGAIN
+
+
+def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
+    """Whether the kubelet of its pod is about to start containers again for other resources.
+
+    One that has no room, or has not done it for long, is waited for no longer.
+    """
+    pod, state = instance.pod, instance.resizing
+    if pod is None or state is None or not state.restarts:
+        return False
+    noted = seconds(tapp.status.resizing.get(_key(instance)))
+    waits = state.pending and not pod.kubelet_is_behind
+    return not waits and (noted == UNKNOWN or now - noted < PATIENCE)
 
 
 def follow(
@@ -129,7 +145,7 @@ def _why(instance: Instance, since: str) -> str:
     state = instance.resizing
     if state is None:
         return _not_given("its pod", since)
-    said = f": {state.said}" if state.said else ""
+    quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
-        return f"its node has had no room since {since} for the resources of its template{said}"
-    return f"its kubelet has not given it the resources of its template since {since}{said}"
+        return f"its node has had no room since {since} for the resources of its template{quote}"
+    return f"its kubelet has not given it the resources of its template since {since}{quote}"

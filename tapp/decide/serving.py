@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from tapp.decide.instances import Instance
 from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
+from tapp.pod.pod import Pod
+from tapp.pod.resize import resizing_of
 from tapp.spec.model import TApp
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
@@ -81,16 +83,16 @@ def _available(
     available, untrusted, waits = set(), set(), []
     for instance in instances:
         pod = instance.pod
-        if pod is None or pod.ready is not True or not instance.should_run or pod.told.drains:
+        if pod is None or pod.ready is not True or not instance.should_run or pod.spec.drains:
             continue
         if has_closed_gate(pod):
             untrusted.add(instance.id)  # its kubelet has not looked yet: it is on its way out
             continue
-        if instance.update.open:
+        if instance.update.unfinished:
             if instance.update.unproved:
                 untrusted.add(instance.id)
             continue
-        if instance.resize is not None and (state := instance.resizing) and state.restarts:
+        if _restarts_for_resources(instance, pod):
             untrusted.add(instance.id)
             continue
         missing = available_in(pod, min_ready_seconds, now)
@@ -100,6 +102,19 @@ def _available(
             untrusted.add(instance.id)
             waits.append(missing)
     return available, untrusted, waits
+
+
+def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
+    """Whether a container is to start again for other resources, whoever asked for them.
+
+    Also where the template asks for others still by now. One that waits for room has not begun, and
+    counts only while its template asks for just that.
+    """
+    state = resizing_of(pod) if pod.spec.resize_restarts else None
+    if state is None or not state.restarts:
+        return False
+    begun = not state.pending or pod.kubelet_is_behind
+    return begun or instance.resizing is not None
 
 
 def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
@@ -127,11 +142,11 @@ def _unsettled(tapp: TApp) -> bool:
     right after a spec change in the middle of a roll-out other instances would be chosen, on top of
     those just taken down. One sync later the cache has been seen to move on.
     """
-    seen, generation = tapp.status.observed_generation, tapp.metadata.generation
-    if not seen or seen == generation:
+    observed, generation = tapp.status.observed_generation, tapp.metadata.generation
+    if not observed or observed == generation:
         return False
     quiet = any(
         condition.type == Type.PROGRESSING and condition.reason == Reason.COMPLETE
         for condition in tapp.status.conditions
     )
-    return not (quiet and seen == generation - 1)
+    return not (quiet and observed == generation - 1)

@@ -66,6 +66,10 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         options: the operator's choices.
         now: seconds since the epoch.
     """
+    if parent.metadata.deletion_timestamp is None:
+        # It is not going: its labels have left what the controller that asks selects. Another one
+        # takes over, and finds everything as it is.
+        return Teardown(pods, claims, revisions, finalized=True)
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
         # The garbage collector owns this deletion; Metacontroller leaves the children alone only
         # if its finalizer goes now.
@@ -109,6 +113,6 @@ def _on_silent_nodes(
         if since is None or left is None or pod.odd or pod.terminating:
             continue
         waiting.append(pod)
-        if left == 0 and not (pod.told.lost == written(since) and pod.told.is_watched):
+        if left == 0 and not (pod.spec.lost == written(since) and pod.spec.is_watched):
             marks[pod.name] = Mark(pod, "", written(since), watched=True, tolerate=False)
     return waiting, marks

@@ -37,7 +37,7 @@ class Turns:
 
     Attributes:
         waiting: instances for which nothing is created in this answer, because it is full.
-        holds: what is said of those of them that have no pod.
+        holds: the decision on those of them that have no pod.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         waits: seconds after which to look again.
     """

@@ -42,18 +42,18 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Variable:
     """What a name stands for at some place of the list.
 
     Attributes:
         value: its value, None where it has a valueFrom.
         stays: whether this entry is the last one of its name.
-        open_references: what its value refers to and no entry before it defines.
+        undefined: what its value refers to and no entry before it defines.
     """
 
     value: Any
     stays: bool
-    open_references: set[str]
+    undefined: set[str]
 
 
 class _Folding:
@@ -72,24 +72,24 @@ class _Folding:
         last = {item["name"]: item for item in env}
         if len(last) == len(env):
             return container
-        seen: dict[str, _Seen] = {}
+        defined: dict[str, _Variable] = {}
         kept: list[Document] = []
         for item in env:
             name = item["name"]
-            entry = self._entry(item, seen)
+            entry = self._entry(item, defined)
             stays = last[name] is item
             value = entry.get("value", None if "valueFrom" in entry else "")
-            unknown = {other for other in _references(entry) if other not in seen}
-            seen[name] = _Seen(value, stays, unknown)
+            unknown = {other for other in _references(entry) if other not in defined}
+            defined[name] = _Variable(value, stays, unknown)
             if stays:
                 kept.append(entry)
         return {**container, "env": kept}
 
-    def _entry(self, item: Document, seen: dict[str, _Seen]) -> Document:
+    def _entry(self, item: Document, defined: dict[str, _Variable]) -> Document:
         """An entry whose value refers to nothing that is left out."""
 
         def replaced(match: re.Match[str]) -> str:
-            before = seen.get(match[1] or "")
+            before = defined.get(match[1] or "")
             if before is None or before.stays:
                 return match[0]
             where = f"env {match[1]!r} stands twice"
@@ -103,8 +103,8 @@ class _Folding:
                     f"{where}, and {item['name']!r} with all references replaced by their values "
                     f"is too long: together these may be {LONGEST} characters"
                 )
-            for other in sorted(before.open_references):
-                if other in seen and seen[other].stays:
+            for other in sorted(before.undefined):
+                if other in defined and defined[other].stays:
                     raise RepeatedEnvError(f"{where}, and its first value knew no {other!r}")
             return before.value
 

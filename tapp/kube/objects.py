@@ -5,12 +5,13 @@ objects. What may be needed whole stays `Raw`: a slice of the request, decoded o
 field is optional but the name, because Go leaves empty ones out or sends null.
 """
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Raw
 
-from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
+from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
 NOTHING = Raw(b"null")
 
@@ -127,6 +128,7 @@ class RevisionAnnotations(msgspec.Struct, frozen=True, gc=False):
     """`metadata.annotations` of a ControllerRevision."""
 
     template: str | None = msgspec.field(default=None, name=TEMPLATE)
+    values: str | None = msgspec.field(default=None, name=VALUES)
 
 
 class RevisionMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -264,3 +266,13 @@ decode_record = msgspec.json.Decoder(InPlaceRecord).decode
 decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode
 decode_claim_status = msgspec.json.Decoder(ClaimStatus | None).decode
 decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
+
+
+def readable_conditions(text: bytes) -> list[Condition]:
+    """Those of a list of conditions that can be read; none where it is no list."""
+    found = []
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        for raw in decode_list(text):
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                found.append(decode_condition(raw))
+    return found

@@ -17,7 +17,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
     """Seconds until a Ready pod counts as available: 0 if it does, `NEVER` if time does not help.
 
     Args:
-        pod: the pod; whether an update of it is open is for the caller to ask.
+        pod: the pod; whether an update of it is unfinished is for the caller to ask.
         min_ready_seconds: `spec.minReadySeconds`.
         now: seconds since the epoch.
     """
@@ -38,7 +38,7 @@ def since(pod: Pod) -> float:
     ready = seconds(pod.ready_since)
     if pod.ready_since and ready == UNKNOWN:
         return UNKNOWN
-    starts = [started_at(pod, name) for name in pod.told.running_containers]
+    starts = [started_at(pod, name) for name in pod.spec.running_containers]
     # Times are cut to the second: what began after Ready may have begun almost one later.
     began = [start + (start > ready) for start in starts]
     return max(ready, seconds(pod.created), *began)
@@ -54,22 +54,22 @@ def probed_at(pod: Pod) -> float:
     Returns:
         Seconds since the epoch; `UNKNOWN` where there is no such probe.
     """
-    told, ready, times = pod.told, _ready_since(pod), [UNKNOWN]
-    if not told.startup_seconds and not told.readiness_seconds:
+    spec, ready, times = pod.spec, _ready_since(pod), [UNKNOWN]
+    if not spec.startup_seconds and not spec.readiness_seconds:
         return UNKNOWN
-    for name in told.running_containers:
+    for name in spec.running_containers:
         start = _begun_at(pod, name)
         if start > ready:
-            times.append(start + told.readiness_seconds.get(name, UNKNOWN))
+            times.append(start + spec.readiness_seconds.get(name, UNKNOWN))
         if start > ready or pod.container(name).restart_count != 0:
             shown = _shown_at(pod, start, ready)
-            times.append(shown + told.startup_seconds.get(name, UNKNOWN))
+            times.append(shown + spec.startup_seconds.get(name, UNKNOWN))
     return max(times)
 
 
 def _ready_since(pod: Pod) -> float:
     """When the containers' readiness last turned: a gate turns Ready, and tells nothing of them."""
-    found = pod.conditions.get("ContainersReady") if pod.told.gates else None
+    found = pod.conditions.get("ContainersReady") if pod.spec.gates else None
     return seconds(pod.ready_since if found is None else found.last_transition_time)
 
 
@@ -89,6 +89,6 @@ def _shown_at(pod: Pod, start: float, ready: float) -> float:
     After its start at once, unless a postStart hook keeps it busy. Then it has when Ready has
     turned since, or, as long as the pod's update is not long over, when it last wrote the status.
     """
-    if not pod.told.has_hook:
+    if not pod.spec.has_hook:
         return start
     return max(start, ready if ready > start else seconds(pod.kubelet_wrote))

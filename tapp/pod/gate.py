@@ -18,7 +18,7 @@ SECOND = 1.0
 def _gates(pod: Pod) -> list[Condition | None]:
     """The conditions of the gates that are served; None for one that nobody has written yet."""
     known = pod.conditions
-    return [known.get(gate) for gate in pod.told.served_gates]
+    return [known.get(gate) for gate in pod.spec.served_gates]
 
 
 def _closed(pod: Pod) -> list[Condition]:
@@ -30,7 +30,7 @@ def has_closed_gate(pod: Pod) -> bool:
 
     A pod that is Ready may have one for a moment, until its kubelet has looked.
     """
-    if not pod.told.served_gates or (pod.ready is True and not pod.conditions_text):
+    if not pod.spec.served_gates or (pod.ready is True and not pod.conditions_text):
         return False
     return any(gate is None or gate.status != "True" for gate in _gates(pod))
 
@@ -50,8 +50,8 @@ def is_begun(pod: Pod, update: Progress) -> bool:
     unfinished. The condition's message is for people and decides nothing.
     """
     return not update.unproved and any(
-        (pod.container(name).container_id or "") == ran.id and ran.image != pod.told.images[name]
-        for name, ran in update.open.items()
+        (pod.container(name).container_id or "") == ran.id and ran.image != pod.spec.images[name]
+        for name, ran in update.unfinished.items()
     )
 
 
@@ -76,7 +76,7 @@ def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
     return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
 
 
-def noted_since(pod: Pod, gate: Condition | None) -> float:
+def settling_since(pod: Pod, gate: Condition | None) -> float:
     """Since when only time can prove the pod's update, as its closed gate has it noted.
 
     `status.settling` of the TApp holds the same for the composite, which a decorator does not see.
@@ -94,14 +94,14 @@ def noted_since(pod: Pod, gate: Condition | None) -> float:
 
 def update_of(pod: Pod, now: float) -> Progress:
     """How far the pod's update has come, from the pod alone."""
-    noted = [noted_since(pod, gate) for gate in _gates(pod)]
+    noted = [settling_since(pod, gate) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
 
 def opens_in(pod: Pod, update: Progress, now: float) -> float:
     """Seconds until a closed gate may open: 0 if it may, `NEVER` if time alone does not help."""
-    if pod.told.drains or update.open:
-        return NEVER if update.wait is None or pod.told.drains else update.wait
+    if pod.spec.drains or update.unfinished:
+        return NEVER if update.wait is None or pod.spec.drains else update.wait
     ready = pod.conditions.get("ContainersReady")
     if not pod.running or ready is None or ready.status != "True":
         return NEVER

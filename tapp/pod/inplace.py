@@ -26,7 +26,7 @@ Both together were true exactly when it was done; neither alone was. What the na
 * Servers before Kubernetes 1.34 publish no `observedGeneration`. Names decide there, too, but what
   was recorded as to be replaced has to outlast the same time.
 
-What an overtaken write had still open is carried over into the next record.
+What an overtaken write had not finished is carried over into the next record.
 
 A container is started *again*, with the same image, by another name of it (`images.pinned`). Names
 tell nothing then, and the older spec may have started another one, too: after a crash or a failed
@@ -59,19 +59,19 @@ class Progress:
     """How far a pod's last in-place update has come.
 
     Attributes:
-        open: container -> what it ran, for the containers that are not updated yet.
+        unfinished: container -> what it ran, for the containers that are not updated yet.
         wait: seconds after which time alone may show that one of them is; None where it will not.
         unproved: whether all of them may be updated already, and only time can tell.
-        noted: whether it has to be noted since when that is so, because nothing in the pod tells;
+        to_note: whether it has to be noted since when that is so, because nothing in the pod tells;
             also when the time is over, for as long as nothing else proves it.
         turned: the containers whose kubelet was seen to turn to the newest spec before it stopped
             them, for as long as nothing in the pod proves that they are started again.
     """
 
-    open: Mapping[str, RanImage] = field(default_factory=dict)
+    unfinished: Mapping[str, RanImage] = field(default_factory=dict)
     wait: float | None = None
     unproved: bool = False
-    noted: bool = False
+    to_note: bool = False
     turned: tuple[str, ...] = ()
 
 
@@ -90,7 +90,7 @@ def progress(pod: Pod, now: float, noted: float = UNKNOWN, turned: Container[str
     record = pod.record
     if record is None or pod.update_over:
         return NO_UPDATE
-    left = {name: ran for name, ran in record.containers.items() if name in pod.told.images}
+    left = {name: ran for name, ran in record.containers.items() if name in pod.spec.images}
     stop, not_done, waits, to_note = _stop_seconds(pod, len(left)), dict[str, RanImage](), [], False
     turning = []
     for name, ran in left.items():
@@ -101,8 +101,8 @@ def progress(pod: Pod, now: float, noted: float = UNKNOWN, turned: Container[str
             if name in turned and _is_another(pod, name, ran):
                 continue
         if _doubtful(pod, name, ran):
-            to_note = to_note or bool(_missing(pod, name, ran, times._replace(seen=_NEVER)))
-            times = times._replace(seen=now if noted == UNKNOWN else noted)
+            to_note = to_note or bool(_missing(pod, name, ran, times._replace(since=_NEVER)))
+            times = times._replace(since=now if noted == UNKNOWN else noted)
         missing = _missing(pod, name, ran, times)
         if missing is None or missing > 0:
             not_done[name] = ran
@@ -132,16 +132,16 @@ def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
     Its report may be new although the container has run for long: the node was away. So the time
     counts from the first sync that saw it, and `status.settling` remembers that.
     """
-    old = pod.container(name).container_id == ran.id and ran.image != pod.told.images[name]
+    old = pod.container(name).container_id == ran.id and ran.image != pod.spec.images[name]
     unsure = old or not ran.id or bool(ran.overtaken) or ran.again
     return unsure and not pod.kubelet_wrote
 
 
 class _Times(NamedTuple):
-    """What time can prove: a container is left alone that outlasts `stop` seconds after `seen`."""
+    """What time can prove: a container is left alone that outlasts `stop` seconds after `since`."""
 
     now: float
-    seen: float
+    since: float
     stop: float
 
 
@@ -153,7 +153,7 @@ def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
     if _is_proved(pod, name, ran):
         return 0.0
     recorded = bool(status.container_id) and status.container_id == ran.id
-    if recorded and ran.image == pod.told.images[name]:
+    if recorded and ran.image == pod.spec.images[name]:
         if pod.completed and ran.overtaken:
             return None  # the kubelet stopped it for an image that was taken back since
     elif recorded and ran.image and (ran.again or name not in pod.runs_wanted):
@@ -163,6 +163,8 @@ def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
     elif any(runs_image(image, status.image, status.image_id) for image in ran.overtaken):
         # Most likely the one in between; a kubelet that is restarted begins anew to stop it.
         times = times._replace(stop=2 * times.stop)
+    if not recorded and status.now.terminated is not None:
+        times = times._replace(since=UNKNOWN)  # it came after the recorded one
     return _unproved(pod, status, times)
 
 
@@ -180,7 +182,7 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
     if status.container_id != ran.id:
         return _is_another(pod, name, ran) and (not ran.again or _came_after(pod, name, ran))
     stopped = pod.completed and bool(ran.overtaken)
-    same = ran.image == pod.told.images[name] and not ran.again
+    same = ran.image == pod.spec.images[name] and not ran.again
     return same and not stopped and pod.tells_generation
 
 
@@ -188,7 +190,7 @@ def is_over(pod: Pod) -> bool:
     """Whether the update that the pod's record tells of is over, whatever the time."""
     if pod.record is None:
         return True
-    images = pod.told.images
+    images = pod.spec.images
     return all(
         _is_proved(pod, name, ran) for name, ran in pod.record.containers.items() if name in images
     )
@@ -215,7 +217,7 @@ def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
     if before.container_id != ran.id:
         return True
     stopped = before.exit_code in _STOPPED and before.reason != "OOMKilled"
-    return stopped and name not in pod.told.probed_alive
+    return stopped and name not in pod.spec.probed_alive
 
 
 _STOPPED = (0, 137, 143)
@@ -232,11 +234,11 @@ def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
     known = [past(_asked_at(pod), now), seconds(pod.created)]
     ended = status.now.terminated
     if ended is not None:
-        ran = seconds(ended.finished_at) - max(*known, seconds(ended.started_at))
+        ran = seconds(ended.finished_at) - max(*known, seconds(ended.started_at), times.since)
         return 0.0 if ran >= stop else None
     if status.now.running is None:
         return None
-    known += [past(status.now.running.started_at, now), past(pod.kubelet_wrote, now), times.seen]
+    known += [past(status.now.running.started_at, now), past(pod.kubelet_wrote, now), times.since]
     return max(0.0, max(known) + stop - now)
 
 
@@ -250,7 +252,7 @@ def _stop_seconds(pod: Pod, containers: int) -> float:
 
     It stops them one after the other; the grace period covers the preStop hook.
     """
-    return containers * pod.told.grace_seconds + MARGIN
+    return containers * pod.spec.grace_seconds + MARGIN
 
 
 def ended_by_update(pod: Pod, update: Progress) -> bool:
@@ -260,7 +262,7 @@ def ended_by_update(pod: Pod, update: Progress) -> bool:
     code 0 under OnFailure, does not start it again once the pull has failed or the kubelet was
     restarted. Native sidecars end with the pod's work, whatever they run.
     """
-    return pod.completed and any(name in pod.told.main_containers for name in update.open)
+    return pod.completed and any(name in pod.spec.main_containers for name in update.unfinished)
 
 
 def started_at(pod: Pod, name: str) -> float:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tapp.kube.objects import PodObject
+from tapp.kube.objects import PodMeta, PodObject
 from tapp.kube.project import project
 from tapp.words.vocabulary import LAST_APPLIED
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Manifest:
-    """What a pod was told to be, decoded; a part of a wrong type reads as empty.
+    """What a pod is to be, decoded; a part of a wrong type reads as empty.
 
     Attributes:
         name: `metadata.name`.
@@ -92,3 +92,7 @@ def read_annotation(decode: Callable[[str | bytes], T], text: Any) -> T | None:
         return decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+NO_MANIFEST = Manifest(PodObject(PodMeta("")))
+"""Of a pod that is not compared with its template field by field."""

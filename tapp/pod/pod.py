@@ -1,31 +1,34 @@
 """What a pod tells, as one plain value.
 
-`read.py` makes it of the pod's JSON, as far as any rule looks at it. It refers to no text that it
-was read from, and never changes. The whole JSON is looked at again only to answer it
-(`manifest.py`).
+`read.py` makes it of the pod's JSON, as far as any rule looks at it; `condense.py` leaves out what
+no rule asks for again. It refers to no text that it was read from, and never changes. The whole
+JSON is looked at again only to answer it (`manifest.py`).
 """
 
 from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from tapp.kube import objects
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord
-from tapp.pod.manifest import Manifest
+from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.spec.reads import Reads
 from tapp.spec.revision import is_ours
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import GATES, NODE_LOST
 
+NONE: Mapping[str, str] = MappingProxyType({})
+"""The entries of all pods that have none."""
 COMPLETED = ("Succeeded", "Failed")
 GRACE = 30.0
 """`terminationGracePeriodSeconds` where the pod does not say (core/v1 PodSpec)."""
 
 
-class Told(msgspec.Struct, frozen=True, gc=False):
-    """What a pod was told to be, as far as rules look at it.
+class PodSpec(msgspec.Struct, frozen=True, gc=False):
+    """What a pod is to be, as far as rules look at it: its spec, labels and annotations.
 
     Attributes:
         template_hash: the revision label.
@@ -52,6 +55,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         requests: who is asked to restart by annotations that people set on this pod: container,
             "" for all -> digest of the text.
         asked: those of them that no update has met yet.
+        bare_hash: the hash of its template without images and resources, "" where it does not say.
         restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
@@ -83,6 +87,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     reads: Reads = {}
     requests: Mapping[str, str] = {}
     asked: tuple[str, ...] = ()
+    bare_hash: str = ""
     restarted_at: str = ""
     drain: str = ""
     lost: str = ""
@@ -119,70 +124,52 @@ class Told(msgspec.Struct, frozen=True, gc=False):
         )  # a plain init container that succeeded is done
 
 
-class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """A pod whose kubelet has yet to give its containers the resources of its spec.
-
-    Attributes:
-        pending: why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case.
-        said: what the kubelet says of it.
-        restarts: whether a container is started again for it.
-    """
-
-    pending: str = ""
-    said: str = ""
-    restarts: bool = False
-
-
 class Pod(msgspec.Struct, frozen=True, gc=False):
     """One observed pod.
 
     Attributes:
         name: `metadata.name`.
-        told: what it was told to be.
+        spec: what it is to be.
         odd: what could not be read, "" if all could; such a pod is left alone.
-        foreign: labels, annotations and spec of a pod that carries no revision of ours: it is
-            compared with its template field by field. None: it is ours, or odd.
+        manifest: labels, annotations and spec, whole, of a pod that is foreign; else empty.
         node: the node that it is bound to, "" where there is none yet.
         terminating: whether it is on its way out.
         phase: `status.phase`; a pod without one has not been looked at by a kubelet yet.
         ready: its condition `Ready`, None where it has none.
         ready_since: when that last changed; "" where nobody knows.
-        conditions_text: `status.conditions` as JSON; empty in a pod that runs and is Ready, of
-            which they say nothing more, unless one of our gates is closed.
+        conditions_text: `status.conditions` as JSON.
         containers: statuses of all containers, init containers first.
         restarts: whether one of them has been started more than once.
         reason: `status.reason`.
-        said: that and `status.message`, as far as there are any: why it failed.
+        message: that and `status.message`, as far as there are any: why it failed.
         uid: `metadata.uid`.
         created: `metadata.creationTimestamp`.
         generation: `metadata.generation`: one more with each change of the spec.
-        seen_generation: the generation that the kubelet says it has seen; 0 where it does not say
-            (before Kubernetes 1.34).
+        observed_generation: the generation that its kubelet has seen, as it says; 0 where it does
+            not say (before Kubernetes 1.34).
         record: the last in-place update; None if there was none, or somebody broke the annotation.
-            Once it is over only the ids of the containers are left of it, where any has restarted.
         failures_text: the annotation that counts failed pods in a row.
         runs_wanted: names of the containers that run, or ran last, the image that the spec names.
-            This and the next two are empty unless an update is under way.
+            This and the next two are empty where there is no record.
         kubelet_wrote: when the kubelet last wrote the status, by the API server's clock; "" if
             nobody knows.
         spec_written: when anything but the status was last written, by the same clock.
         version: `metadata.resourceVersion`.
-        resizing: how far its kubelet is with the resources of its spec; None if it is done.
-        tells_resources: whether its kubelet says what containers have (Kubernetes >= 1.33).
-        edited: which images somebody else has set in it, in a sentence; "" if nobody has, as far
-            as is known (`edited.edited`).
-        update_over: whether its last in-place update is over, whatever the time
-            (`inplace.is_over`).
+        given: container -> JSON of the resources that it has, as its kubelet says; empty where it
+            says nothing of them (before Kubernetes 1.33).
+        image_writers: container -> who else has set its image; looked for where the images of the
+            pod and of its template differ.
+        update_over: whether its last in-place update is over, whatever the time.
         since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
-            where nobody knows (`availability.since`).
+            where nobody knows.
         probed_at: by when each of its probes has run once that has to, in seconds since the epoch;
-            `UNKNOWN` where none has to (`availability.probed_at`).
+            `UNKNOWN` where none has to. This and the two before are set by `condense.py`.
     """
 
     name: str
-    told: Told
+    spec: PodSpec
     odd: str = ""
-    foreign: Manifest | None = None
+    manifest: Manifest = NO_MANIFEST
     node: str = ""
     terminating: bool = False
     phase: str = "Pending"
@@ -192,23 +179,27 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     containers: tuple[ContainerStatus, ...] = ()
     restarts: bool = False
     reason: str = ""
-    said: str = ""
+    message: str = ""
     uid: str = ""
     created: str = ""
     generation: int = 0
-    seen_generation: int = 0
+    observed_generation: int = 0
     record: InPlaceRecord | None = None
     failures_text: str = ""
     runs_wanted: tuple[str, ...] = ()
     kubelet_wrote: str = ""
     spec_written: str = ""
     version: str = ""
-    resizing: Resizing | None = None
-    tells_resources: bool = False
-    edited: str = ""
+    given: Mapping[str, str] = NONE
+    image_writers: Mapping[str, str] = NONE
     update_over: bool = False
     since: float = UNKNOWN
     probed_at: float = UNKNOWN
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it carries no revision of ours: its template is compared field by field."""
+        return not self.odd and not self.spec.is_ours
 
     @property
     def conditions(self) -> dict[str, Condition]:
@@ -235,7 +226,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         if self.ready is not False or self.phase != "Running":
             return None
         known = self.conditions
-        found = [known.get(name) for name in ("ContainersReady", *self.told.gates)]
+        found = [known.get(name) for name in ("ContainersReady", *self.spec.gates)]
         times = [self.ready_since]
         for condition in found:
             if condition is None or condition.status != "True":
@@ -247,7 +238,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     @property
     def made_failed(self) -> bool:
         """Whether this service made it Failed because its node is lost: it did not fail."""
-        return self.phase == "Failed" and bool(self.told.lost) and self.reason == NODE_LOST
+        return self.phase == "Failed" and bool(self.spec.lost) and self.reason == NODE_LOST
 
     @property
     def completed(self) -> bool:
@@ -274,12 +265,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     @property
     def tells_generation(self) -> bool:
         """Whether the kubelet says which spec it has seen (Kubernetes >= 1.34)."""
-        return bool(self.seen_generation)
+        return bool(self.observed_generation)
 
     @property
     def kubelet_is_behind(self) -> bool:
         """Whether the kubelet says that it has not seen the newest spec."""
-        return 0 < self.seen_generation < self.generation
+        return 0 < self.observed_generation < self.generation
 
     def container(self, name: str) -> ContainerStatus:
         """The status of a container; an empty one if the kubelet has not reported it."""

@@ -8,24 +8,12 @@ import msgspec
 
 from tapp.kube import objects
 from tapp.kube.images import runs_image
-from tapp.kube.objects import (
-    Condition,
-    ContainerStatus,
-    InPlaceRecord,
-    KubeletResources,
-    PodObject,
-    PodStatus,
-    RanImage,
-)
+from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.tolerations import is_limited
-from tapp.pod.availability import probed_at, since
-from tapp.pod.edited import edited
-from tapp.pod.gate import has_closed_gate
-from tapp.pod.inplace import is_over
-from tapp.pod.manifest import Manifest, read_annotation
-from tapp.pod.pod import GRACE, Pod, Resizing, Told
-from tapp.pod.resize import resizing_of
+from tapp.kube.writers import image_writers, times_of
+from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
+from tapp.pod.pod import GRACE, NONE, Pod, PodSpec
 from tapp.spec.reads import Reads, read_by, requests_of
 from tapp.spec.templates import has_served_gate
 from tapp.words.vocabulary import (
@@ -39,6 +27,7 @@ from tapp.words.vocabulary import (
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
+    WRITTEN,
 )
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
@@ -54,8 +43,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
     """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
-    told, oddity = _told(pod, manifest, {} if record is None else record.asked)
-    kubelet_wrote, spec_written = ("", "") if record is None else _writes(pod)
+    spec, oddity = _spec(pod, manifest, {} if record is None else record.asked)
     facts: dict[str, Any] = {}
     if status is not None:
         facts, not_readable = _readiness(bytes(status.conditions))
@@ -64,19 +52,24 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         facts |= {
             "phase": status.phase or "Pending",
             "containers": containers,
-            "runs_wanted": () if record is None else _runs_wanted(containers, told.images),
             "restarts": any((item.restart_count or 0) > 0 for item in containers),
             "reason": status.reason or "",
-            "said": ": ".join(text for text in (status.reason, status.message) if text),
-            "seen_generation": status.observed_generation or 0,
+            "message": ": ".join(text for text in (status.reason, status.message) if text),
+            "observed_generation": status.observed_generation or 0,
+            "given": _given(status),
         }
-        facts["resizing"], facts["tells_resources"] = _resizing(told, status)
+        if record is not None:
+            facts["runs_wanted"] = _runs_wanted(containers, spec.images)
     odd = odd or oddity
-    found = Pod(
+    if record is not None:
+        facts["kubelet_wrote"], facts["spec_written"] = times_of(meta.managed_fields)
+    if any(spec.images.get(name, image) != image for name, image in spec.template_images.items()):
+        facts["image_writers"] = image_writers(meta.managed_fields)
+    return Pod(
         name=meta.name,
-        told=told,
+        spec=spec,
         odd=odd,
-        foreign=None if odd or told.is_ours else manifest,
+        manifest=NO_MANIFEST if odd or spec.is_ours else manifest,
         node=_word(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
         uid=meta.uid or "",
@@ -85,42 +78,23 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         version=meta.resource_version or "",
         record=record,
         failures_text=str(annotations.get(FAILURES, "")),
-        kubelet_wrote=kubelet_wrote,
-        spec_written=spec_written,
-        edited=edited(told.images, told.template_images, meta.managed_fields),
         **facts,
     )
-    derived: dict[str, Any] = {"since": since(found), "probed_at": probed_at(found)}
-    if found.ready and found.phase == "Running" and not has_closed_gate(found):
-        derived["conditions_text"] = b""
-    if is_over(found):
-        derived |= {"update_over": True, "runs_wanted": (), "kubelet_wrote": "", "spec_written": ""}
-        derived["record"] = _of_restarts(record) if found.restarts else None
-    return msgspec.structs.replace(found, **derived)
 
 
-def _of_restarts(record: InPlaceRecord | None) -> InPlaceRecord | None:
-    """What tells a restart by an update that is over from one by itself: the containers' ids."""
-    if record is None:
-        return None
-    return InPlaceRecord(
-        containers={name: RanImage(ran.id) for name, ran in record.containers.items()}
-    )
-
-
-def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[Told, str]:
-    """What the pod was told to be, and what of it is of a wrong type."""
-    odd, spec = _oddity(pod), manifest.spec
+def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[PodSpec, str]:
+    """What the pod is to be, and what of it is of a wrong type."""
+    odd, raw = _oddity(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
-    policy = _word(spec.get("restartPolicy")) or "Always"
-    main = [] if odd else spec.get("containers") or []
-    init = [] if odd else spec.get("initContainers") or []
+    policy = _word(raw.get("restartPolicy")) or "Always"
+    main = [] if odd else raw.get("containers") or []
+    init = [] if odd else raw.get("initContainers") or []
     both = [*main, *init]
     running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
     requests = requests_of(annotations, RESTART_INSTANCE)
     applied = (manifest.projected or {}).get("spec")
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
-    told = Told(
+    spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),
         uniq_hash=labels.get(UNIQ_HASH),
         resources={i["name"]: _json(i["resources"]) for i in both if i.get("resources")},
@@ -134,27 +108,28 @@ def _told(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[T
             item["name"]: _word(item.get("restartPolicy")) or policy for item in both
         },
         restart_policy=policy,
-        grace_seconds=_seconds(spec, "terminationGracePeriodSeconds", GRACE),
+        grace_seconds=_seconds(raw, "terminationGracePeriodSeconds", GRACE),
         startup_seconds=_first_runs(both, "startupProbe"),
         readiness_seconds=_first_runs(both, "readinessProbe"),
         probed_alive=tuple(
             item["name"] for item in both if item.get("livenessProbe") or item.get("startupProbe")
         ),
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
-        gates=_gates(spec.get("readinessGates")),
-        claims=_claims(spec.get("volumes")),
-        marked=has_served_gate(spec) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
+        gates=_gates(raw.get("readinessGates")),
+        claims=_claims(raw.get("volumes")),
+        marked=has_served_gate(raw) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         reads=_reads(running, manifest),
         requests=requests,
         asked=tuple(name for name, text in requests.items() if met.get(name) != text),
+        bare_hash=_word(annotations.get(WRITTEN)).partition(" ")[2],
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
         is_watched=labels.get(POD_STATUS) == "true",
-        evicted_in_time=is_limited(_dicts(spec.get("tolerations"))),
+        evicted_in_time=is_limited(_dicts(raw.get("tolerations"))),
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
-    return told, odd
+    return spec, odd
 
 
 def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
@@ -170,19 +145,16 @@ def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, .
     return {name: resources for name, resources in found.items() if resources}
 
 
-def _resizing(told: Told, status: PodStatus) -> tuple[Resizing | None, bool]:
-    """How far the kubelet is with the resources of the spec, and whether it tells any."""
-    texts = [bytes(raw) for raw in (status.init_container_statuses, status.container_statuses)]
-    conditions, statuses = bytes(status.conditions), list[KubeletResources]()
-    for text in texts:
-        if b'"resources"' in text:
+def _given(status: PodStatus) -> Mapping[str, str]:
+    """Container -> JSON of the resources that it has, as its kubelet says."""
+    found: dict[str, str] = {}
+    for raw in (status.init_container_statuses, status.container_statuses):
+        if b'"resources"' in bytes(raw):
             with suppress(*_UNREADABLE):
-                statuses += objects.decode_resources(text) or []
-    if not statuses and b'"PodResize' not in conditions:
-        return None, False
-    found = _readable_conditions(conditions) if b'"PodResize' in conditions else []
-    known = {item.type or "": item for item in found}
-    return resizing_of(told, known, statuses)
+                for item in objects.decode_resources(raw) or ():
+                    if item.name and item.resources is not None:
+                        found[item.name] = _json(item.resources)
+    return found or NONE
 
 
 def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
@@ -251,22 +223,13 @@ def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
     try:
         found = objects.decode_conditions(text) or []
     except _UNREADABLE as error:
-        odd, found = f"status.conditions: {error}", _readable_conditions(text)
+        odd, found = f"status.conditions: {error}", objects.readable_conditions(text)
     for condition in found:
         if condition.type == "Ready":
             since = condition.last_transition_time or ""
             odd = "" if condition.status in ("True", "False") else odd
             return {**facts, "ready": condition.status == "True", "ready_since": since}, odd
     return facts, odd
-
-
-def _readable_conditions(text: bytes) -> list[Condition]:
-    found = []
-    with suppress(*_UNREADABLE):
-        for raw in objects.decode_list(text):
-            with suppress(*_UNREADABLE):
-                found.append(objects.decode_condition(raw))
-    return found
 
 
 def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
@@ -286,19 +249,6 @@ def _runs_wanted(
         for status in containers
         if status.name and runs_image(images.get(status.name, ""), status.image, status.image_id)
     )
-
-
-def _writes(pod: PodObject) -> tuple[str, str]:
-    """When the kubelet last wrote the status, and anybody last wrote anything else."""
-    kubelet = spec = ""
-    with suppress(*_UNREADABLE):
-        for item in objects.decode_managers(pod.metadata.managed_fields) or ():
-            time = item.time or ""
-            if not item.subresource:
-                spec = max(spec, time)
-            elif item.subresource == "status" and item.manager == "kubelet":
-                kubelet = max(kubelet, time)
-    return kubelet, spec
 
 
 class _NamedContainer(msgspec.Struct):

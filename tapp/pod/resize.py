@@ -4,12 +4,14 @@ What the API server refuses is known beforehand (ValidatePodResize): another QoS
 taken away, anything but cpu and memory. What a kubelet makes of it, it says in the pod's status.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tapp.kube.objects import Condition, KubeletResources
+import msgspec
+
+from tapp.kube.objects import Condition, readable_conditions
 from tapp.kube.resources import Sizes, asked_for, quality, sizes_of, with_requests
-from tapp.pod.pod import Pod, Resizing, Told
+from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.templates import Template, running
 
 RESIZABLE = ("cpu", "memory")
@@ -35,28 +37,28 @@ class Wanted(NamedTuple):
     shrinks: bool = False
 
 
-def wanted_of(told: Told, template: Template) -> Wanted:
+def wanted_of(spec: PodSpec, template: Template) -> Wanted:
     """What a pod would have to be given to have the resources of its template."""
     changes: dict[str, Any] = {}
     restarts, obstacles, wrong, shrinks = [], list[str](), list[str](), False
     for container in running(template.spec):
         name, resources = container["name"], container.get("resources") or {}
-        before = told.resources_of(name)
+        before = spec.resources_of(name)
         if asked_for(before) == asked_for(resources):
             continue
         changes[name] = with_requests(resources)
         old, new = sizes_of(before), sizes_of(changes[name])
         changed = {key[1] for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-        again = not changed.isdisjoint(told.resize_restarts.get(name, ()))
+        again = not changed.isdisjoint(spec.resize_restarts.get(name, ()))
         restarts += [name] if again else []
-        obstacles += _obstacles(name, told, (old, new), (before, resources))
+        obstacles += _obstacles(name, spec, (old, new), (before, resources))
         wrong += _wrong(name, new)
         limit = "limits", "memory"
         shrinks = shrinks or (not again and new.get(limit, 0) < old.get(limit, 0))
     if changes and template.spec.get("resources"):
         obstacles.append("resources of the pod as a whole stand beside them")
     elif changes and not obstacles:
-        now = {name: told.resources_of(name) for name in told.images}
+        now = {name: spec.resources_of(name) for name in spec.images}
         classes = quality(now.values()), quality({**now, **changes}.values())
         if classes[0] != classes[1]:
             obstacles.append(f"its QoS class would be {classes[1]}, and is {classes[0]}")
@@ -65,9 +67,9 @@ def wanted_of(told: Told, template: Template) -> Wanted:
 
 
 def _obstacles(
-    name: str, told: Told, sizes: tuple[Sizes, Sizes], resources: tuple[Any, Any]
+    name: str, spec: PodSpec, sizes: tuple[Sizes, Sizes], resources: tuple[Any, Any]
 ) -> list[str]:
-    if name not in told.images:
+    if name not in spec.images:
         return [f"its pod has no container {name!r}"]
     old, new = sizes
     found = [
@@ -101,42 +103,48 @@ def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
     """Why a pod needs a successor to have what is wanted; "" if it does not."""
     if wanted.obstacle:
         return wanted.obstacle
-    if not pod.tells_resources:
+    if not pod.given:
         return "its kubelet tells no resources: nothing runs, or it is older than Kubernetes 1.33"
     if wanted.shrinks and not pod.tells_generation:
         return "a memory limit cannot fall before Kubernetes 1.34"
     return ""
 
 
-def resizing_of(
-    told: Told, conditions: Mapping[str, Condition], statuses: Iterable[KubeletResources]
-) -> tuple[Resizing | None, bool]:
-    """How far a kubelet is with a pod's resources, None if it is done; whether it tells any.
+class Resizing(msgspec.Struct, frozen=True, gc=False):
+    """A pod whose kubelet has yet to give its containers the resources of its spec.
 
-    Args:
-        told: what the pod was told to be.
-        conditions: of the pod, by type.
-        statuses: what the kubelet says that containers have.
+    Attributes:
+        pending: why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case.
+        message: what the kubelet says of it.
+        restarts: whether a container is started again for it.
     """
-    tells = restarts = behind = False
-    for status in statuses:
-        if status.resources is None or not status.name:
+
+    pending: str = ""
+    message: str = ""
+    restarts: bool = False
+
+
+def resizing_of(pod: Pod) -> Resizing | None:
+    """How far a kubelet is with the resources of a pod's spec; None if it is done."""
+    spec, restarts, behind = pod.spec, False, False
+    for name, text in pod.given.items():
+        if text == spec.resources.get(name):
             continue
-        tells = True
-        wanted = told.resources_of(status.name)
-        if status.resources == (wanted or {}):
+        wanted, given = spec.resources_of(name), msgspec.json.decode(text)
+        if given == (wanted or {}):
             continue
-        new, old = sizes_of(wanted), sizes_of(status.resources)
+        new, old = sizes_of(wanted), sizes_of(given)
         keys = [key for key in new if key[1] in RESIZABLE and new[key] != old.get(key)]
         if keys:
             behind = True
-            policy = told.resize_restarts.get(status.name, ())
+            policy = spec.resize_restarts.get(name, ())
             restarts = restarts or any(key[1] in policy for key in keys)
+    conditions = {item.type: item for item in readable_conditions(pod.conditions_text)}
     pending, running = (_standing(conditions.get(f"PodResize{kind}")) for kind in _KINDS)
     if pending is None and running is None and not behind:
-        return None, tells
-    said = (pending or running or ("", ""))[1]
-    return Resizing(pending[0] if pending else "", said, restarts), tells
+        return None
+    message = (pending or running or ("", ""))[1]
+    return Resizing(pending[0] if pending else "", message, restarts)
 
 
 _KINDS = ("Pending", "InProgress")

@@ -20,7 +20,7 @@ _SHORT_WAIT = 8.0
 """A shorter pause is no back-off: the first restart follows at once, the second after 10 s."""
 _LOOP = "CrashLoopBackOff"
 _LONGEST = 300
-"""Characters of what a kubelet or a registry said."""
+"""Characters that are quoted of a kubelet or a registry."""
 
 _PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
           "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")  # fmt: skip
@@ -91,14 +91,14 @@ def _recent(pod: Pod, now: float) -> bool:
 
 
 def _ended(pod: Pod, update: Progress) -> Trouble:
-    said = f" ({_short(pod.said)})" if pod.said else ""
+    quote = f" ({_short(pod.message)})" if pod.message else ""
     if ended_by_update(pod, update):
-        name = next(name for name in update.open if name in pod.told.main_containers)
-        image = pod.told.images[name]
-        return Trouble(f"its update ended it{said}: container {name} did not come to run {image}")
+        name = next(name for name in update.unfinished if name in pod.spec.main_containers)
+        image = pod.spec.images[name]
+        return Trouble(f"its update ended it{quote}: container {name} did not come to run {image}")
     if pod.refused_by_kubelet:
-        return Trouble(f"the kubelet refused its pod{said}")
-    return Trouble(f"its pod has {pod.phase.lower()}{said}")
+        return Trouble(f"the kubelet refused its pod{quote}")
+    return Trouble(f"its pod has {pod.phase.lower()}{quote}")
 
 
 def _scheduling(pod: Pod, now: float) -> Trouble:
@@ -106,8 +106,8 @@ def _scheduling(pod: Pod, now: float) -> Trouble:
     if condition is None or condition.status != "False" or condition.reason == "SchedulingGated":
         return NONE
     text = f"no node for its pod: {condition.reason or 'not scheduled'}"
-    said = f" ({_short(condition.message)})" if condition.message else ""
-    return _after(text + said, past(condition.last_transition_time, now), now)
+    quote = f" ({_short(condition.message)})" if condition.message else ""
+    return _after(text + quote, past(condition.last_transition_time, now), now)
 
 
 def _sandbox(pod: Pod, now: float) -> Trouble:
@@ -130,15 +130,15 @@ def _after(text: str, since: float, now: float, patience: float = PATIENCE) -> T
 
 def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) -> Trouble:
     name = status.name or ""
-    image = pod.told.images.get(name, "")
+    image = pod.spec.images.get(name, "")
     waiting, ended = status.now.waiting, status.now.terminated
-    opened = update.open.get(name)
+    replaced = update.unfinished.get(name)
     if waiting is not None and waiting.reason in _PULLS:
         return Trouble(f"container {name}: {_pull(waiting, image)}")
     if waiting is not None and waiting.reason in _STARTS:
-        said = f": {_short(waiting.message)}" if waiting.message else ""
-        return Trouble(f"container {name}: {waiting.reason}{said}")
-    if opened is not None and status.now.running is None:
+        quote = f": {_short(waiting.message)}" if waiting.message else ""
+        return Trouble(f"container {name}: {waiting.reason}{quote}")
+    if replaced is not None and status.now.running is None:
         # Stopped for another image, which does not start. A back-off follows only a failed attempt,
         # whatever it is called; a container that has ended may be about to be started.
         text = f"container {name} was stopped for image {image}, which has not started since"
@@ -155,12 +155,12 @@ def _pull(waiting: Waiting, image: str) -> str:
         return f"InvalidImageName: {image!r} is no image name"
     if waiting.reason == "ErrImageNeverPull":
         return f"ErrImageNeverPull: image {image} is not on the node, and must not be pulled"
-    said = _said_of_pull(waiting)
+    quote = _pull_error(waiting)
     reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
-    return f"{reason}: image {image} cannot be pulled" + (f": {said}" if said else "")
+    return f"{reason}: image {image} cannot be pulled" + (f": {quote}" if quote else "")
 
 
-def _said_of_pull(waiting: Waiting) -> str:
+def _pull_error(waiting: Waiting) -> str:
     """The registry's words, without the kubelet's."""
     return _short(_BACK_OFF.sub("", waiting.message or "").removeprefix("ErrImagePull: "))
 
@@ -173,7 +173,7 @@ def no_image(pod: Pod) -> str:
     for status in pod.containers:
         waiting = status.now.waiting
         if waiting is not None and waiting.reason in _PULLS:
-            return f"{waiting.reason}: {_said_of_pull(waiting)}"
+            return f"{waiting.reason}: {_pull_error(waiting)}"
     return ""
 
 
@@ -199,7 +199,7 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
         if not count or paused < _SHORT_WAIT or wait <= 0:
             return NONE
     elif status.now.terminated is not None:
-        if not count or not pod.told.starts_again(name, status.now.terminated.exit_code):
+        if not count or not pod.spec.starts_again(name, status.now.terminated.exit_code):
             return NONE
     elif not waiting:
         return NONE
@@ -213,6 +213,6 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
 
 
 def _short(text: str | None) -> str:
-    """What somebody said, on one line and not too long."""
+    """A quotation, on one line and not too long."""
     line = " ".join((text or "").split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."

@@ -13,13 +13,13 @@ import msgspec
 from tapp.kube.images import pinned, runs_image
 from tapp.kube.objects import RanImage
 from tapp.pod.inplace import Progress
-from tapp.pod.pod import Pod, Told
+from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.reads import restarting
 from tapp.spec.templates import Template
 from tapp.words.times import written
 
 
-def changed_images(told: Told, template: Template) -> dict[str, str]:
+def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
     """Container name -> new image, for the containers whose image an in-place update sets.
 
     What the template said when the pod was last written is compared with what it says now, so that
@@ -29,19 +29,34 @@ def changed_images(told: Told, template: Template) -> dict[str, str]:
     return {
         name: image
         for name, image in template.images.items()
-        if told.images.get(name) != image and told.template_images.get(name) != image
+        if spec.images.get(name) != image and spec.template_images.get(name) != image
     }
 
 
-def restarts_of(told: Told, template: Template) -> list[str]:
+def edited(pod: Pod) -> str:
+    """Which images somebody else has set in a pod that runs its template; "" where none are known.
+
+    An image that differs from the template's may also be the work of admission (a mirror), which
+    belongs to whoever sent the request.
+    """
+    spec = pod.spec
+    return ", ".join(
+        f"container {name} has image {spec.images[name]}, set by {pod.image_writers[name]}, and "
+        f"its template {image}"
+        for name, image in spec.template_images.items()
+        if name in pod.image_writers and spec.images.get(name, image) != image
+    )
+
+
+def restarts_of(spec: PodSpec, template: Template) -> list[str]:
     """The containers that shall start again, with whatever image: by their template, or asked for.
 
     Of those that the template has; what else is in the pod is somebody else's.
     """
-    asked = [n for n in template.images if "" in told.asked or n in told.asked]
+    asked = [n for n in template.images if "" in spec.asked or n in spec.asked]
     # What reads the revision itself may keep the one that the same template had.
-    renamed = told.template_hash == template.other_revision != template.revision
-    reading = {} if renamed else restarting(told.reads, template.reads)
+    renamed = spec.template_hash == template.other_revision != template.revision
+    reading = {} if renamed else restarting(spec.reads, template.reads)
     return list(dict.fromkeys([*reading, *asked]))
 
 
@@ -71,14 +86,14 @@ def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str,
     """
     found = {}
     for name in names:
-        asked, status = pod.told.images[name], pod.container(name)
-        if not status.container_id or (name in update.open and status.now.running is None):
+        asked, status = pod.spec.images[name], pod.container(name)
+        if not status.container_id or (name in update.unfinished and status.now.running is None):
             why = f"container {name!r} does not run"
             return Again({}, obstacle=why) if images else Again({}, waits=f"{why} yet")
-        if name in update.open or pod.kubelet_is_behind:
+        if name in update.unfinished or pod.kubelet_is_behind:
             return Again({}, waits=f"the last update of container {name!r} is not finished")
         known = runs_image(asked, status.image, status.image_id)
-        names = pinned(asked, status.image_id, pod.told.template_images.get(name, ""))
+        names = pinned(asked, status.image_id, pod.spec.template_images.get(name, ""))
         other = [text for text in names if known and text != asked]
         if not other:
             return Again({}, obstacle=f"the digest of container {name!r}'s image is not known")
@@ -88,17 +103,17 @@ def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str,
 
 def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     """Why containers cannot restart in place, although nothing else differs; "" if they can."""
-    told = pod.told
-    if told.unmergeable:
-        return f"Metacontroller cannot merge {told.unmergeable} (two entries of one merge key)"
+    spec = pod.spec
+    if spec.unmergeable:
+        return f"Metacontroller cannot merge {spec.unmergeable} (two entries of one merge key)"
     for name in (names := list(names)):
-        if name not in told.restart_policies:
+        if name not in spec.restart_policies:
             return f"its pod has no container {name!r}"
     for name in names:
-        if told.restart_policies[name] == "Always":
+        if spec.restart_policies[name] == "Always":
             continue
         ended = pod.container(name).now.terminated
-        if ended is not None and not told.starts_again(name, ended.exit_code):
+        if ended is not None and not spec.starts_again(name, ended.exit_code):
             return f"container {name!r} has terminated and the kubelet would not start it again"
     return ""
 
@@ -124,13 +139,13 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
     Returns:
         JSON text, keys sorted.
     """
-    containers = dict(update.open)
+    containers = dict(update.unfinished)
     for name in images:
-        containers[name] = _replaced(pod, name, update.open.get(name))
+        containers[name] = _replaced(pod, name, update.unfinished.get(name))
     for name in restarts:
         if pod.container(name).now.running is None:  # the kubelet may be starting it as it was
             ran = containers[name]
-            containers[name] = RanImage(ran.id, ran.image, [pod.told.images[name]])
+            containers[name] = RanImage(ran.id, ran.image, [pod.spec.images[name]])
     record: dict[str, Any] = {"revision": revision}
     record["containers"] = {
         name: {"id": ran.id, "image": ran.image}
@@ -138,8 +153,8 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
         | ({"again": True} if name in restarts or (ran.again and name not in images) else {})
         for name, ran in containers.items()
     }
-    if pod.told.requests:
-        record["asked"] = dict(pod.told.requests)
+    if pod.spec.requests:
+        record["asked"] = dict(pod.spec.requests)
     if not pod.tells_generation:
         record["at"] = written(now)
     return msgspec.json.encode(record, order="sorted").decode()
@@ -147,7 +162,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
 
 def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
     """What stands in the record for a container: what it runs now, and what may follow first."""
-    status, asked = pod.container(name), pod.told.images[name]
+    status, asked = pod.container(name), pod.spec.images[name]
     id = status.container_id or ""
     if before is None:
         # A kubelet that is behind has not seen somebody else's change: what it runs is not known.

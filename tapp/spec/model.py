@@ -91,6 +91,8 @@ class TAppSpec(Value):
     template: Mapping | None = None
     template_pool: Entries[Mapping] = Field(default_factory=dict)
     templates: Entries[str] = Field(default_factory=dict)
+    values: Entries[Entries[str]] = Field(default_factory=dict)
+    default_values: Entries[str] = Field(default_factory=dict)
     default_template_name: str = ""
     default_template_name_old: str = Field(default="", alias="DefaultTemplateName")
     statuses: Entries[str] = Field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Templates of one spec: what each name stands for, and its revision."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,8 +9,10 @@ import msgspec
 from tapp.kube.canonical import canonical
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.spec import revision
-from tapp.spec.model import TAppSpec
-from tapp.spec.reads import Reads, problem_of, read_by, requests_of
+from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.spec.reads import Reads, read_by, requests_of
+from tapp.spec.shapes import shape_problem
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
 
 
@@ -20,17 +23,28 @@ class Hashes(NamedTuple):
     bare: str
 
 
-@dataclass(frozen=True)
+class Written(NamedTuple):
+    """What a template is an instance's own of.
+
+    Attributes:
+        revision: that of the template as it is written, which the history has.
+        bare: `Hashes.bare` of the instance's own, which it does not.
+    """
+
+    revision: str
+    bare: str
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template that resolved.
+    """A pod template that resolved: an instance's own, or as it is written.
 
     Attributes:
         name: its name in the TApp.
         labels: the author's labels, as far as they are for every pod.
         annotations: the author's annotations, likewise.
         finalizers: the author's finalizers, set at creation only.
-        spec: the pod spec in canonical form (`canonical.canonical`), without the volumes that
-            claims of the same name take precedence over.
+        made: `spec`, or what makes it where each instance has its own: few of these are asked for.
         revision: hash of everything above, as it was written.
         uniq: hash of the spec with the images of running containers blanked.
         other_revision: what `revision` is where the resources of running containers count and here
@@ -43,13 +57,16 @@ class Template:
         watched: whether it has a readiness gate that this service opens and closes.
         obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
         size: bytes of all this in a new pod's JSON, about, and never too few.
+        slots: its placeholders, none in one that an instance can run.
+        body: where it has placeholders, the template as its author wrote it.
+        written: what it is an instance's own of, None where it has never had a placeholder.
     """
 
     name: str
     labels: dict[str, str]
     annotations: dict[str, str]
     finalizers: list[str]
-    spec: dict[str, Any]
+    made: dict[str, Any] | Callable[[], dict[str, Any]]
     revision: str
     uniq: str
     other_revision: str
@@ -61,43 +78,32 @@ class Template:
     watched: bool
     obstacle: str
     size: int
+    slots: Slots = NO_SLOTS
+    body: Any = None
+    written: Written | None = None
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The pod spec in canonical form (`canonical.canonical`).
+
+        Without the volumes that claims of the same name take precedence over.
+        """
+        return self.made() if callable(self.made) else self.made
 
 
 @dataclass(frozen=True)
 class Unresolved:
-    """A template name that leads nowhere, and why; `message` is for the TApp's author."""
+    """A template name that leads nowhere, and why.
+
+    Attributes:
+        name: the template's name.
+        message: for the TApp's author.
+        reason: of the decision: there is no such template, or it cannot be this instance's.
+    """
 
     name: str
     message: str
-
-
-@dataclass
-class Templates:
-    """Looks templates up by name, each one canonicalised and hashed at most once.
-
-    May serve all requests that show the same spec: nobody changes what is in it.
-    """
-
-    spec: TAppSpec
-    _found: dict[str, Template | Unresolved] = field(default_factory=dict)
-
-    def of(self, instance: int) -> Template | Unresolved:
-        """The template that `instance` should run."""
-        return self.named(self.spec.template_name(instance))
-
-    def named(self, name: str) -> Template | Unresolved:
-        """The template called `name`."""
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = self._resolve(name)
-        return found
-
-    def _resolve(self, name: str) -> Template | Unresolved:
-        body = self.spec.find_template(name)
-        if body is None:
-            return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
-        claims = frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
-        return resolve(name, body, claims, ignores_resources=self.spec.ignores_resources)
+    reason: Reason = Reason.TEMPLATE_NOT_FOUND
 
 
 def resolve(
@@ -115,18 +121,33 @@ def resolve(
         claims: names of the claim templates.
         ignores_resources: see `Template`.
     """
-    problem = _problem(body)
+    slots, problem = NO_SLOTS, shape_problem(body)
+    if not problem:
+        try:
+            slots = placeholders_in(body)
+        except UnfilledError as error:
+            problem = str(error)
     if problem:
         return Unresolved(name, f"template {name!r} cannot be used: {problem}")
+    found = resolved(name, body, claims, ignores_resources=ignores_resources)
+    return replace(found, slots=slots, body=body) if slots else found
+
+
+def resolved(
+    name: str,
+    body: Any,
+    claims: frozenset[str],
+    *,
+    ignores_resources: bool,
+) -> Template:
+    """The same of a body that has the shape for it; what it has to fill in stays as it is."""
     metadata = body.get("metadata") or {}
     whole = bare = revision.revisions(body)
     without = revision.without_resources(body["spec"])
     if without is not body["spec"]:
         bare = revision.revisions({**body, "spec": without})
     (full, uniq), (other, _) = (bare, whole) if ignores_resources else (whole, bare)
-    spec = canonical(body["spec"])
-    if claims and "volumes" in spec:
-        spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
+    spec = spec_of(body, claims)
     labels = _for_every_pod(revision.own_labels(metadata))
     annotations = _for_every_pod(revision.own_annotations(metadata))
     runs = running(spec)
@@ -138,7 +159,7 @@ def resolve(
         labels=labels,
         annotations=annotations,
         finalizers=metadata.get("finalizers") or [],
-        spec=spec,
+        made=spec,
         revision=full,
         uniq=uniq,
         other_revision=other,
@@ -155,6 +176,14 @@ def resolve(
         obstacle=obstacle,
         size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
     )
+
+
+def spec_of(body: Any, claims: frozenset[str]) -> dict[str, Any]:
+    """A template's spec in canonical form, without the volumes of claims."""
+    spec: dict[str, Any] = canonical(body["spec"])
+    if claims and "volumes" in spec:
+        spec["volumes"] = [item for item in spec["volumes"] if item["name"] not in claims]
+    return spec
 
 
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
@@ -199,60 +228,3 @@ def running(spec: dict[str, Any]) -> list[dict[str, Any]]:
         for item in spec.get(section) or []
         if revision.runs_on(section, item)
     ]
-
-
-def _or(name: str) -> str:
-    return " nor set as spec.template" if name == "default" else " nor 'default'"
-
-
-_UNNAMED = ("tolerations", "readinessGates")
-
-
-def _problem(body: Any) -> str:
-    """Why no pod can be made of a template, or "": the shapes that the rest relies on."""
-    if not isinstance(body, dict):
-        return "it is not an object"
-    metadata = body.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        return "metadata is not an object"
-    for part in ("labels", "annotations"):
-        entries = metadata.get(part) or {}
-        if not isinstance(entries, dict):
-            return f"metadata.{part} is not an object"
-        for key, value in entries.items():
-            if value is not None and not isinstance(value, str):
-                return f"metadata.{part}[{key!r}] is not a string"
-    if problem := problem_of(metadata.get("annotations") or {}):
-        return problem
-    spec = body.get("spec")
-    if not isinstance(spec, dict):
-        return "spec is missing" if spec is None else "spec is not an object"
-    if not spec.get("containers"):
-        return "spec.containers is empty"
-    for section in ("containers", "initContainers", "volumes", *_UNNAMED):
-        items = spec.get(section)
-        problem = _list_problem(section, [] if items is None else items)
-        if problem:
-            return problem
-    return ""
-
-
-def _list_problem(section: str, items: Any) -> str:
-    if not isinstance(items, list):
-        return f"spec.{section} is not a list"
-    names = set()
-    for index, item in enumerate(items):
-        where = f"spec.{section}[{index}]"
-        if not isinstance(item, dict):
-            return f"{where} is not an object"
-        if section in _UNNAMED:
-            continue
-        name = item.get("name")
-        if not isinstance(name, str) or not name:
-            return f"{where}.name is missing"
-        if name in names:
-            return f"{where}.name {name!r} is taken by an earlier entry"
-        names.add(name)
-        if not isinstance(item.get("image", ""), str):
-            return f"{where}.image is not a string"
-    return ""

@@ -5,11 +5,14 @@ A claim is deleted only where its policy says `Delete`; what has no place stays 
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from tapp.kube.objects import ClaimObject
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
+from tapp.spec.placeholders import NO_SLOTS, UnfilledError
 from tapp.spec.templates import claim_name
 
 _DIGITS = 10
@@ -61,6 +64,54 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
     }
 
 
+class OwnClaims:
+    """The claim templates of each instance: those of the spec, with their placeholders filled in.
+
+    Attributes:
+        differ: whether any of them has placeholders.
+    """
+
+    def __init__(self, templates: Templates) -> None:
+        """`templates` know what the instances have of their own."""
+        self._templates, self._written = templates, claim_templates(templates.spec)
+        found = templates.claim_slots()
+        self._slots = {name: slots for name in self._written if (slots := found[name])}
+        self.differ = bool(self._slots)
+
+    def of(self, instance: int) -> dict[str, dict[str, Any]]:
+        """Name -> claim template of one instance.
+
+        Raises:
+            UnfilledError: one cannot be filled in.
+        """
+        return {name: self.named(name, instance) for name in self._written}
+
+    def named(self, name: str, instance: int) -> dict[str, Any]:
+        """The claim template of this name, of one instance.
+
+        Raises:
+            UnfilledError: it cannot be filled in.
+        """
+        slots, written = self._slots.get(name, NO_SLOTS), self._written[name]
+        try:
+            if isinstance(slots, str):
+                raise UnfilledError(slots)
+            if not slots:
+                return written
+            filled: dict[str, Any] = slots.filled(written, self._templates.own(slots, instance))
+        except UnfilledError as error:
+            raise UnfilledError(f"claim template {name!r}: {error}") from None
+        return filled
+
+    def problem_of(self, instance: int) -> str:
+        """Why those of an instance cannot be filled in, "" where they can."""
+        try:
+            self.of(instance)
+        except UnfilledError as error:
+            return str(error)
+        return ""
+
+
 def claims_of(app: str, instance: int, templates: Mapping[str, Any]) -> dict[str, str]:
     """Claim template name -> name of the instance's claim: `<claim>-<tapp>-<id>`."""
     return {name: f"{name}-{app}-{instance}" for name in templates}
@@ -68,7 +119,7 @@ def claims_of(app: str, instance: int, templates: Mapping[str, Any]) -> dict[str
 
 def plan_claims(
     app: str,
-    spec: TAppSpec,
+    templates: Templates,
     observed: Mapping[str, ClaimObject],
     with_pod: set[int],
     waiting: list[int],
@@ -77,15 +128,15 @@ def plan_claims(
 
     Args:
         app: the TApp's name.
-        spec: its spec.
+        templates: its templates, with its spec.
         observed: claim name -> claim.
         with_pod: instances that have a pod, a Terminating one too.
         waiting: instances whose pod is about to be created, or waits for a node: a claim that was
             refused once, or deleted meanwhile, keeps it from getting one.
     """
     result = ClaimPlan()
-    templates = claim_templates(spec)
-    prefixes = [f"{name}-{app}-" for name in templates]
+    spec, own = templates.spec, OwnClaims(templates)
+    prefixes = [f"{name}-{app}-" for name in claim_templates(spec)]
     delete_scaled = spec.persistent_volume_claim_retention_policy.when_scaled == "Delete"
     for name in sorted(observed):
         claim = observed[name]
@@ -94,7 +145,9 @@ def plan_claims(
         gone = number is not None and number >= spec.replicas and number not in with_pod
         (result.delete if gone else result.keep).append(claim)
     for instance in waiting:
-        for template_name, wanted in claims_of(app, instance, templates).items():
-            if wanted not in observed:
-                result.create.append(NewClaim(wanted, instance, templates[template_name]))
+        with suppress(UnfilledError):  # it has a pod that waits for a node
+            filled = own.of(instance)
+            for template_name, wanted in claims_of(app, instance, filled).items():
+                if wanted not in observed:
+                    result.create.append(NewClaim(wanted, instance, filled[template_name]))
     return result

@@ -15,7 +15,8 @@ import msgspec
 from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
-from tapp.storage.claims import claim_templates, instance_number
+from tapp.spec.placeholders import UnfilledError
+from tapp.storage.claims import OwnClaims, claim_templates, instance_number
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
 from tapp.world import World
@@ -70,17 +71,18 @@ def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
     spec, app = world.tapp.spec, world.tapp.metadata.name
-    wanted = {
-        f"{name}-{app}-": (name, size)
-        for name, template in claim_templates(spec).items()
-        if (size := _storage_of(template["spec"])) is not None
-    }
-    growth = Growth()
+    names = {f"{name}-{app}-": name for name in claim_templates(spec)}
+    own, growth, sizes = OwnClaims(world.templates), Growth(), dict[str, str | None]()
     for claim in claims:
         prefix = claim.metadata.name.rpartition("-")[0] + "-"
-        name, size = wanted.get(prefix, ("", ""))
+        name = names.get(prefix, "")
         number = instance_number(claim.metadata.name, prefix) if name else None
         if number is None or number >= spec.replicas:
+            continue
+        if own.differ or name not in sizes:
+            sizes[name] = _wanted(own, number, name)
+        size = sizes[name]
+        if size is None:
             continue
         found = _judged(claim, name, size, world.storage_classes)
         if isinstance(found, Obstacle):
@@ -88,6 +90,13 @@ def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
         elif found is not None:
             growth.to[claim.metadata.name] = found
     return growth
+
+
+def _wanted(own: OwnClaims, instance: int, name: str) -> str | None:
+    """The storage that an instance's claim is to ask for, None where its template does not say."""
+    with suppress(UnfilledError):
+        return _storage_of(own.named(name, instance)["spec"])
+    return None
 
 
 def _storage_of(spec: Mapping[str, Any]) -> str | None:
@@ -173,7 +182,7 @@ def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
 
 def _said_by_driver(status: ClaimStatus) -> str:
     """What the driver has said against what the claim asks for; "" where nothing."""
-    said = (status.allocated_resource_statuses or {}).get("storage", "")
-    if not said.endswith("ResizeInfeasible"):  # ControllerResize-, NodeResizeInfeasible
+    status_word = (status.allocated_resource_statuses or {}).get("storage", "")
+    if not status_word.endswith("ResizeInfeasible"):  # ControllerResize-, NodeResizeInfeasible
         return ""
     return "their driver calls that infeasible; kubectl describe pvc has its words"

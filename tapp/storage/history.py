@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tapp.kube.objects import RevisionObject
+from tapp.spec.lookup import Templates
 from tapp.spec.model import ParentMeta
-from tapp.spec.templates import Template, Templates, resolve
+from tapp.spec.templates import Template, resolve
+from tapp.spec.values import NO_VALUES, KeptValues
 from tapp.world import World
 
 LONGEST = 128 << 10
@@ -38,6 +40,7 @@ class NewRecord:
         template: name of the template.
         revision: the template's revision, as pods have it in their label.
         body: the template as its author wrote it.
+        values: those that it reads.
     """
 
     name: str
@@ -45,6 +48,7 @@ class NewRecord:
     template: str
     revision: str
     body: dict[str, Any]
+    values: KeptValues = NO_VALUES
 
 
 @dataclass
@@ -74,20 +78,29 @@ class _Record(NamedTuple):
     name: str
     template: str
     revision: str
+    values: str
 
     @property
-    def what(self) -> tuple[str, str]:
-        """What is recorded: the template's name, and its revision."""
-        return self.template, self.revision
+    def what(self) -> "What":
+        """What is recorded."""
+        return self.template, (self.revision, self.values)
 
 
-def record_name(meta: ParentMeta, template: str, revision: str, number: int) -> str:
+Content = tuple[str, str]
+"""A template's revision, and the digest of its values."""
+What = tuple[str, Content]
+"""A template's name, and its content."""
+
+
+def record_name(
+    meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
+) -> str:
     """The name of the ControllerRevision of a template's revision, with this number.
 
     The TApp's uid is part of the hash: what a TApp that was deleted with `--cascade=orphan` has
     left behind is never in the way of the next one of the same name.
     """
-    text = "\n".join((meta.uid, revision, str(number), template))
+    text = "\n".join((meta.uid, revision, str(number), template, *filter(None, (values,))))
     digest = sha256(text.encode(errors="replace")).hexdigest()[:_DIGITS]
     return f"{meta.name[:_NAME].rstrip('.-')}-{digest}"
 
@@ -108,7 +121,7 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
     if not world.declared.revisions:
         return as_it_is(world)
     plan = HistoryPlan()
-    records, going, highest = list[_Record](), set[tuple[str, str]](), 0
+    records, going, highest = list[_Record](), set[What](), 0
     for name in sorted(observed):
         record = _read(observed[name])
         if record is not None:
@@ -121,7 +134,7 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
         else:
             records.append(record)
     limit = world.tapp.spec.revision_history_limit
-    used = {item.name: item for item in running if not item.obstacle} if limit else {}
+    used = {item.name for item in running if not item.obstacle} if limit else set()
     lines = _newest_first(records)
     kept = _kept(lines, world.templates, limit)
     for record in records:
@@ -166,7 +179,8 @@ def _read(revision: RevisionObject) -> _Record | None:
     template = meta.annotations and meta.annotations.template
     if not label or not template or revision.revision is None:
         return None
-    return _Record(revision.revision, meta.name, template, label)
+    values = (meta.annotations and meta.annotations.values) or ""
+    return _Record(revision.revision, meta.name, template, label, values)
 
 
 def _kept(lines: Mapping[str, list[_Record]], templates: Templates, limit: int) -> set[str]:
@@ -175,10 +189,9 @@ def _kept(lines: Mapping[str, list[_Record]], templates: Templates, limit: int) 
         return set()
     kept, others = set[str](), list[_Record]()
     for name, ones in lines.items():
-        found = templates.named(name)
-        wanted = found.revision if isinstance(found, Template) else None
-        live = [record for record in ones if record.revision == wanted]
-        superseded = [record for record in ones if record.revision != wanted]
+        wanted = _content(templates, name)
+        live = [record for record in ones if record.what[1] == wanted]
+        superseded = [record for record in ones if record.what[1] != wanted]
         if superseded and templates.spec.find_template(name) is not None:
             kept.add(superseded.pop(0).name)
         kept.update(record.name for record in live)
@@ -188,10 +201,10 @@ def _kept(lines: Mapping[str, list[_Record]], templates: Templates, limit: int) 
 
 
 def _newest_first(records: list[_Record]) -> dict[str, list[_Record]]:
-    """Template -> its records; of those of one revision the newest alone."""
-    found: dict[str, dict[str, _Record]] = {}
+    """Template -> its records; of those of one content the newest alone."""
+    found: dict[str, dict[Content, _Record]] = {}
     for record in sorted(records, reverse=True):
-        found.setdefault(record.template, {}).setdefault(record.revision, record)
+        found.setdefault(record.template, {}).setdefault(record.what[1], record)
     return {name: list(ones.values()) for name, ones in found.items()}
 
 
@@ -209,9 +222,15 @@ def _length(body: Mapping[str, Any]) -> int:
     return len(text) + 5 * sum(text.count(letter) for letter in (b"<", b">", b"&"))
 
 
-def _missing(
-    world: World, used: Mapping[str, Template], known: set[tuple[str, str]], highest: int
-) -> list[NewRecord]:
+def _content(templates: Templates, name: str) -> Content | None:
+    """What a template is now, None where it does not resolve."""
+    found = templates.named(name)
+    if not isinstance(found, Template):
+        return None
+    return found.revision, templates.values_of(name).digest
+
+
+def _missing(world: World, used: Iterable[str], known: set[What], highest: int) -> list[NewRecord]:
     """The records to make: of what runs and is not the newest of its template.
 
     After a rollback there is an older one. It goes when this one is seen, and not before: what
@@ -219,13 +238,15 @@ def _missing(
     """
     created: list[NewRecord] = []
     for name in sorted(used):
-        revision = used[name].revision
-        if (name, revision) in known:
+        content = _content(world.templates, name)
+        if content is None or (name, content) in known:
             continue
-        own = record_name(world.tapp.metadata, name, revision, highest + 1)
+        revision, digest = content
+        own = record_name(world.tapp.metadata, name, revision, highest + 1, digest)
         body = world.tapp.spec.find_template(name)
         if own in world.revisions or body is None or _length(body) > LONGEST:
             continue
         highest += 1
-        created.append(NewRecord(own, highest, name, revision, body))
+        values = world.templates.values_of(name)
+        created.append(NewRecord(own, highest, name, revision, body, values))
     return created

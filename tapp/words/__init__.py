@@ -1,1 +1,1 @@
-"""Names, numbers and times: what everything else is said with."""
+"""Names, numbers and times: what everything else is written with."""

@@ -34,6 +34,7 @@ class Type(StrEnum):
     UNKNOWN_INSTANCES = "UnknownInstances"
     UNKNOWN_STATUSES = "UnknownStatuses"
     UNUSED_INSTANCES = "UnusedInstances"
+    UNUSED_VALUES = "UnusedValues"
     ROLLING_TEMPLATE_UNUSED = "RollingTemplateUnused"
     UNUSED_TEMPLATES = "UnusedTemplates"
     POD_STATUS_NOT_WRITTEN = "PodStatusNotWritten"
@@ -64,3 +65,17 @@ class Finding:
     status: str
     reason: str
     message: str
+
+    def document(self, changed_at: str) -> dict[str, str]:
+        """The condition with the time of its last change, as far as any time was observed."""
+        condition = {
+            "type": self.type,
+            "status": self.status,
+            "reason": self.reason,
+            "message": self.message[:_LONGEST],
+        }
+        return {**condition, "lastTransitionTime": changed_at} if changed_at else condition
+
+
+_LONGEST = 8_000
+"""Characters of a message, which may quote the author: all must fit into the object."""

@@ -1,7 +1,7 @@
 """Instance numbers as people write them: `0-3,7`."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 SHOWN = 8
 """How many ranges a message lists before it says how many instances more there are."""
@@ -39,6 +39,12 @@ def some(ids: Iterable[int]) -> str:
     shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
     more = sum(last - first + 1 for first, last in runs[SHOWN:])
     return f"{shown} and {more} more" if more else shown
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names for a sentence: so many of them, and how many there are more."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def numbers(text: str) -> Iterator[int]:

@@ -104,6 +104,7 @@ class Reason(StrEnum):
     NOT_A_NUMBER = "NotANumber", _BLOCKED, "a key is no instance number"
     NOT_KILLED = "NotKilled", _BLOCKED, "a status is asked for that does not exist"
     NOT_BELOW_REPLICAS = "NotBelowReplicas", _DONE, "an instance is named that is not there"
+    NOT_READ = "NotRead", _BLOCKED, "no template reads a value"
     NOT_FOUND = "NotFound", _BLOCKED, "the rolling template does not exist"
     UNUSED = "Unused", _DONE, "nothing uses a template"
     NOT_SERVED = "NotServed", _BLOCKED, "nobody writes the pods' status"

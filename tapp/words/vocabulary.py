@@ -32,6 +32,9 @@ IN_PLACE_UPDATE: Final = "apps.tkestack.io/in-place-update"
 """JSON: the last in-place update's revision and time, and what each changed container ran."""
 TEMPLATE_IMAGES: Final = "apps.tkestack.io/template-images"
 """JSON: container name -> image as the template had it, before admission may have rewritten it."""
+WRITTEN: Final = "apps.tkestack.io/written-template"
+"""Of which template with placeholders the pod's is: that one's revision as it is written, and the
+hash of the pod's own without images and resources."""
 FAILURES: Final = "apps.tkestack.io/failures"
 """How many pods of the instance had failed before this one, in a row, each soon after its start."""
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
@@ -56,6 +59,7 @@ NEVER_IN_TEMPLATES: Final = frozenset(
         PULLER,
         IN_PLACE_UPDATE,
         TEMPLATE_IMAGES,
+        WRITTEN,
         FAILURES,
         DRAIN,
         LOST_NODE,
@@ -69,9 +73,12 @@ NEVER_IN_TEMPLATES: Final = frozenset(
 STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """Kubernetes' older place for a claim's class; where it is set, it counts."""
 
-# --- annotation on ControllerRevisions ----------------------------------------------------------
+# --- annotations on ControllerRevisions ----------------------------------------------------------
 TEMPLATE: Final = "apps.tkestack.io/template"
 """The name of the template that is kept; its revision is the label `tapp_template_hash_key`."""
+
+VALUES: Final = "apps.tkestack.io/values"
+"""A digest of the values that are kept with a template that has placeholders."""
 
 # --- annotations on TApps -----------------------------------------------------------------------
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
@@ -80,6 +87,10 @@ CANARIES: Final = "apps.tkestack.io/canaries"
 """JSON, for people's tools: copy of a template that was made for a canary -> what was copied."""
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
 """After how many seconds of silence a node is lost to this TApp's instances."""
+
+# --- label on TApps -----------------------------------------------------------------------------
+SHARD: Final = "apps.tkestack.io/shard"
+"""Which Metacontroller serves the TApp, where there are several; also on what registers it."""
 
 # --- status of pods -----------------------------------------------------------------------------
 GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")

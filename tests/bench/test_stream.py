@@ -33,6 +33,7 @@ def differing(before: Document, after: Document) -> set[str]:
 STREAMS: dict[str, tuple[Callable[[], list[Call]], int]] = {
     "one changed": (partial(streams.one_changed, 20, 8), 1),
     "many templates": (partial(streams.one_changed, 20, 8, 9), 1),
+    "a value each": (partial(streams.one_changed, 20, 8, values=True), 1),
     "middle of a roll": (partial(streams.rolling, 100, 2, 6), 4),
     "create all": (partial(streams.create_all, 20, 4), 0),
 }
@@ -111,24 +112,26 @@ def test_a_whole_roll_has_every_request_from_the_change_to_the_last_instance() -
     assert set.union(*(differing(*pair) for pair in pairwise(roll))) == set(pods(before))
 
 
-# --- forgetting -----------------------------------------------------------------------------------
-
-
 # --- figures --------------------------------------------------------------------------------------
 
 
 def test_small_streams_are_measured_shown_and_compared() -> None:
     told: list[str] = []
     rows: list[dict[str, Any]] = list(stream.measure(1, [10, 100], best=True, say=told.append))
-    assert [(row["pods"], row["against"]) for row in rows] == [(10, "echo"), (100, "REF")]
-    assert all(row["handlerMs"] > 0 and row["refMs"] > 0 and "met" in row for row in rows)
+    changed, first = rows[::2], rows[1::2]
+    assert [(row["pods"], row["against"]) for row in changed] == [(10, "echo"), (100, "REF")]
+    assert [(row["stream"], row["pods"]) for row in first] == [
+        ("first request", n) for n in (10, 100)
+    ]
+    assert all(row["handlerMs"] > 0 and row["refMs"] > 0 for row in rows)
+    assert all("met" in row for row in changed)
     assert rows[0]["echoMs"] > 0
-    assert "growth" in rows[1]
-    assert len(told) == 2
+    assert "growth" in changed[1]
+    assert len(told) == 4
     rows.append(stream.memory_row(100))
     assert 0 < rows[-1]["bytesPerPod"] < 100_000
-    assert tables.stream(rows).row_count == 3
-    assert [key[0] for key in compare.values({"stream": rows})] == ["stream"] * 3
+    assert tables.stream(rows).row_count == 5
+    assert [key[0] for key in compare.values({"stream": rows})] == ["stream"] * 5
 
 
 # --- /pod-status ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hooks.service import metrics
 from hooks.service.settings import Settings
 from release import values
 from release.kustomize import components
@@ -142,6 +143,42 @@ def test_monitors_and_rules_are_found_by_the_labels_of_your_prometheus(
         if each["kind"] in MONITORS:
             assert each["metadata"]["labels"].pop("release") == "prometheus"
     assert made == before
+
+
+def test_the_autoscaler_in_the_docs_goes_by_the_requests_in_flight(
+    directory: Path, tmp_path: Path
+) -> None:
+    """As it is printed, and by a metric that the service has."""
+    page = (values.INSTALL.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(components: {hpaHook: true}\n.*?)```", page, re.DOTALL)
+    file = tmp_path / "values.yaml"
+    file.write_text(text)
+    made = rendered(directory, flags=("--values", file))
+    scaled = only(made, "HorizontalPodAutoscaler")["spec"]
+    assert scaled["metrics"] == yaml.safe_load(text)["autoscaling"]["metrics"]
+    (metric,) = [each["pods"]["metric"]["name"] for each in scaled["metrics"]]
+    assert metric == metrics.IN_FLIGHT._name
+    assert (scaled["minReplicas"], scaled["maxReplicas"]) == (2, 6)
+
+
+def test_the_service_is_spread_evicted_and_scaled_as_the_values_say(directory: Path) -> None:
+    """All of it by the manifests, where nothing is said."""
+    by_load = {"type": "Pods", "pods": {"metric": {"name": "tapp_hook_requests_in_flight"}}}
+    spread = [{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
+    made = rendered(
+        directory,
+        "components.hpaHook=true",
+        f"autoscaling={json.dumps({'minReplicas': 3, 'maxReplicas': 9, 'metrics': [by_load]})}",
+        'podDisruptionBudget.maxUnavailable="50%"',
+        f"topologySpreadConstraints={json.dumps(spread)}",
+    )
+    scaled = only(made, "HorizontalPodAutoscaler")["spec"]
+    assert (scaled["minReplicas"], scaled["maxReplicas"]) == (3, 9)
+    assert scaled["metrics"] == [by_load]
+    assert only(made, "PodDisruptionBudget")["spec"]["maxUnavailable"] == "50%"
+    assert pod(made)["spec"]["topologySpreadConstraints"] == spread
+    bare = pod(rendered(directory, "topologySpreadConstraints=[]"))["spec"]
+    assert "topologySpreadConstraints" not in bare
 
 
 # --- settings -------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from crds import generate, reference, rules, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tapp.answer import refusals, status
+from tapp.answer import mistakes, refusals, status
 from tapp.spec import model
 from tapp.words import conditions
 from tapp.words.vocabulary import InstanceStatus
@@ -174,6 +174,8 @@ def test_null_lives_only_where_server_side_apply_leaves_it() -> None:
     assert [path for path, node in ALL_NODES if "nullable" in node] == [
         ".spec.templatePool",
         ".spec.templates",
+        ".spec.values",
+        ".spec.defaultValues",
         ".spec.statuses",
     ]
 
@@ -278,7 +280,7 @@ def test_summary_is_the_first_sentence(text: str, first: str) -> None:
 def as_json_schema(node: Node) -> Node:
     """The schema for a JSON schema validator, as far as it has words for it."""
     if node.get("x-kubernetes-int-or-string"):
-        return {"type": ["integer", "string"]}
+        return {"type": ["integer", "string"], **{k: node[k] for k in node if k == "pattern"}}
     plain = {
         key: value
         for key, value in node.items()
@@ -329,6 +331,17 @@ ACCEPTED = {
     "a header without a value": with_container(
         livenessProbe={"httpGet": {"port": 80, "httpHeaders": [{"name": "X"}]}}
     ),
+    "values, and placeholders for texts, numbers and quantities": {
+        **with_container(
+            image="web:$(tapp.values.tag)",
+            ports=[{"containerPort": "$(tapp.values.port)", "hostPort": "$(tapp.index)"}],
+            securityContext={"runAsUser": "$(tapp.values.user)"},
+            readinessProbe={"grpc": {"port": "$(tapp.values.port)"}},
+            resources={"limits": {"memory": "$(tapp.values.memory)Gi"}},
+        ),
+        "values": {"3": {"port": "7003", "tag": "a b\n"}},
+        "defaultValues": {"port": "7000", "tag": ""},
+    },
     "a field newer than the schema": with_container(fieldOfTheFuture={"a": [1]}),
     "what the old controller wrote for an empty template": {
         "template": {
@@ -369,6 +382,25 @@ REFUSED = {
         with_container(ports=[{"containerPort": "eighty"}]),
         "$.spec.template.spec.containers[0].ports[0].containerPort",
     ),
+    "a placeholder that is no number's": (
+        with_container(ports=[{"containerPort": 80, "hostPort": "$(tapp.name)"}]),
+        "$.spec.template.spec.containers[0].ports[0].hostPort",
+    ),
+    "a placeholder and more as a number": (
+        with_container(ports=[{"containerPort": 80, "hostPort": "70$(tapp.index)"}]),
+        "$.spec.template.spec.containers[0].ports[0].hostPort",
+    ),
+    "a placeholder in a field that takes no text": (
+        {"template": {"spec": {"priority": "$(tapp.index)"}}},
+        "$.spec.template.spec.priority",
+    ),
+    "a placeholder in a quantity that is none": (
+        with_container(resources={"limits": {"memory": "$(tapp.value.memory)"}}),
+        "$.spec.template.spec.containers[0].resources.limits.memory",
+    ),
+    "a value that is no text": ({"values": {"0": {"port": 7003}}}, "$.spec.values['0'].port"),
+    "a value of 1 MB": ({"defaultValues": {"a": "x" * (1 << 20)}}, "$.spec.defaultValues.a"),
+    "a value with a NUL": ({"values": {"0": {"a": "x\0"}}}, "$.spec.values['0'].a"),
     "a mistyped unit": (
         with_container(resources={"limits": {"memory": "1GB"}}),
         "$.spec.template.spec.containers[0].resources.limits.memory",
@@ -430,6 +462,8 @@ def test_rules_are_where_they_belong() -> None:
         *[".spec"] * 4,
         ".spec.templatePool.*",
         ".spec.templates",
+        ".spec.values",
+        ".spec.defaultValues",
         ".spec.statuses",
         ".spec.statuses.*",
         ".spec.updateStrategy.maxUnavailable",
@@ -556,7 +590,7 @@ def test_explain_gives_every_default(kind: type[BaseModel], node: Node) -> None:
 
 def condition_types() -> Iterator[str]:
     """The type of every condition that the code can make."""
-    for module in (status, refusals):
+    for module in (status, refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
                 made = eval(ast.unparse(node.args[0]), vars(module))
@@ -564,7 +598,7 @@ def condition_types() -> Iterator[str]:
                     yield str(made)
 
 
-MAKERS = {"Finding", "_refused"}
+MAKERS = {"Finding", "refused"}
 
 
 def test_explain_names_every_type_of_condition() -> None:

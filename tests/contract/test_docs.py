@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from hooks import app
 from hooks.app import create_app
 from hooks.service import logs, metrics
 from hooks.service.settings import Settings
+from hooks.service.turns import AT_ONCE, LARGE
 from hooks.version import VERSION
 from tapp import plan
-from tapp.answer import refusals, status
+from tapp.answer import mistakes, refusals, status
 from tapp.decide import judge, marks, rollout, turns
 from tapp.words.conditions import HARMLESS, Type
 from tapp.words.reasons import OF_DECISIONS, Reason
@@ -184,9 +184,9 @@ def test_settings_are_documented_as_they_are() -> None:
 
 
 def test_how_many_requests_a_worker_decides_at_once_is_documented_as_it_is() -> None:
-    number = ["no", "one", "two", "three", "four", "five", "six"][app.AT_ONCE]
+    number = ["no", "one", "two", "three", "four", "five", "six"][AT_ONCE]
     sizing = " ".join(section(OPERATIONS, "Sizing").split())
-    large = f"only one above {app.LARGE >> 20} MiB"
+    large = f"only one above {LARGE >> 20} MiB"
     assert f"up to {number} requests at once, but {large}" in sizing
 
 
@@ -230,11 +230,12 @@ def constants(module: Any) -> Iterator[str]:
 
 
 def findings() -> Iterator[tuple[str, str]]:
-    """(type, reason) of every condition that `tapp/answer/refusals.py` can make."""
-    for node in ast.walk(ast.parse(Path(refusals.__file__).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_refused":
-            type, reason = (eval(ast.unparse(arg), vars(refusals)) for arg in node.args[:2])
-            yield str(type), str(reason)
+    """(type, reason) of every condition of what is refused."""
+    for module in (refusals, mistakes):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "refused":
+                type, reason = (eval(ast.unparse(arg), vars(module)) for arg in node.args[:2])
+                yield str(type), str(reason)
 
 
 def test_the_conditions_that_go_together_are_documented_as_they_are_checked() -> None:

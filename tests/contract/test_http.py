@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from hooks.app import LARGE, create_app
+from hooks.app import create_app
 from hooks.service.auth import TokenFileError
 from hooks.service.logs import JsonFormatter
 from hooks.service.settings import Settings
+from hooks.service.turns import LARGE
 from hooks.sync import sync
-from tests.builders import claim_template, request, tapp
+from tests.builders import NOW, as_sent, claim_template, request, tapp
 from tests.contract.calls import CLIENT, HOOKS, WITH_CHILDREN, check_error, client, good, post
 from tests.unit.world import settled
 
@@ -54,6 +55,9 @@ def test_other_content_types_are_refused(content_type: str) -> None:
 )
 def test_json_is_understood_however_it_is_announced(content_type: str | None) -> None:
     assert post("/sync", good(), content_type).status_code == 200
+
+
+IN_FLIGHT = "tapp_hook_requests_in_flight"
 
 
 def test_a_compressed_body_is_refused() -> None:
@@ -211,7 +215,7 @@ def test_kinds_without_children_may_be_missing_or_of_any_name() -> None:
 def test_the_answer_has_only_keys_that_metacontroller_knows() -> None:
     answer = json.loads(post("/sync", good()).data)
     assert sorted(answer) == ["children", "status"]
-    answer = json.loads(post("/finalize", {**good(), "finalizing": True}).data)
+    answer = json.loads(post("/finalize", settled().request(finalizing=True)).data)
     assert sorted(answer) == ["children", "finalized", "resyncAfterSeconds", "status"]
 
 
@@ -245,6 +249,29 @@ def test_metrics_count_requests_by_hook_and_code() -> None:
     text = CLIENT.get("/metrics").data.decode()
     assert 'tapp_hook_requests_total{code="200",hook="sync"}' in text
     assert 'tapp_hook_requests_total{code="400",hook="sync"}' in text
+
+
+def test_a_request_is_in_flight_while_it_is_decided() -> None:
+    """What the service may be scaled by."""
+
+    def in_flight() -> float:
+        text = CLIENT.get("/metrics").data.decode()
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{IN_FLIGHT} ")]
+        return float(line.split()[1])
+
+    seen: list[float] = []
+
+    def clock() -> float:
+        seen.append(in_flight())
+        return NOW
+
+    app = create_app(Settings(log_level="ERROR"), clock=clock)
+    body = as_sent(settled().request(finalizing=True))
+    before = in_flight()
+    response = app.test_client().post("/finalize", data=body, content_type="application/json")
+    assert response.status_code == 200
+    assert seen == [before + 1]
+    assert in_flight() == before
 
 
 def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:

@@ -23,6 +23,7 @@ from hooks.service.settings import Settings
 from hooks.version import VERSION
 from release.kustomize import STUB
 from tapp.words import vocabulary
+from tests.contract.theirs import manifests_in
 
 Document = dict[str, Any]
 
@@ -368,7 +369,8 @@ def test_registration(installed: list[Document]) -> None:
     spec = controller["spec"]
     assert controller["metadata"]["name"] == "tapp-controller"
     assert spec["generateSelector"] is True
-    assert spec["parentResource"] == {
+    parent = {key: item for key, item in spec["parentResource"].items() if key != "labelSelector"}
+    assert parent == {
         "apiVersion": vocabulary.API_VERSION,
         "resource": "tapps",
         "ignoreStatusChanges": True,
@@ -696,6 +698,87 @@ class TestMetacontrollerOverlay:
         policy = only(build(INSTALL / "base"), "NetworkPolicy")["spec"]
         allowed = policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]
         assert self.PATCH["metadata"]["namespace"] in allowed.values()
+
+
+class TestMoreThanOneMetacontroller:
+    """The overlays for a second replica and for a shard."""
+
+    TWO = INSTALL / "overlays" / "high-availability"
+    SHARD = INSTALL / "overlays" / "shard"
+
+    def test_the_second_replica_is_elected_by_leases_and_nothing_else(self) -> None:
+        role, binding = yaml.safe_load_all((self.TWO / "leases.yaml").read_text())
+        (rule,) = role["rules"]
+        assert rule["resources"] == ["leases"]
+        assert rule["apiGroups"] == ["coordination.k8s.io"]
+        assert role["metadata"]["namespace"] == "metacontroller"
+        assert binding["roleRef"]["name"] == role["metadata"]["name"]
+        kustomization = yaml.safe_load((self.TWO / "kustomization.yaml").read_text())
+        assert kustomization["resources"][0] == "../least-privilege"
+        (added,) = [each["patch"] for each in kustomization["patches"] if "patch" in each]
+        (operation,) = yaml.safe_load(added)
+        assert operation["value"] == "--leader-election"
+        two = yaml.safe_load((self.TWO / "two.yaml").read_text())
+        assert two["spec"]["replicas"] == 2
+
+    def test_two_are_built_on_its_own_manifests(self, tmp_path: Path) -> None:
+        """On what stands in for them: two replicas, apart, that elect, beside all other flags."""
+        shutil.copytree(INSTALL / "overlays", tmp_path / "overlays")
+        manifests_in(tmp_path)
+        pinned = tmp_path / "overlays" / "metacontroller" / "kustomization.yaml"
+        (source,) = TestMetacontrollerOverlay.KUSTOMIZATION["resources"]
+        pinned.write_text(pinned.read_text().replace(source, "../../production"))
+        role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: %s}\n"
+        theirs = tmp_path / "production"
+        (theirs / "role.yaml").write_text(role % "metacontroller")
+        listed = yaml.safe_load((theirs / "kustomization.yaml").read_text())
+        listed["resources"].append("role.yaml")
+        (theirs / "kustomization.yaml").write_text(yaml.safe_dump(listed))
+        documents = build(tmp_path / "overlays" / "high-availability")
+        spec = only(documents, "StatefulSet")["spec"]
+        (container,) = spec["template"]["spec"]["containers"]
+        (shipped,) = TestMetacontrollerOverlay.PATCH["spec"]["template"]["spec"]["containers"]
+        assert spec["replicas"] == 2
+        assert container["args"] == [*shipped["args"], "--leader-election"]
+        assert "podAntiAffinity" in spec["template"]["spec"]["affinity"]
+        assert only(documents, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+        for kind in ("Role", "RoleBinding", "PodDisruptionBudget"):
+            assert only(documents, kind)["metadata"]["namespace"] == "metacontroller"
+        assert only(documents, "ClusterRole")["rules"] == TestLeastPrivilege.ROLE["rules"]
+
+    def test_a_shard_is_a_registration_and_a_metacontroller(self) -> None:
+        documents = deepcopy(build(self.SHARD))
+        assert len(documents) == 2
+        shard = {vocabulary.SHARD: "b"}
+        made = only(documents, "CompositeController")
+        assert made["metadata"]["name"] == "tapp-controller-b"
+        assert made["metadata"]["labels"].items() >= shard.items()
+        selected = made["spec"]["parentResource"].pop("labelSelector")
+        assert selected == {"matchLabels": shard}
+        default = deepcopy(only(composed("shards"), "CompositeController"))
+        others = default["spec"]["parentResource"].pop("labelSelector")
+        assert others["matchExpressions"] == [{"key": vocabulary.SHARD, "operator": "DoesNotExist"}]
+        assert made["spec"] == default["spec"]
+
+    def test_its_metacontroller_is_the_same_with_another_selector(self) -> None:
+        made = only(build(self.SHARD), "StatefulSet")
+        patch = TestMetacontrollerOverlay.PATCH
+        (version,) = TestMetacontrollerOverlay.KUSTOMIZATION["resources"]
+        (container,) = made["spec"]["template"]["spec"]["containers"]
+        (theirs,) = patch["spec"]["template"]["spec"]["containers"]
+        assert container["image"].rpartition(":")[2] == version.rpartition("=")[2]
+        assert container["ports"] == theirs["ports"]
+        *same, mine = container["args"]
+        *shared, others = theirs["args"]
+        assert same == shared
+        assert others == f"--target-label-selector=!{vocabulary.SHARD}"
+        assert mine == f"--target-label-selector={vocabulary.SHARD}=b"
+
+    def test_the_policy_uses_our_names(self) -> None:
+        text = (INSTALL / "components" / "shards" / "one-at-a-time.yaml").read_text()
+        name = only(build(INSTALL / "base"), "CompositeController")["metadata"]["name"]
+        assert f"'metacontroller.io/compositecontroller-{name}'" in text
+        assert vocabulary.SHARD in text
 
 
 class TestLeastPrivilege:

@@ -3,10 +3,12 @@
 import json
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from demo.service import serve
+from tests.load.service import Service
 
 REQUEST = {
     "parent": {
@@ -21,6 +23,12 @@ REQUEST = {
     "children": {"Pod.v1": {}, "PersistentVolumeClaim.v1": {}},
     "related": {},
     "finalizing": False,
+}
+
+
+PODS = {
+    f"shop/other-{number}": {"metadata": {"name": f"other-{number}", "namespace": "shop"}}
+    for number in range(60)
 }
 
 
@@ -54,3 +62,21 @@ def test_the_metrics_of_all_workers_are_served(url: str) -> None:
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/version"])
 def test_the_doors_for_people_and_probes_are_open(url: str, path: str) -> None:
     assert json.loads(fetch(url + path))
+
+
+def test_what_waits_for_its_time_is_answered_when_its_worker_ends() -> None:
+    """A large TApp that would wait for longer than the worker is given to end."""
+    body = json.dumps({**REQUEST, "children": {"Pod.v1": PODS}}).encode()
+    settings = {"TAPP_PACE_SECONDS": "5", "TAPP_PACE_POD_SECONDS": "1"}
+    short = "--graceful-timeout 2"
+    arrived = b'tapp_hook_body_bytes_count{hook="sync"} 2.0'
+    with (
+        Service(workers=1, GUNICORN_CMD_ARGS=short, **settings) as service,
+        ThreadPoolExecutor() as pool,
+    ):
+        assert service.call("POST", "/sync", body)[0] == 200
+        waiting = pool.submit(service.call, "POST", "/sync", body)
+        while arrived not in service.get("/metrics")[1]:
+            pass
+        assert service.stop() == 0
+        assert waiting.result()[0] == 200

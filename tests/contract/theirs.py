@@ -24,6 +24,21 @@ data:
   rules: {{ .Values.clusterRole.rules | toJson | quote }}
   arguments: {{ .Values.commandArgs | toJson | quote }}
 """
+STATEFUL_SET = """\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: {{ include "metacontroller.fullname" . }}
+  labels: &labels {app: metacontroller}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: *labels}
+  template:
+    metadata: {labels: *labels}
+    spec:
+      containers:
+        - {name: metacontroller, image: metacontroller, args: {{ .Values.commandArgs | toJson }}}
+"""
 HELPERS = """\
 {{- define "metacontroller.fullname" -}}{{ .Release.Name }}-metacontroller{{- end -}}
 {{- define "metacontroller.serviceAccountName" -}}{{ .Values.serviceAccount.name }}{{- end -}}
@@ -43,6 +58,7 @@ def chart_in(place: Path) -> Path:
     (directory / "values.yaml").write_text(yaml.safe_dump(defaults))
     (directory / "templates" / "_helpers.tpl").write_text(HELPERS)
     (directory / "templates" / "values.yaml").write_text(TEMPLATE)
+    (directory / "templates" / "statefulset.yaml").write_text(STATEFUL_SET)
     return directory
 
 

@@ -8,6 +8,7 @@ shipped.
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+import pytest
 import yaml
 
 from .cluster import REPOSITORY, Cluster
@@ -115,14 +117,22 @@ class RealMetacontroller:
 
     real = True
 
-    def __init__(self, binary: Path, kubeconfig: Path, kube: Kube, directory: Path) -> None:
+    def __init__(
+        self,
+        binary: Path,
+        kubeconfig: Path,
+        kube: Kube,
+        directory: Path,
+        *flags: str,
+        name: str = "metacontroller",
+    ) -> None:
         self.description = f"the real Metacontroller ({version_of(binary)})"
         self._kube = kube
         self._plurals: dict[str, str] = {}
         self._port, metrics = free_ports(2)
         self.metrics: str | None = f"127.0.0.1:{metrics}"
         self.process = Process(
-            "metacontroller",
+            name,
             [
                 binary,
                 f"--kubeconfig={kubeconfig}",
@@ -131,10 +141,11 @@ class RealMetacontroller:
                 "--discovery-interval=1s",
                 "--client-go-qps=200",
                 "--client-go-burst=400",
-                "--workers=10",
+                "--workers=20",
                 "--zap-log-level=4",
+                *flags,
             ],
-            directory / "metacontroller.log",
+            directory / f"{name}.log",
             directory=directory,
         )
 
@@ -272,3 +283,19 @@ def choose_controller(
     if binary is None:
         return EmulatedMetacontroller(kubeconfig)
     return RealMetacontroller(binary, kubeconfig, kube, directory)
+
+
+def another(
+    tapps: Controller,
+    kube: Kube,
+    directory: Path,
+    *flags: str,
+    name: str,
+    binary: Path | None = None,
+) -> RealMetacontroller:
+    """One more of the real Metacontroller, with these flags besides, not started."""
+    found = binary or binary_from(os.environ)
+    if not isinstance(tapps, RealMetacontroller) or found is None:
+        pytest.skip("there is one Metacontroller at most but the real one: METACONTROLLER_BIN=FILE")
+    kubeconfig = directory / "metacontroller.kubeconfig"
+    return RealMetacontroller(found, kubeconfig, kube, directory, *flags, name=name)

@@ -102,6 +102,10 @@ class Process:
             child.wait()
         Process.running.remove(self)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the program."""
+        os.kill(self.pid, number)
+
     def tail(self, lines: int = TAIL_LINES) -> str:
         """The end of the log, indented for an error message."""
         if not self.log.exists():

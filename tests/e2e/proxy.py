@@ -31,6 +31,8 @@ class Fault:
     hang: float = 0.0
     after_deciding: bool = False
     """Ask the hook first, and lose its answer."""
+    until: threading.Event | None = None
+    """Ask the hook first, and give its answer when this is set."""
 
 
 class HookProxy:
@@ -38,11 +40,13 @@ class HookProxy:
 
     def __init__(self, target: str, keep: int = 1000) -> None:
         self.calls: deque[Call] = deque(maxlen=keep)
-        self.count = 0
+        self.count = self.begun = self._asked = 0
         self.hook_seconds = 0.0
         self.request_bytes = 0
         self.target = target
         """The hook that calls go to; a test may send them elsewhere for a while."""
+        self.others: list[str] = []
+        """More of them, which calls go to in turn, as through a Service."""
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -72,6 +76,13 @@ class HookProxy:
         with self._lock:
             self._faults.append(Fault(times, 0, hang=seconds))
 
+    def hold(self) -> threading.Event:
+        """Lets the next call wait for its answer, decided at once, until the event is set."""
+        until = threading.Event()
+        with self._lock:
+            self._faults.append(Fault(1, until=until))
+        return until
+
     def heal(self) -> None:
         """Forgets all faults."""
         with self._lock:
@@ -81,7 +92,7 @@ class HookProxy:
         """Forgets what was recorded and counted."""
         with self._lock:
             self.calls.clear()
-            self.count, self.hook_seconds, self.request_bytes = 0, 0.0, 0
+            self.count, self.begun, self.hook_seconds, self.request_bytes = 0, 0, 0.0, 0
 
     def _fault(self) -> Fault | None:
         with self._lock:
@@ -99,7 +110,10 @@ class HookProxy:
             self.request_bytes += len(call.request)
 
     def _ask(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
-        target = urlsplit(self.target)
+        with self._lock:
+            self._asked += 1
+            places = [self.target, *self.others]
+            target = urlsplit(places[self._asked % len(places)])
         connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=120)
         try:
             connection.request("POST", path, body, headers)
@@ -121,6 +135,8 @@ class HookProxy:
                     for key in ("Content-Type", "Authorization", "If-None-Match")
                     if key in self.headers
                 }
+                with proxy._lock:
+                    proxy.begun += 1
                 begun = time.monotonic()
                 status, answer = proxy.answer(self.path, headers, body)
                 call = Call(self.path, body, status, answer, time.monotonic() - begun)
@@ -142,6 +158,10 @@ class HookProxy:
     def answer(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         """The hook's answer, or what a fault makes of it; status 0 ends the connection."""
         fault = self._fault()
+        if fault is not None and fault.until is not None:
+            decided = self._ask(path, headers, body)
+            fault.until.wait(120)
+            return decided
         if fault is not None:
             if fault.after_deciding:
                 self._ask(path, headers, body)

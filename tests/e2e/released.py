@@ -21,6 +21,7 @@ from release.__main__ import main
 from tests.contract.theirs import chart_in, manifests_in
 
 from .binaries import build
+from .cluster import REPOSITORY
 from .controlplane import LocalControlPlane, wait_established
 from .definitions import metacontroller_manifests
 from .hook import HookService
@@ -47,6 +48,17 @@ def release_into(place: Path) -> Path:
         patch.setenv("METACONTROLLER_MANIFESTS", str(theirs or manifests_in(place)))
         assert main(["--version", VERSION, "--image", IMAGE, "--dist", str(place / "dist")]) == 0
     return place / "dist"
+
+
+def checkout_of(commit: str, place: Path) -> Path:
+    """The repository as of a commit; skips where this clone has no such."""
+    archive, directory = place / "older.tar", place / "older"
+    command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), commit]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip(f"this clone has no commit {commit}")
+    directory.mkdir()
+    subprocess.run(["tar", "-xf", archive, "-C", directory], check=True)
+    return directory
 
 
 class Fresh:

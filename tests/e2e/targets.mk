@@ -21,6 +21,6 @@ differential: $(VENV)/.ready ## Play 300 random stories in simulator and API ser
 	DIFFERENTIAL=$(STORIES) $(E2E_TESTS)/test_differential.py $(E2E_ARGS)
 
 .PHONY: e2e-bench
-e2e-bench: $(VENV)/.ready ## Measure 500 instances on a real API server, as plain and as lean pods
+e2e-bench: $(VENV)/.ready ## Measure 500 instances on a real API server (KRUISE_DIR=...: OpenKruise, too)
 	@$(E2E_BUILD)
 	$(E2E_TESTS) -m "e2e and bench" -s $(E2E_ARGS)

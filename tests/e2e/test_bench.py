@@ -6,14 +6,11 @@ machine. Where the API server has no such policies, only without.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +19,7 @@ from . import policies
 from .app import App, Watcher, tapp, template
 from .audit import tally
 from .cluster import Cluster
+from .costs import cpu_seconds
 from .kube import Json, Kube
 from .metacontroller import USER, Controller, RealMetacontroller
 from .proxy import HookProxy
@@ -35,19 +33,10 @@ PLAIN, LEAN = "plain", "lean"
 TURNS = (PLAIN, LEAN, LEAN, PLAIN)
 """Who begins has a cold cluster, who comes second a fuller one: each is both."""
 TARGET = 0.6
-TICKS = os.sysconf("SC_CLK_TCK")
 HEAD = [
     "pods", "step", "seconds", "Metacontroller CPU s", "API server CPU s", "API writes",
     "hook calls", "request MB", "hook ms", "mean ms", "longest ms", "fewest serving",
 ]  # fmt: skip
-
-
-def cpu_seconds(pid: int | None) -> float:
-    """What a process has used so far; not a number where there is none."""
-    if pid is None:
-        return float("nan")
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 @dataclass
@@ -157,17 +146,8 @@ def watcher(kube: Kube, namespace: str) -> Iterator[Watcher]:
 @pytest.fixture
 def switch(kube: Kube) -> Iterator[Callable[[str], None]]:
     """Makes the pods that are created from now on lean, or plain."""
-    with contextlib.ExitStack() as stack:
-        if kube.minor >= 36:
-            stack.enter_context(policies.by_hand(kube))
-
-        def to(way: str) -> None:
-            if way == LEAN:
-                policies.put(kube, policies.LEAN)
-            elif kube.minor >= 36:
-                policies.take(kube, policies.LEAN)
-
-        yield to
+    with policies.switchable(kube) as put:
+        yield lambda way: put(way == LEAN)
 
 
 @pytest.fixture

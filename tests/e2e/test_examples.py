@@ -54,6 +54,39 @@ def test_different_templates(app: App) -> None:
     assert app.idle()
 
 
+def test_shards(app: App) -> None:
+    app.apply(*example("shards")).settle()
+    assert app.wrote(*each("create Pod", "shards", 0, 1, 2, 3))
+    containers = [pod["spec"]["containers"][0] for pod in app.pods.values()]
+    assert [each["env"][1]["value"] for each in containers] == ["a-g", "h-m", "n-s", "t-z"]
+    memory = [each["resources"]["requests"]["memory"] for each in containers]
+    assert memory == ["64Mi", "64Mi", "64Mi", "128Mi"]
+    app.patch(values={"1": {"range": "h-n"}}).settle()
+    assert app.wrote_in_order("delete Pod shards-1", "create Pod shards-1")
+    assert app.pod(1)["spec"]["containers"][0]["env"][1]["value"] == "h-n"
+    assert app.idle()
+
+
+def test_game_servers(app: App) -> None:
+    app.apply(*example("game-servers")).settle()
+    assert app.wrote(*each("create Pod", "game", 0, 1, 2))
+    ports = [pod["spec"]["containers"][0]["ports"][0]["hostPort"] for pod in app.pods.values()]
+    assert ports == [7000, 7001, 7002]
+    app.patch(values={"2": {"port": "7012"}}).settle()
+    assert app.wrote_in_order("delete Pod game-2", "create Pod game-2")
+    assert app.pod(2)["spec"]["containers"][0]["ports"][0]["hostPort"] == 7012
+    assert app.idle()
+
+
+def test_zones(app: App) -> None:
+    app.apply(*example("zones")).settle()
+    assert app.wrote(*each("create Pod", "zones", 0, 1, 2))
+    app.patch(values={"2": {"zone": "c"}}).settle()
+    assert app.wrote_in_order("delete Pod zones-2", "create Pod zones-2")
+    assert '"values": ["c"]' in json.dumps(app.pod(2)["spec"]["affinity"])
+    assert app.idle()
+
+
 def test_update_chosen_instances(app: App) -> None:
     app.apply(*example("update-chosen-instances/1-create")).settle()
     born = app.uids()

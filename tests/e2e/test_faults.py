@@ -7,17 +7,17 @@ never were more down than the budget allows.
 from __future__ import annotations
 
 import gc
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from .app import App, each, tapp, template
+from .app import App, each, tapp
 from .cluster import Cluster
 from .hook import HookService
 from .kubelet_levers import Levers
 from .metacontroller import Controller
 from .proxy import HookProxy
+from .rolling import Roll
 
 pytestmark = [
     pytest.mark.e2e,
@@ -25,11 +25,6 @@ pytestmark = [
     # The clients' connections to a server that was killed.
     pytest.mark.filterwarnings("ignore:unclosed <:ResourceWarning"),
 ]
-INSTANCES = 6
-BUDGET = 2
-PATIENCE = 120.0
-CUT_OFF = (500, 503, 504)
-"""What the audit log says of a request whose client, or whose server, went away."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,64 +39,14 @@ def healed(hook_proxy: HookProxy, hook: HookService, cluster: Cluster) -> Iterat
     gc.collect()  # what a killed server left open is forgiven here, not in a later test
 
 
-def nodes_seen_ready(app: App) -> dict[str, str]:
-    """Since when each node has been Ready: it changes where the cluster took a node for lost."""
-    return {
-        node["metadata"]["name"]: condition["lastTransitionTime"]
-        for node in app.kube.list_all("v1", "nodes")
-        for condition in (node.get("status") or {}).get("conditions") or []
-        if condition["type"] == "Ready"
-    }
-
-
-def wrote_once(app: App, *expected: str) -> None:
-    """Each of these writes to children was made once, and no other.
-
-    One that was cut off while Metacontroller or the API server died may have been made or not.
-    """
-    if not app.counted:
-        return
-    made: Counter[str] = Counter()
-    cut_off: set[str] = set()
-    for write in app.news(refused=(404, 409, *CUT_OFF)):
-        line = f"{write.what} {write.name}"
-        if write.accepted and write.resource in ("pods", "persistentvolumeclaims"):
-            made[line] += 1
-        elif write.code in CUT_OFF:
-            cut_off.add(line)
-    assert made.keys() <= set(expected)
-    assert [
-        line for line in expected if made[line] != 1 and (made[line] or line not in cut_off)
-    ] == []
-
-
 @pytest.fixture
 def roll(app: App, levers: Levers) -> Callable[[Callable[[], object]], None]:
     """Rolls six instances, two at a time, with a fault in the middle, and checks the outcome."""
 
     def play(fault: Callable[[], object]) -> None:
-        # An API server that is slow to come back makes its nodes look lost: no pod is evicted.
-        stay = {"tolerations": [{"operator": "Exists"}]}
-        spec = {"replicas": INSTANCES, "template": template(**stay)}
-        app.apply(tapp(**spec, updateStrategy={"maxUnavailable": BUDGET})).settle(PATIENCE)
-        born, nodes = app.uids(), nodes_seen_ready(app)
-        levers.pull_seconds = 0.4
-        app.watcher.begin()
-        app.patch(template=template("app:2", **stay))
-        app.until(lambda: app.images().count("app:2") >= BUDGET, "it has begun", PATIENCE)
-        assert app.images().count("app:1") > 0, "too late: all are updated already"
+        rolling = Roll(app, levers).begin()
         fault()
-        app.settle(PATIENCE)
-        assert app.images() == " ".join(["app:2"] * INSTANCES)
-        assert app.uids() == born
-        assert app.restarts() == dict.fromkeys(range(INSTANCES), 1)
-        if nodes_seen_ready(app) == nodes:  # else their pods did not count as available at all
-            assert app.watcher.fewest >= INSTANCES - BUDGET
-        everyone = range(INSTANCES)
-        wrote_once(
-            app, *each("create pods", "web", *everyone), *each("update pods", "web", *everyone)
-        )
-        assert app.idle()
+        rolling.end().wrote_once()
 
     return play
 

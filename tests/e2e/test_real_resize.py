@@ -8,18 +8,24 @@ from typing import Any
 
 import pytest
 
+from tests.reading import conditions
+
 from .cluster import REPOSITORY, Cluster
 from .component import account_of, replicas
 from .hook import HookService
 from .kube import Json, Kube
+from .metacontroller import Controller
+from .pods import is_ready
 from .proxy import HookProxy
 from .realnode.trial import Trial
-from .realnode.workloads import container
+from .realnode.workloads import container, environment, real_spec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 COMPONENT = REPOSITORY / "metacontroller" / "components" / "resize"
 ACCOUNT = "tapp-hooks-resize"
 USER = f"system:serviceaccount:tapp-system:{ACCOUNT}"
+GATE = "apps.tkestack.io/InPlaceUpdateReady"
+GRACE = {"terminationGracePeriodSeconds": 4}
 RESTART = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 
 
@@ -44,19 +50,24 @@ def sized(real: Trial, hook_proxy: HookProxy, resizing: HookService) -> Iterator
     hook_proxy.target = usual
 
 
-def asking(cpu: str, **more: Any) -> Json:
+def asking(cpu: str, requests: str = "20m", **more: Any) -> Json:
     """A container with its limit; it requests less, so the pod is Burstable."""
     resources = {
         "limits": {"cpu": cpu, "memory": "64Mi"},
-        "requests": {"cpu": "20m", "memory": "16Mi"},
+        "requests": {"cpu": requests, "memory": "16Mi"},
     }
     return container("1", resources=resources, **more)
 
 
-def began(real: Trial, first: Json) -> Trial:
+def began(real: Trial, first: Json, **more: Any) -> Trial:
     """Three instances that are resized one at a time."""
     strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"resources": "InPlace"}}
-    return real.began(first, updateStrategy=strategy)
+    return real.began(first, updateStrategy=strategy, **more)
+
+
+def limit_of(pod: Json) -> str:
+    """The cpu limit in the spec of a pod."""
+    return str(pod["spec"]["containers"][0]["resources"]["limits"]["cpu"])
 
 
 def limits(real: Trial) -> list[str]:
@@ -93,6 +104,147 @@ def test_a_container_whose_policy_restarts_it_counts_in_the_budget(sized: Trial)
     assert ran.isdisjoint({each.id for each in sized.witness.now(sized.app.namespace)})
     assert set(sized.app.restarts().values()) == {1}
     assert sized.never_fewer_than(2)
+
+
+@pytest.mark.parametrize("part", ["kubelet", "containerd"])
+def test_a_restart_of_the_node_in_the_middle(sized: Trial, part: str) -> None:
+    began(sized, asking("200m"))
+    born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
+    sized.change(asking("300m"))
+    sized.app.until(lambda: "300m" in limits(sized), "it has begun", 60)
+    stopped = getattr(sized.node, part)
+    stopped.stop(kill=True)
+    sized.wait(1)
+    stopped.start()
+    sized.app.settle(150)
+    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert ran == {each.id for each in sized.witness.now(sized.app.namespace)}
+    assert sized.never_fewer_than(3)
+
+
+@pytest.mark.parametrize("part", ["kubelet", "containerd"])
+def test_a_restart_of_the_node_while_it_restarts_a_container(sized: Trial, part: str) -> None:
+    """The kubelet may have raised the container's limit only, which is too much for its pod then.
+
+    Such a container never starts (Kubernetes 1.36, cgroup v1): it is named, the others run on, and
+    a new pod helps.
+    """
+    slow: Json = {"env": environment(TERM_SECONDS=1), "resizePolicy": RESTART}
+    began(sized, asking("200m", **slow), pod=GRACE)
+    sized.change(asking("300m", **slow), **GRACE)
+    sized.app.until(lambda: sum(sized.app.restarts().values()) >= 1, "it has begun", 60)
+    stopped = getattr(sized.node, part)
+    stopped.stop(kill=True)
+    sized.wait(1)
+    stopped.start()
+
+    def stuck() -> bool:
+        return "RunContainerError" in sized.app.condition("Degraded")
+
+    sized.app.until(lambda: stuck() or limits(sized) == ["300m"] * 3, "it goes on", 150)
+    if stuck():
+        number = next(number for number in range(3) if not sized.ready(number))
+        path = sized.app.kube.path("v1", "pods", sized.app.namespace, f"web-{number}")
+        sized.app.kube.request("DELETE", path)
+    sized.app.settle(150)
+    assert limits(sized) == ["300m"] * 3
+    assert sized.never_fewer_than(2)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_metacontroller_is_killed_in_the_middle(
+    sized: Trial, tapps: Controller, restarts: bool
+) -> None:
+    more: Json = {"resizePolicy": RESTART} if restarts else {}
+    began(sized, asking("200m", **more))
+    born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
+    sized.change(asking("300m", **more))
+    sized.app.until(lambda: "300m" in limits(sized), "it has begun", 60)
+    tapps.restart(kill=True)
+    sized.app.settle(150)
+    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    kept = ran & {each.id for each in sized.witness.now(sized.app.namespace)}
+    assert len(kept) == (0 if restarts else 3)
+    assert sized.never_fewer_than(2 if restarts else 3)
+
+
+def test_a_container_restarts_for_it_out_of_its_services(sized: Trial) -> None:
+    """The gate is closed before it stops, and open again when the new one runs."""
+    pod = {"readinessGates": [{"conditionType": GATE}]}
+    strategy = {"resources": "InPlace", "gracePeriodSeconds": 2}
+    first, second = (asking(cpu, resizePolicy=RESTART) for cpu in ("200m", "300m"))
+    update = {"maxUnavailable": 1, "inPlaceUpdateStrategy": strategy}
+    sized.began(first, pod=pod, updateStrategy=update)
+    sized.roll(second, **pod)
+    assert limits(sized) == ["300m"] * 3
+    assert set(sized.app.restarts().values()) == {1}
+    for number in range(3):
+        seen = [each.pod for each in sized.history.of(f"web-{number}")]
+        first_of = next(found for found in seen if limit_of(found) == "300m")
+        assert not is_ready(first_of), "it was resized while it was Ready"
+        assert is_ready(sized.app.pod(number))
+    assert sized.never_fewer_than(2)
+
+
+def test_a_node_that_is_full_gives_it_when_there_is_room(sized: Trial) -> None:
+    """The kubelet says Deferred; the instance runs on, the others wait, and nothing is replaced."""
+    began(sized, asking("200m"))
+    born, ran = sized.app.uids(), {each.id for each in sized.witness.now(sized.app.namespace)}
+    kube, space = sized.app.kube, sized.app.namespace
+    free = room(sized)
+    filler = container("1", "main", resources={"requests": {"cpu": f"{free - 50}m"}})
+    spec = real_spec(filler, nodeName=sized.node.name)
+    kube.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "filler", "namespace": space},
+            "spec": spec,
+        }
+    )
+    path = kube.path("v1", "pods", space, "filler")
+    sized.app.until(lambda: is_ready(kube.request("GET", path)), "the node is full", 60)
+    sized.change(asking("300m", requests="180m"))
+    sized.app.until(lambda: pending(sized) == {0: "Deferred"}, "it has no room", 60)
+    sized.app.until(
+        lambda: "ResizeDeferred" in sized.app.condition("PodsNotResized"), "that is said", 120
+    )
+    assert (limits(sized), sized.app.uids()) == (["200m"] * 3, born)
+    kube.request("DELETE", path)
+    sized.app.settle(150)
+    assert (limits(sized), sized.app.uids()) == (["300m"] * 3, born)
+    assert ran == {each.id for each in sized.witness.now(space) if each.pod != "filler"}
+    assert sized.never_fewer_than(3)
+
+
+def room(real: Trial) -> int:
+    """How much cpu nobody on the node has asked for, in thousandths."""
+    kube = real.app.kube
+    node = kube.get("v1", "nodes", None, real.node.name)
+    asked = [
+        one.get("resources", {}).get("requests", {}).get("cpu", "0")
+        for pod in kube.list_all("v1", "pods")
+        if pod["spec"].get("nodeName") == real.node.name
+        and pod["status"].get("phase") not in ("Succeeded", "Failed")
+        for one in pod["spec"]["containers"]
+    ]
+    return milli(node["status"]["allocatable"]["cpu"]) - sum(milli(each) for each in asked)
+
+
+def milli(quantity: str) -> int:
+    if quantity.endswith("m"):
+        return int(quantity[:-1])
+    return int(float(quantity) * 1000)
+
+
+def pending(real: Trial) -> dict[int, str]:
+    """Instance -> why its kubelet has not begun to resize its pod."""
+    found = {number: conditions(pod) for number, pod in real.app.pods.items()}
+    return {
+        number: each["PodResizePending"]["reason"]
+        for number, each in found.items()
+        if "PodResizePending" in each
+    }
 
 
 def test_more_than_the_node_has_means_a_new_pod_within_the_budget(sized: Trial) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import tarfile
 import tempfile
 import time
@@ -19,7 +18,7 @@ from hooks.version import VERSION
 from .app import tapp
 from .cluster import REPOSITORY, choose
 from .hook import HookService
-from .released import CHART, CONTROLLER, GROUP, IMAGE, Fresh, release_into
+from .released import CHART, CONTROLLER, GROUP, IMAGE, Fresh, checkout_of, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
@@ -219,13 +218,7 @@ def test_the_manifests_life(fresh: Fresh, dist: Path) -> None:
 @pytest.fixture
 def previous(tmp_path: Path) -> Path:
     """The repository as it was before."""
-    archive = tmp_path / "previous.tar"
-    command = ["git", "-C", str(REPOSITORY), "archive", "-o", str(archive), PREVIOUS]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip(f"this clone has no commit {PREVIOUS}")
-    (tmp_path / "previous").mkdir()
-    subprocess.run(["tar", "-xf", archive, "-C", tmp_path / "previous"], check=True)
-    return tmp_path / "previous"
+    return checkout_of(PREVIOUS, tmp_path)
 
 
 @pytest.mark.parametrize("way", ["kubectl", "helm"])

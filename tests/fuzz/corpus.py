@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 
 from simulator.api.apply import LAST_APPLIED
+from simulator.objects.objects import with_meta
 from tests.builders import (
+    DELETED,
     READY_SINCE,
     Document,
     claim_template,
@@ -37,6 +39,8 @@ def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
     found = [*_lives(post), *_nearly_alike(post), *_histories(post)]
     ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
+    for _, item in ends[::2]:  # the others are handed over
+        item["parent"] = with_meta(item["parent"], deletionTimestamp=DELETED)
     return [*found, *ends, *_drained(post)]
 
 

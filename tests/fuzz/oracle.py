@@ -213,6 +213,8 @@ class Service:
             delete = isinstance(policy, dict) and policy.get("whenDeleted") == "Delete"
             claims = [name for kind, name in omitted if kind == "PersistentVolumeClaim"]
             hold(delete or not claims, f"claims are deleted: {claims}")
+            going = request.part("metadata").get("deletionTimestamp") is not None
+            hold(going or not omitted, f"left out of what is handed over: {omitted}")
             return
         code, _, answer = self.call("/plan", body)
         hold(code == 200, f"/plan answers {code} where /sync answers 200: {answer[:500]!r}")

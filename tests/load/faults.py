@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from bench.requests import NOTHING, Sample
+from bench.streams import NOTHING, request_in
 from tests.load.service import HOST, ROOT, Service, percentile
 
 OK = 200
@@ -69,7 +69,7 @@ def probe(port: int, pause: float) -> None:
 
 def drain(pods: int = 2000, connections: int = 4) -> dict[str, Any]:
     """SIGTERM while big requests are on their way: all are answered, and it exits with 0."""
-    path, body = Sample(pods, seed=1).request(NOTHING)
+    path, body = request_in(NOTHING, pods)
     answers: list[tuple[int, int]] = []
     lock = threading.Lock()
 
@@ -108,7 +108,7 @@ def dawdlers(slow: int, half_open: int, seconds: float) -> dict[str, Any]:
 
     Beside them probes are answered, and syncs.
     """
-    path, body = Sample(100, seed=1).request(NOTHING)
+    path, body = request_in(NOTHING, 100)
     head = b"POST /sync HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
     with Service() as service, _connected(service, slow + half_open) as sockets:
         quiet, slow_ones = sockets[:half_open], sockets[half_open:]
@@ -196,7 +196,7 @@ def _sent(service: Service, body: bytes) -> int:
 
 def probes_under_load(pods: int = 10_000, syncs: int = 4, rounds: int = 3) -> dict[str, Any]:
     """/healthz while big syncs are on their way at two workers."""
-    path, body = Sample(pods, seed=1).request(NOTHING)
+    path, body = request_in(NOTHING, pods)
     seconds: list[float] = []
     with Service() as service:
         for _ in range(2 * len(service.workers)):

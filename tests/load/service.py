@@ -41,6 +41,7 @@ class Service:
                     **malloc,
                     "WEB_CONCURRENCY": str(workers),
                     "TAPP_LOG_LEVEL": "WARNING",
+                    "TAPP_PACE_SECONDS": "0",  # its clients want an answer to every call
                     **env,
                 },
                 stdout=self.log,

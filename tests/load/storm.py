@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.requests import CREATE, FINALIZE, NOTHING, ROLL, Sample
+from bench.streams import CREATE, FINALIZE, NOTHING, ROLL, request_in
 from tests.fuzz.oracle import Service as InProcess
 from tests.load.service import Service, percentile
 
@@ -104,9 +104,8 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
     """(Endpoint, request, the one right answer)."""
     judge, result = InProcess(), []
     for size in (1, 5, 40):
-        sample = Sample(size, seed=size)
         for situation in (NOTHING, ROLL, CREATE, FINALIZE):
-            path, body = sample.request(situation)
+            path, body = request_in(situation, size, seed=size)
             result.append((path, body, judge.post(path, body)))
     return result
 

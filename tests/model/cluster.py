@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
 from simulator.api.store import InvalidError, NotFoundError
 from simulator.world import UnsettledError, World
+from tests.faulty_hook import FaultyHook
 from tests.invariants import ViolationError
 from tests.model import specs
 from tests.model.goal import NAME, is_as_specified
 from tests.model.judge import Judge
-from tests.model.service import ADMISSION, CheckedHook, mirrored, service, set_clock
+from tests.model.resizer import Component
+from tests.model.service import (
+    ADMISSION,
+    CheckedHook,
+    mirrored,
+    service,
+    set_clock,
+    set_resizer,
+)
 from tests.reading import RECORD, images, made_failed, phase
 from tests.scenarios.life import DECORATOR, manifest
 
@@ -48,12 +57,13 @@ class Cluster:
         keep_finished: bool = True,
         nodes: int = 3,
     ) -> None:
-        self._hook = CheckedHook(service(keep_finished))
+        self._keep_finished = keep_finished
+        self._hook = CheckedHook(service(keep_finished, resize=False))
         self.mirror = "mirror" in admission
         self.lean = "lean" in admission
         self.world = World(
             manifest("metacontroller/base/composite-controller.yaml"),
-            self._hook,
+            FaultyHook(self._hook),
             seed=seed,
             policies=ADMISSION[admission],
             crds=[manifest("crds/tapp.yaml")],
@@ -63,6 +73,8 @@ class Cluster:
         )
         set_clock(self.world.clock.unix)
         self.judge = Judge(self.world, NAME)
+        self.component = Component(self.world, self.judge.resizes)
+        set_resizer(self.component.ask)
         behaviour = self.world.kubelet.behaviour
         behaviour.bad_images |= _both(specs.BAD)
         behaviour.crashing_images |= _both(specs.CRASHING)
@@ -144,11 +156,12 @@ class Cluster:
         """A vertical autoscaler: what has no resources cannot be given any."""
         if self.pod(id) is not None:
             with suppress(InvalidError):
-                self.world.resize(f"{NAME}-{id}", {"requests": {"cpu": cpu}}, "app")
+                pod = self.world.resize(f"{NAME}-{id}", {"requests": {"cpu": cpu}}, "app")
+                self.judge.resizes.touched.add(pod["metadata"]["uid"])
 
     def delete_as_metacontroller(self, id: int) -> None:
         """A write that the judge takes for Metacontroller's, and the hook never asked for."""
-        self.world.recorder.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")
+        self.world.store.delete(self.world.kinds.find("Pod"), "default", f"{NAME}-{id}")
 
     # Kubelets and nodes.
 
@@ -221,6 +234,28 @@ class Cluster:
         if not hang:
             self.world.kubelet.release()
 
+    def set_kubelets(self, *, resize: bool) -> None:
+        """Whether kubelets know of resizes at all, and tell what containers have."""
+        self.world.kubelet.behaviour.resizes = resize
+
+    def set_resizing(self, seconds: float, pends: str, ids: Collection[int]) -> None:
+        """How long a resize takes; and for some pods that it is not done, and what is said."""
+        levers, names = self.world.kubelet.behaviour, {f"{NAME}-{id}" for id in ids}
+        levers.resize_seconds = seconds
+        self.judge.resizes.troubled |= bool(pends)
+
+        def is_meant(pod: Document) -> bool:
+            return pod["metadata"]["name"] in names
+
+        reason = pends if pends in ("Deferred", "Infeasible") else ""
+        levers.resize_pends = lambda pod: (reason, "no") if reason and is_meant(pod) else None
+        levers.resize_fails = lambda pod: "no" if pends == "fails" and is_meant(pod) else ""
+
+    def install_resize(self, *, installed: bool) -> None:
+        """The component `resize`: the service is another one with it."""
+        self._hook.inner = service(self._keep_finished, resize=installed)
+        self.judge.resizes.installed = installed
+
     @property
     def lost_nodes(self) -> set[str]:
         return set(self._lost)
@@ -280,6 +315,8 @@ class Cluster:
         self.heal_images()
         self.set_speed(1.0, 0.0)
         self.set_stop(0.5, 137)
+        self.set_resizing(1.0, "", ())
+        self.component.faults, self.component.pause, self.component.late = [], 0.05, 0.0
         self.world.kubelet.behaviour.hooks.clear()
         self.recover_nodes()
         self.resume_watches()
@@ -328,7 +365,7 @@ class Cluster:
 
     def is_as_specified(self) -> None:
         """Every instance that should run runs its template; nothing else is there."""
-        is_as_specified(self.world, mirror=self.mirror)
+        is_as_specified(self.world, self.judge.resizes, mirror=self.mirror)
 
     def ends(self, *lost: str) -> None:
         """The TApp is deleted: its pods go, and its claims as their policy says.
@@ -357,11 +394,17 @@ class Cluster:
 def _may_count_as_ended_by_update(pod: Document) -> bool:
     """Whether a pod ended soon after an update of which names tell nothing (docs/promises.md).
 
-    To another tag of the same image, or a container that was started again with the one it had.
+    To another tag of the same image, or a container that was started again with the one it had; and
+    before Kubernetes 1.34 any update.
     """
     record = (pod["metadata"].get("annotations") or {}).get(RECORD, "")
     same = {name for image in specs.SAME for name in _both(image)}
-    unsure = '"again":true' in record or bool(record and same & set(images(pod).values()))
+    # The time of the write stands in it where kubelets do not tell which spec they have seen.
+    unsure = (
+        '"again":true' in record
+        or '"at":' in record
+        or bool(record and same & set(images(pod).values()))
+    )
     return unsure and phase(pod) in ("Succeeded", "Failed")
 
 

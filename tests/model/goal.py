@@ -9,7 +9,9 @@ from simulator.objects.quantity import compare
 from simulator.world import World
 from tests.invariants import ViolationError
 from tests.model import specs
+from tests.model.resizes import ResizeJudge, is_resizable
 from tests.model.service import mirrored
+from tests.model.sight import asked_for, containers, resources_mode
 from tests.reading import (
     DRAIN,
     LOST,
@@ -18,11 +20,10 @@ from tests.reading import (
     images,
     is_open,
     note,
+    own_template,
     ready,
     should_run,
     storage,
-    template,
-    template_name,
 )
 
 Document = dict[str, Any]
@@ -30,7 +31,7 @@ Document = dict[str, Any]
 NAME = "web"
 
 
-def is_as_specified(world: World, *, mirror: bool) -> None:
+def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None:
     """Every instance that should run runs its template; nothing else is there."""
     tapp = dict(world.get("TApp", NAME))
     pods = {pod["metadata"]["name"]: pod for pod in world.list("Pod")}
@@ -54,14 +55,31 @@ def is_as_specified(world: World, *, mirror: bool) -> None:
         if f"{NAME}-{id}" in pods:
             raise ViolationError(f"P3: {NAME}-{id} is still there")
     for id in running:
-        pod, body = pods[f"{NAME}-{id}"], template(spec, template_name(spec, id))
+        pod, body = pods[f"{NAME}-{id}"], own_template(spec, id)
         assert body is not None, default_name(spec)
         _runs(world, pod, body, mirror=mirror)
+        _has_resources(resizes, pod, body, resources_mode(spec))
     conditions = {item["type"]: item for item in tapp["status"]["conditions"]}
     if conditions["Progressing"]["reason"] != "Complete":
         raise ViolationError(f"P3: {conditions['Progressing']}")
     if tapp["status"]["observedGeneration"] != tapp["metadata"]["generation"]:
         raise ViolationError("P3: status.observedGeneration is behind")
+
+
+def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:
+    """What the template says, unless that is left to others; and what the pod's spec says, runs."""
+    name = pod["metadata"]["name"]
+    if resizes.is_under_way(pod):
+        raise ViolationError(f"P3: {name} has not the resources of its spec")
+    if mode == "Ignore":
+        return
+    does = mode == "InPlace" and resizes.installed and resizes.kubelets_do
+    if pod["metadata"]["uid"] in resizes.touched and not (does and is_resizable(pod, body)):
+        return
+    given = containers(pod["spec"])
+    for one, asked in containers(body["spec"]).items():
+        if asked_for(given[one]) != asked_for(asked):
+            raise ViolationError(f"P3: {name} has {given[one]}, its template says {asked}")
 
 
 def _has_started_with(world: World, pod: Document, body: Document) -> None:

@@ -13,7 +13,7 @@ wrote is True: its node is silent). It is *out* until it serves again; a pod tha
 another image than the wanted one is out, too, whatever its phase says. When an instance is taken,
 those that are out, those that are unavailable in the snapshot and do not serve, and itself are
 together no more than maxUnavailable of its group. What was out already counts whether or not the
-snapshot shows it, with three exceptions, which no answer to a single request could avoid:
+snapshot shows it, with four exceptions, which no answer to a single request could avoid:
 
 - `other spec`: it was taken under another spec, the snapshot does not show that yet, and the
   snapshot's pods are older than its parent (the watch of pods lags behind the watch of TApps).
@@ -23,6 +23,9 @@ snapshot shows it, with three exceptions, which no answer to a single request co
 
 - `two tags`: it was updated before it had ever started, to another tag of the very image that was
   being started; the status names the wanted image, and nothing in it tells the one from the other.
+
+- `late resize`: one of the two is a PATCH of `pods/resize`, which is on its way beside the answers;
+  what came to be known meanwhile (a node that is back, say) has made another instance the next one.
 
 Instances of the force group are judged before those of the rolling group of the same sync.
 """
@@ -43,14 +46,20 @@ from simulator.objects.quantity import compare
 from simulator.recording import Write
 from simulator.world import World
 from tests.invariants import ViolationError
+from tests.model.resizes import ResizeJudge
 from tests.model.sight import (
     Outage,
     Snapshot,
     body_of,
     brief,
     identity,
+    is_infeasible,
+    is_recorded,
+    lacks_resources,
     no_cause_to_restart,
     requests,
+    resources_mode,
+    resources_only,
     spoken,
     two_tags,
 )
@@ -59,18 +68,18 @@ from tests.model.truth import Truth
 from tests.pulled import is_puller
 from tests.reading import (
     drains,
+    gates,
     images,
     is_open,
     number,
     observed,
+    own_template,
     phase,
     ready,
     ready_since,
     should_run,
     silent_since,
     storage,
-    template,
-    template_name,
     updating,
 )
 
@@ -98,6 +107,7 @@ class Judge:
     def __post_init__(self) -> None:
         self.truth = Truth(self.world, self.pods)
         self.statuses = StatusJudge(self.world, self.pods, self.truth, self.counts)
+        self.resizes = ResizeJudge(self.world, self.name, self.counts)
         self.world.watch(self._on_event)
         self.world.on_call(self._on_call)
         self.world.cache.on_change(self._on_delivery)
@@ -140,7 +150,7 @@ class Judge:
                 snapshot.available.add(id)
             if (shown or silent_since(pod) is not None) and self.truth.serves(name, snapshot.spec):
                 snapshot.taken.add(id)
-        self.snapshot = snapshot
+        self.snapshot = self.resizes.snapshot = snapshot
 
     # What is judged.
 
@@ -176,7 +186,10 @@ class Judge:
         self._close(name)
         if verbs:
             self.statuses.check(event, verbs)
-        if mine and self.snapshot is not None and event.old is not None:
+        decided = self.resizes.decided_on(event.revision)
+        if decided is not None:
+            self._check_resize(event, decided)
+        elif mine and self.snapshot is not None and event.old is not None:
             self._check_touch(event, self.snapshot)
         if event.new is None:
             self.pods.pop(name, None)
@@ -205,7 +218,32 @@ class Judge:
         id = int(name.rpartition("-")[2])
         outage = self.outages.get(id)
         if outage is not None and not self._is_out(id, self.snapshot or outage.snapshot):
-            del self.outages[id]
+            pod = self.pods.get(name)
+            if not (outage.is_resize and pod and self.resizes.is_under_way(pod)):
+                del self.outages[id]
+
+    def _check_resize(self, event: Event, snapshot: Snapshot) -> None:
+        """A PATCH of the component `resize`, by the sync that has decided on it."""
+        old, new = event.old, event.new
+        assert old is not None
+        assert new is not None
+        name, again = old["metadata"]["name"], self.resizes.check(old, new, snapshot)
+        strategy = snapshot.spec["updateStrategy"]["inPlaceUpdateStrategy"]
+        if again and gates(old) and strategy.get("gracePeriodSeconds"):
+            if ready(old):
+                raise ViolationError(f"P2: {name} is resized while it is Ready, and restarts")
+            self.counts["resizes out of service"] += 1
+        id = number(snapshot.request, name)
+        assert id is not None
+        for other in list(self.outages):
+            self._close(self._pod(other))
+        taken = id in snapshot.taken
+        if taken:
+            self._check_budget(id, snapshot, late=True)
+        uid = old["metadata"]["uid"]
+        self.pods[name] = new
+        now = self.world.clock.now
+        self.outages[id] = Outage(snapshot, uid, event.revision, taken, now, is_resize=True)
 
     def _check_touch(self, event: Event, snapshot: Snapshot) -> None:
         old, new = event.old, event.new
@@ -236,10 +274,11 @@ class Judge:
         taken = id in snapshot.taken or (
             before is not None and before.uid == uid and before.was_available
         )
-        self.outages[id] = Outage(snapshot, uid, event.revision, taken)
+        now = self.world.clock.now
+        self.outages[id] = Outage(snapshot, uid, event.revision, taken, now)
 
-    def _check_budget(self, id: int, snapshot: Snapshot) -> None:
-        """P2, as the module says it."""
+    def _check_budget(self, id: int, snapshot: Snapshot, *, late: bool = False) -> None:
+        """P2, as the module says it; `late`: it is a PATCH, which other decisions may overtake."""
         self.counts["taken"] += 1
         rolling = snapshot.group(id)
         budget = snapshot.budget(rolling=rolling)
@@ -248,6 +287,12 @@ class Judge:
         for other in (snapshot.running | ended) - {id}:
             outage = self.outages.get(other)
             if outage is not None:
+                seen_on = outage.is_resize and self.resizes.counts_on(snapshot)
+                if outage.is_resize and not seen_on and not self._is_out(other, snapshot):
+                    continue
+                if outage.began > snapshot.time and (outage.is_resize or late):
+                    self.counts["excused: late resize"] += 1
+                    continue
                 same_sync = outage.snapshot is snapshot
                 if same_sync and not rolling and snapshot.group(other):
                     continue
@@ -306,11 +351,15 @@ class Judge:
         """
         if requests(pod) - self.met.get(pod["metadata"]["uid"], set()):
             return
-        body = template(snapshot.spec, template_name(snapshot.spec, id))
+        body = own_template(snapshot.spec, id)
         if body is None:
             raise ViolationError(f"P4: {self.name}-{id} is touched without a template")
         made_of = self.bodies.get(identity(pod))
         seen = snapshot.pods[pod["metadata"]["name"]]
+        in_place = resources_mode(snapshot.spec) == "InPlace"
+        never = in_place and is_infeasible(seen)
+        if never or (in_place and not restarts and lacks_resources(seen, body)):
+            return
         if (
             made_of == body_of(body, snapshot.spec)
             and seen["metadata"]["uid"] == pod["metadata"]["uid"]
@@ -320,6 +369,8 @@ class Judge:
                 self.counts["touched on an old sight"] += 1
                 return
             raise ViolationError(f"P4: {self.name}-{id} is touched though its spec is the same")
+        if restarts and made_of and resources_only(made_of, body) and is_recorded(pod, snapshot):
+            self.resizes.check_replaced(made_of, seen, body, snapshot)
         fresh = seen["metadata"]["resourceVersion"] == pod["metadata"]["resourceVersion"]
         if restarts and fresh and made_of and no_cause_to_restart(made_of, pod, body, snapshot):
             raise ViolationError(f"P4: {self.name}-{id} restarts because of its resources")
@@ -328,7 +379,7 @@ class Judge:
         id = number(snapshot.request, pod["metadata"]["name"])
         if id is None or pod["metadata"].get("deletionTimestamp"):
             return
-        body = template(snapshot.spec, template_name(snapshot.spec, id))
+        body = own_template(snapshot.spec, id)
         if body is not None and identity(pod) not in self.bodies:
             self.bodies[identity(pod)] = body_of(body, snapshot.spec)
 

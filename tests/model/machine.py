@@ -14,6 +14,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from tests.model import specs
 from tests.model.cluster import Cluster, Document
 from tests.model.node_rules import NodeRules, kinds, numbers, shorts, waits
+from tests.model.resizer import FAULTS
 
 
 class Model(NodeRules):
@@ -30,6 +31,8 @@ class Model(NodeRules):
         managed_fields=st.booleans(),
         nodes=st.sampled_from([3, 3, 4, 5]),
         lost_node_seconds=specs.lost_node_seconds,
+        kubelets_resize=st.sampled_from([True, True, False]),
+        resize=st.sampled_from([True, True, False]),
     )
     def begin(  # noqa: PLR0913 - all that one life begins with
         self,
@@ -44,12 +47,16 @@ class Model(NodeRules):
         managed_fields: bool,
         nodes: int,
         lost_node_seconds: int | None,
+        kubelets_resize: bool,
+        resize: bool,
     ) -> None:
         self.cluster = Cluster(
             spec, seed=seed, admission=admission, keep_finished=keep_finished, nodes=nodes
         )
         self.cluster.set_lost_node_seconds(lost_node_seconds)
         self.delete_at_end = delete_at_end
+        self.cluster.set_kubelets(resize=kubelets_resize)
+        self.cluster.install_resize(installed=resize)
         if old_server:
             self.cluster.old_server()
         if not managed_fields:
@@ -101,20 +108,67 @@ class Model(NodeRules):
 
     @rule(
         name=specs.names,
-        cpu=st.none() | specs.cpus,
-        ignored=st.sampled_from([None, None, True, False]),
+        sizes=st.lists(specs.sizes, min_size=1, max_size=3),
+        helper=st.booleans(),
+        between=shorts,
         wait=waits,
     )
-    def new_resources(self, name: str, cpu: str | None, ignored: bool | None, wait: float) -> None:
-        if ignored is not None:
-            self.world.edit(lambda spec: specs.ignore_resources(spec, ignored=ignored))
-            self.world.run(wait)
-        self.world.edit(lambda spec: specs.set_resources(spec, name, cpu))
+    def new_resources(
+        self, name: str, sizes: list[Document | None], helper: bool, between: float, wait: float
+    ) -> None:
+        for size in sizes:
+            self.world.edit(
+                lambda spec, size=size: specs.set_resources(spec, name, size, helper=helper)  # type: ignore[misc]
+            )
+            self.world.run(between)
+        self._pass(wait)
+
+    @rule(
+        first=specs.burstable,
+        sizes=st.lists(specs.burstable, min_size=1, max_size=2),
+        seconds=st.sampled_from([0.3, 2.0, 7.0, 30.0]),
+        wait=waits,
+    )
+    def resize_in_peace(
+        self, first: Document, sizes: list[Document], seconds: float, wait: float
+    ) -> None:
+        """All pods, after a while without faults, so that there is something to resize."""
+        self.world.calm()
+        self.world.set_kubelets(resize=True)
+        self.world.install_resize(installed=True)
+        self.world.edit(lambda spec: specs.set_mode(spec, "InPlace"))
+        for size, between in zip([first, *sizes], [60.0, *[seconds] * len(sizes)], strict=True):
+            for name in specs.POOL:
+                self.world.edit(
+                    lambda spec, name=name, size=size: specs.set_resources(  # type: ignore[misc]
+                        spec, name, size, helper=False
+                    )
+                )
+            self.world.run(between)
+        self._pass(wait)
+
+    @rule(mode=specs.modes, wait=waits)
+    def who_decides_on_resources(self, mode: str | None, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_mode(spec, mode))
         self._pass(wait)
 
     @rule(name=specs.names, value=st.sampled_from(["x", "y", None]), wait=waits)
     def new_label(self, name: str, value: str | None, wait: float) -> None:
         self.world.edit(lambda spec: specs.set_label(spec, name, value))
+        self._pass(wait)
+
+    @rule(name=specs.names, where=st.sampled_from(list(specs.OWN)), wait=waits)
+    def a_value_each(self, name: str, where: str, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_own(spec, name, where))
+        self._pass(wait)
+
+    @rule(
+        id=numbers,
+        value=specs.own_values,
+        wait=waits,
+    )
+    def own_value(self, id: int, value: tuple[str, str | None], wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_value(spec, id, *value))
         self._pass(wait)
 
     @rule(
@@ -286,6 +340,27 @@ class Model(NodeRules):
         self.world.world.hook.fail(times, status=status, after_deciding=after_deciding)
         self._pass(wait)
 
+    @rule(installed=st.booleans(), wait=waits)
+    def component_resize(self, installed: bool, wait: float) -> None:
+        self.world.install_resize(installed=installed)
+        self._pass(wait)
+
+    @rule(
+        faults=st.lists(st.sampled_from(FAULTS), max_size=4),
+        pause=st.sampled_from([0.05, 0.05, 0.5, 0.9]),
+        late=st.sampled_from([0.0, 0.0, 0.3, 3.0]),
+        restarts=st.booleans(),
+        wait=waits,
+    )
+    def resizes_fail(
+        self, faults: list[str], pause: float, late: float, restarts: bool, wait: float
+    ) -> None:
+        component = self.world.component
+        component.faults, component.pause, component.late = faults, pause, late
+        if restarts:
+            component.restart()
+        self._pass(wait)
+
     @rule(kind=kinds, seconds=st.sampled_from([0.0, 0.05, 0.5, 2.0]), wait=waits)
     def lag(self, kind: str, seconds: float, wait: float) -> None:
         self.world.set_lag(kind, seconds)
@@ -306,8 +381,9 @@ class Model(NodeRules):
         self.world.resume_watches()
         self._pass(wait)
 
-    @rule(seconds=st.sampled_from([0.0, 0.05, 0.5]), wait=waits)
+    @rule(seconds=st.sampled_from([0.0, 0.05, 0.5, 1.0]), wait=waits)
     def slow_hook(self, seconds: float, wait: float) -> None:
+        """It decides slowly, or lets a large TApp wait: either way by what was sent, and when."""
         self.world.world.metacontroller.hook_seconds = seconds
         self._pass(wait)
 

@@ -50,6 +50,17 @@ class NodeRules(RuleBasedStateMachine):
             self.world.resize(id, cpu)
         self._pass(wait)
 
+    @rule(
+        seconds=st.sampled_from([0.3, 1.0, 5.0, 30.0]),
+        pends=st.sampled_from(["", "", "Deferred", "Infeasible", "fails"]),
+        ids=st.sets(numbers),
+        wait=waits,
+    )
+    def kubelets_resize(self, seconds: float, pends: str, ids: set[int], wait: float) -> None:
+        """Late, or for some pods not now, never, or not although they have begun."""
+        self.world.set_resizing(seconds, pends, ids)
+        self._pass(wait)
+
     @rule(id=numbers, wait=waits)
     def evict(self, id: int, wait: float) -> None:
         self.world.evict(id)

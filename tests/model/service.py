@@ -9,10 +9,12 @@ from typing import Any
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from simulator.api.admission import Policy, inject_sidecar, lean_pods, rewrite_images
+from simulator.api.admission import Policy, lean_pods
 from simulator.metacontroller.hook_client import Answer, HookClient, WsgiHook
+from tapp.plan import Plan
 from tests import invariants
 from tests.invariants import ViolationError
+from tests.policies import inject_sidecar, rewrite_images
 
 Document = dict[str, Any]
 
@@ -31,18 +33,31 @@ def now() -> float:
     return _now[-1]()
 
 
+_ask: list[Callable[[Plan], None]] = []
+
+
+def set_resizer(ask: Callable[[Plan], None]) -> None:
+    """Let the service's component `resize` work for the cluster that lives now."""
+    _ask[:] = [ask]
+
+
+def _hand_over(plan: Plan) -> None:
+    _ask[-1](plan)
+
+
 @cache
-def service(keep_finished: bool) -> WsgiHook:
+def service(keep_finished: bool, resize: bool) -> WsgiHook:
     """The service, the same one for all lives: it remembers nothing that matters."""
-    settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished)
-    return WsgiHook(create_app(settings, clock=now).wsgi_app)
+    settings = Settings(log_level="ERROR", delete_pod_after_app_finish=keep_finished, resize=resize)
+    ask = _hand_over if resize else None
+    return WsgiHook(create_app(settings, clock=now, resize=ask).wsgi_app)
 
 
 class CheckedHook:
     """Passes calls on, and holds every invariant of one answer against it."""
 
     def __init__(self, inner: HookClient) -> None:
-        self._inner = inner
+        self.inner = inner
         self.syncs = 0
         self.writes_status = True
         """Whether the endpoint of the DecoratorController can be reached."""
@@ -50,7 +65,7 @@ class CheckedHook:
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
         if url.endswith("/pod-status") and not self.writes_status:
             return Answer(503, b'{"error":"away"}')
-        answer = self._inner.post(url, body, seconds)
+        answer = self.inner.post(url, body, seconds)
         if url.endswith("/customize"):
             return answer
         if answer.status != 200:
@@ -63,10 +78,10 @@ class CheckedHook:
             self.syncs += 1
             if self.syncs % 4 == 0:
                 plan_url = url.removesuffix("sync") + "plan"
-                plan = json.loads(self._inner.post(plan_url, body, seconds).body)
+                plan = json.loads(self.inner.post(plan_url, body, seconds).body)
             if self.syncs % 32 == 0:
                 invariants.p1_permuted_children_give_the_same_bytes(
-                    request, lambda one: self._inner.post(url, json.dumps(one).encode(), 1).body
+                    request, lambda one: self.inner.post(url, json.dumps(one).encode(), 1).body
                 )
         try:
             invariants.check(request, json.loads(answer.body), plan, now())
@@ -86,7 +101,7 @@ class CheckedHook:
 
     def _account(self, url: str, body: bytes, seconds: float) -> str:
         """What was decided and why, and the pods that were shown, for a person."""
-        plan = json.loads(self._inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
+        plan = json.loads(self.inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
         lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
         pods = json.loads(body)["children"]["Pod.v1"].values()
         return "\n".join([*lines, *(json.dumps(pod["status"]) for pod in pods)])

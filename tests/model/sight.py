@@ -13,6 +13,7 @@ from tests.reading import (
     LOST,
     POD_STATUS,
     RECORD,
+    conditions,
     images,
     phase,
     ready,
@@ -66,8 +67,11 @@ class Outage:
     uid: str
     revision: int
     was_available: bool
+    began: float
     recorded: int = 0
     """Revision of the status that was written after it."""
+    is_resize: bool = False
+    """Whether it lasts until the kubelet has done a resize, although the instance may serve."""
 
     def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
         pod = snapshot.pods.get(name)
@@ -126,17 +130,41 @@ def body_of(body: Document, spec: Document) -> str:
     return json.dumps(_without_resources(body) if _ignores(spec) else body, sort_keys=True)
 
 
-def _ignores(spec: Document) -> bool:
+def resources_mode(spec: Document) -> str | None:
+    """What the TApp says of other resources: `Ignore`, `InPlace`, None."""
     strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
-    return strategy.get("resources") == "Ignore"
+    found: str | None = strategy.get("resources")
+    return found
+
+
+def _ignores(spec: Document) -> bool:
+    return resources_mode(spec) == "Ignore"
+
+
+def containers(spec: Document) -> dict[str, Document]:
+    """Containers and native sidecars, by name: those that have resources that may change."""
+    sidecars = [
+        one for one in spec.get("initContainers") or [] if one.get("restartPolicy") == "Always"
+    ]
+    return {one["name"]: one for one in (*spec["containers"], *sidecars)}
+
+
+def asked_for(container: Document) -> Document:
+    """A container's resources; what has a limit and no request asks for its limit."""
+    found = container.get("resources") or {}
+    requests = {**(found.get("limits") or {}), **(found.get("requests") or {})}
+    return {**found, "requests": requests} if requests else {}
 
 
 def _without_resources(body: Document) -> Document:
-    containers = [
-        {key: part for key, part in one.items() if key != "resources"}
-        for one in body["spec"]["containers"]
-    ]
-    return {**body, "spec": {**body["spec"], "containers": containers}}
+    spec = dict(body["spec"])
+    for section in ("containers", "initContainers"):
+        if section in spec:
+            spec[section] = [
+                {key: part for key, part in one.items() if key != "resources"}
+                for one in spec[section]
+            ]
+    return {**body, "spec": spec}
 
 
 def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
@@ -145,13 +173,34 @@ def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: S
     Or they are not any more, and the pod has them. If it was made while they counted, only a
     record of its template can tell.
     """
+    if not resources_only(made_of, body):
+        return False
+    others = lacks_resources(pod, body)
+    return (_ignores(snapshot.spec) or not others) and is_recorded(pod, snapshot)
+
+
+def lacks_resources(pod: Document, body: Document) -> bool:
+    """Whether a pod has other resources than a template."""
+    asked, given = (containers(one["spec"]) for one in (body, pod))
+    return any(
+        name in given and asked_for(each) != asked_for(given[name]) for name, each in asked.items()
+    )
+
+
+def is_infeasible(pod: Document) -> bool:
+    """Whether its kubelet says that it can never give a pod the resources of its spec."""
+    found = conditions(pod).get("PodResizePending", {})
+    return found.get("reason") == "Infeasible"
+
+
+def resources_only(made_of: str, body: Document) -> bool:
+    """Whether a template differs in nothing but resources from what a pod was made of."""
     bare, same = (_without_resources(each) for each in (json.loads(made_of), body))
-    if bare != same:
-        return False
-    asked, given = (one["spec"]["containers"] for one in (body, pod))
-    app = next(one for one in given if one["name"] == "app")
-    if not _ignores(snapshot.spec) and asked[0].get("resources", {}) != app["resources"]:
-        return False
+    return bare == same
+
+
+def is_recorded(pod: Document, snapshot: Snapshot) -> bool:
+    """Whether the history that a sync was shown tells what a pod was made of."""
     label = pod["metadata"]["labels"]["tapp_template_hash_key"]
     records = snapshot.request["children"].get("ControllerRevision.apps/v1") or {}
     return any(

@@ -10,6 +10,12 @@ Document = dict[str, Any]
 GOOD = ("app:1", "app:2", "app:3", "app:two")
 SAME = ("app:2", "app:two")
 """Two tags of one image."""
+OWN_IMAGE = "app:$(tapp.values.tag)"
+DEFAULTS = {"tag": "1", "tier": "x", "mode": "a"}
+"""What instances have that say nothing of their own."""
+OWN = {"tag": ("1", "2", "3"), "tier": ("x", "y"), "mode": ("a", "b", "$(tapp.index)")}
+"""Values that come to a good end."""
+own_values = st.sampled_from([(key, text) for key, texts in OWN.items() for text in (*texts, None)])
 SLOW = "app:3"
 """Takes a while until its readiness probe succeeds, and longer until its startup probe does."""
 BAD, CRASHING, UNREADY = "bad:1", "crash:1", "unready:1"
@@ -37,7 +43,38 @@ budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
 cpus = st.sampled_from(["1", "2"])
-
+sizes = st.sampled_from(
+    [
+        None,
+        {"requests": {"cpu": "1"}},
+        {"requests": {"cpu": "2"}},
+        {"requests": {"cpu": "1"}},
+        {"requests": {"cpu": "2"}},
+        {"requests": {"cpu": "1", "memory": "16Mi"}},
+        {"requests": {"cpu": "1"}, "limits": {"memory": "64Mi"}},
+        {"requests": {"cpu": "1"}, "limits": {"memory": "32Mi"}},
+        {"limits": {"cpu": "2", "memory": "32Mi"}},
+    ]
+)
+burstable = st.sampled_from(
+    [
+        {"requests": {"cpu": "1"}},
+        {"requests": {"cpu": "2"}},
+        {"requests": {"cpu": "1", "memory": "16Mi"}},
+        {"requests": {"cpu": "2", "memory": "32Mi"}},
+    ]
+)
+"""What most pods can be given one after the other."""
+modes = st.sampled_from([None, "Ignore", "InPlace", "InPlace"])
+CPU_RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
+resize_policies = st.sampled_from(
+    [
+        None,
+        None,
+        CPU_RESTARTS,
+        [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+    ]
+)
 
 _probe = st.fixed_dictionaries(
     {
@@ -69,12 +106,15 @@ def templates(draw: st.DrawFn) -> Document:
     if draw(st.sampled_from([False, False, True])):
         container["env"] = [TIER]
     if draw(st.booleans()):
-        container["resources"] = {"requests": {"cpu": draw(cpus)}}
+        _put(container, "resources", draw(sizes))
+    _put(container, "resizePolicy", draw(resize_policies))
     if draw(st.sampled_from([True, True, False])):
         spec["readinessGates"] = [deepcopy(GATE)]
     extra = draw(st.sampled_from(["", "", "sidecar", "native", "init"]))
     if extra == "sidecar":
-        spec["containers"].append({"name": "log", "image": "log:1"})
+        helper: Document = {"name": "log", "image": "log:1"}
+        _put(helper, "resources", draw(sizes))
+        spec["containers"].append(helper)
     elif extra:
         init: Document = {"name": extra, "image": "init:1"}
         spec["initContainers"] = [
@@ -91,6 +131,7 @@ def tapps(draw: st.DrawFn) -> Document:
         "template": draw(templates()),
         "templatePool": {"blue": draw(templates()), "green": draw(templates())},
         "updateStrategy": {"maxUnavailable": draw(budgets)},
+        "defaultValues": dict(DEFAULTS),
     }
     if draw(st.booleans()):
         spec["updateStrategy"]["forceUpdate"] = {"maxUnavailable": draw(budgets)}
@@ -98,6 +139,7 @@ def tapps(draw: st.DrawFn) -> Document:
         set_grace(spec, draw(graces))
     if draw(st.booleans()):
         set_pre_pull(spec, pulls=True)
+    set_mode(spec, draw(modes))
     if draw(st.booleans()):
         spec["forceDeletePod"] = True
     spec["templates"] = draw(st.dictionaries(instances.map(str), names, max_size=2))
@@ -167,16 +209,23 @@ def set_pre_pull(spec: Document, *, pulls: bool) -> None:
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["prePull"] = pulls
 
 
-def set_resources(spec: Document, name: str, cpu: str | None) -> None:
-    container = body_of(spec, name)["spec"]["containers"][0]
-    container.pop("resources", None)
-    if cpu is not None:
-        container["resources"] = {"requests": {"cpu": cpu}}
+def set_resources(spec: Document, name: str, size: Document | None, *, helper: bool) -> None:
+    """Other resources of the application, or of the last container beside it."""
+    for container in body_of(spec, name)["spec"]["containers"][-1 if helper else 0 :][:1]:
+        _put(container, "resources", deepcopy(size))
 
 
-def ignore_resources(spec: Document, *, ignored: bool) -> None:
+def set_mode(spec: Document, mode: str | None) -> None:
+    """Who decides on the resources of pods that run."""
     strategy = spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})
-    strategy["resources"] = "Ignore" if ignored else None
+    strategy["resources"] = mode
+
+
+def _put(where: Document, key: str, value: object) -> None:
+    if value is None:
+        where.pop(key, None)
+    else:
+        where[key] = value
 
 
 def set_label(spec: Document, name: str, value: str | None) -> None:
@@ -185,6 +234,25 @@ def set_label(spec: Document, name: str, value: str | None) -> None:
         labels.pop("tier", None)
     else:
         labels["tier"] = value
+
+
+def set_own(spec: Document, name: str, where: str) -> None:
+    """Something that each instance has of its own, in its image, its label, or its environment."""
+    value = f"$(tapp.values.{where})"
+    if where == "tag":
+        set_image(spec, name, OWN_IMAGE)
+    elif where == "tier":
+        set_label(spec, name, value)
+    else:
+        set_env(spec, name, value)
+
+
+def set_value(spec: Document, id: int, where: str, value: str | None) -> None:
+    """Another value for one instance, or none of its own."""
+    own = spec.setdefault("values", {}).setdefault(str(id), {})
+    own[where] = value
+    if value is None:
+        del own[where]
 
 
 def set_restart(spec: Document, name: str, container: str, text: str | None) -> None:
@@ -209,5 +277,5 @@ def repair(spec: Document) -> None:
             del where[key]
     spec["templates"] = {id: name for id, name in spec["templates"].items() if name != TYPO}
     for name in POOL:
-        if body_of(spec, name)["spec"]["containers"][0]["image"] not in GOOD:
+        if body_of(spec, name)["spec"]["containers"][0]["image"] not in (*GOOD, OWN_IMAGE):
             set_image(spec, name, GOOD[0])

@@ -40,13 +40,15 @@ def observe(life: Life, name: str = "") -> Observed:
     )
 
 
-def foretell(life: Life, edited: Document, *, broken: tuple[str, ...] = ()) -> Forecast:
+def foretell(
+    life: Life, edited: Document, *, broken: tuple[str, ...] = (), resize: bool = False
+) -> Forecast:
     """The forecast of an edit, at the simulated time."""
     return forecast(
         observe(life),
         edited,
         manifest("metacontroller/base/composite-controller.yaml"),
-        Options(),
+        Options(resize=resize),
         EPOCH.timestamp() + life.world.clock.now,
         assumptions=Assumptions(broken=broken),
     )
@@ -61,19 +63,29 @@ def edited_by(live: Document, step: Step) -> Document | None:
     return kubectl_applied(live, tapps[0]) if step.what == "apply" and tapps else None
 
 
-def told_apart(found: Forecast, writes: Sequence[Any], life: Life) -> list[str]:
+NOTES = ("update", "update metadata.annotations.metacontroller.k8s.io/last-applied-configuration")
+"""Updates that change nothing but what Metacontroller notes of a pod that was just resized."""
+
+
+def told_apart(
+    found: Forecast, writes: Sequence[Any], life: Life, *, ignored: Sequence[str] = ()
+) -> list[str]:
     """What a forecast and what happened do not have in common, a line for each.
 
     Args:
         found: the forecast.
         writes: what Metacontroller wrote since, in order.
         life: the world; its news are taken.
+        ignored: writes that tell of timing only.
     """
-    there, here = foretold(found), happened(life)
+    there, here = (
+        {child: [line for line in lines if line not in ignored] for child, lines in each.items()}
+        for each in (foretold(found), happened(life))
+    )
     lines = [
         f"{child}: foretold {there.get(child)}, happened {here.get(child)}"
         for child in sorted({*there, *here})
-        if there.get(child) != here.get(child)
+        if there.get(child, []) != here.get(child, [])
     ]
     disturbing = ("update", "delete")
     before, after = order(found.writes, disturbing), order(writes, disturbing)

@@ -2,7 +2,7 @@
 
 from kubectl_tapp.base.shipped import COMPOSITE, manifest
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
-from kubectl_tapp.forecast.foresee import forecast, settled
+from kubectl_tapp.forecast.foresee import as_running, forecast
 from tapp.world import Options
 from tests.builders import Document
 from tests.scenarios.apps import stored, storing
@@ -33,6 +33,6 @@ def eventful(replicas: int = 24) -> Forecast:
 def foreseen(before: Document, after: Document, broken: tuple[str, ...] = ()) -> Forecast:
     """The forecast of two documents."""
     controller = manifest(COMPOSITE)
-    observed = settled(before, controller, Options(), NOW)
+    observed = as_running(before, controller, Options(), NOW)
     assumptions = Assumptions(broken=broken, made_up=True)
     return forecast(observed, after, controller, Options(), NOW, assumptions=assumptions)

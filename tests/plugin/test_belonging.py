@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.cluster.belonging import Whose, belonging, said
+from kubectl_tapp.cluster.belonging import Whose, advised, belonging
 
 TAPP = {"metadata": {"name": "web", "namespace": "default", "uid": "now"}}
 GROUP = "apps.tkestack.io/v1"
@@ -45,6 +45,6 @@ def test_whose_an_object_is(
     found = belonging(pod, TAPP)
     assert found.whose is whose
     hint = "; `kubectl tapp adopt web` takes it over" if found.can_be_adopted else ""
-    assert said(pod, TAPP) == text + hint
+    assert advised(pod, TAPP) == text + hint
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert said(pod, TAPP) == (text and f"{text}, and is being deleted")
+    assert advised(pod, TAPP) == (text and f"{text}, and is being deleted")

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubectl_tapp.forecast.forecast import Outcome
 from simulator.api.store import NotFoundError
 from simulator.world import merge_patch
 from tests.builders import Document
 from tests.e2e.edits import BAD, Story, example_stories, random_story
 from tests.e2e.worlds import Simulated
-from tests.plugin.foretold import edited_by, foretell, told_apart
+from tests.plugin.foretold import NOTES, edited_by, foretell, told_apart
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life
 from tests.sizes import size
@@ -125,14 +126,25 @@ READS = {
     "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['tier']"}},
 }
 TEXTS = st.sampled_from(["1", "2", "3"])
+RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+"""Another cpu restarts nothing, another memory does."""
+SIZES = st.sampled_from(
+    [
+        {"requests": {"cpu": "1", "memory": "16Mi"}},
+        {"requests": {"cpu": "2", "memory": "16Mi"}},
+        {"requests": {"cpu": "2", "memory": "32Mi"}},
+        {"limits": {"cpu": "2", "memory": "32Mi"}},
+        {"requests": {"cpu": "1"}},
+    ]
+)
+"""Not all of them can be had in a pod that runs."""
+KINDS = ["image", "restart", "one", "label", "first", "resources"]
 
 
 @st.composite
 def in_place_edits(draw: st.DrawFn) -> Document:
     """An edit of what a pod takes without being replaced; sometimes of several such things."""
-    kinds = draw(
-        st.sets(st.sampled_from(["image", "restart", "one", "label", "first"]), min_size=1)
-    )
+    kinds = draw(st.sets(st.sampled_from(KINDS), min_size=1, max_size=3))
     annotations, labels = dict[str, str](), {"app": "web"}
     if "restart" in kinds:
         annotations["apps.tkestack.io/restart-in-place"] = draw(TEXTS)
@@ -141,41 +153,53 @@ def in_place_edits(draw: st.DrawFn) -> Document:
     if "label" in kinds:
         labels["tier"] = draw(TEXTS)
     image = f"web:{draw(TEXTS)}" if "image" in kinds else "web:1"
+    size = draw(SIZES) if "resources" in kinds else SMALL
+    strategy = {"prePull": "first" in kinds, "resources": draw(MODES)}
     return {
-        "template": in_place(image, annotations, labels),
-        "updateStrategy": {"inPlaceUpdateStrategy": {"prePull": "first" in kinds}},
+        "template": in_place(image, annotations, labels, size),
+        "updateStrategy": {"inPlaceUpdateStrategy": strategy},
     }
 
 
-def in_place(image: str, annotations: Document, labels: Document) -> Document:
+SMALL = {"requests": {"cpu": "1", "memory": "16Mi"}}
+MODES = st.sampled_from(["InPlace", "InPlace", "Ignore"])
+
+
+def in_place(image: str, annotations: Document, labels: Document, size: Document) -> Document:
     """A template whose application reads a label of its pod."""
     return template(
         image,
         annotations=annotations,
         labels=labels,
-        container={"env": [READS]},
+        container={"env": [READS], "resources": size, "resizePolicy": RESTARTS},
         sidecars=[{"name": "side", "image": "side:1"}],
     )
 
 
-@given(st.lists(in_place_edits(), min_size=2, max_size=3), st.sampled_from([1, 2]))
+@given(st.lists(in_place_edits(), min_size=2, max_size=3), st.sampled_from([1, 2]), st.booleans())
 @settings(max_examples=size(10, 100), deadline=None, suppress_health_check=list(HealthCheck))
-def test_random_edits_in_place_go_as_foretold(edits: list[Document], budget: int) -> None:
-    """Restarts, labels that are read, images, and images that come first."""
-    life = Life().apply(
+def test_random_edits_in_place_go_as_foretold(
+    edits: list[Document], budget: int, component: bool
+) -> None:
+    """Restarts, labels that are read, images, images that come first, and resources."""
+    life = Life(resize=component)
+    life.world.kubelet.behaviour.resizes = True
+    life.apply(
         tapp(
-            template=in_place("web:1", {}, {"app": "web"}),
+            template=in_place("web:1", {}, {"app": "web"}, SMALL),
             updateStrategy={"maxUnavailable": budget},
         )
     )
     for edit in edits:
         life.world.run(600)
-        found = foretell(life, merge_patch(life.tapp, {"spec": edit}))
+        found = foretell(life, merge_patch(life.tapp, {"spec": edit}), resize=component)
         life.news()
-        mark = len(life.world.writes)
+        mark, born = len(life.world.writes), life.uids()
         life.begin_patch(**edit).settle()
         writes = [w for w in life.world.writes[mark:] if w.kind != "TApp"]
-        apart = told_apart(found, writes, life)
+        apart = told_apart(found, writes, life, ignored=NOTES)
         if edit["updateStrategy"]["inPlaceUpdateStrategy"]["prePull"]:
             apart = [line for line in apart if not line.startswith("order: ")]  # chance, as above
         assert apart == []
+        anew = {one.id for one in found.instances if one.outcome is Outcome.RECREATED}
+        assert {id for id, uid in life.uids().items() if uid != born[id]} == anew

@@ -11,8 +11,9 @@ from kubectl_tapp.cluster.cluster import TAPPS, Cluster
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.cluster.owners import warnings
 from kubectl_tapp.edit.revisions import chosen, entries
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
-from tapp.spec.templates import Template, Templates
+from tapp.spec.templates import Template
 from tests.builders import tapp, template
 
 Document = dict[str, Any]

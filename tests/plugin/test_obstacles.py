@@ -11,6 +11,7 @@ from simulator.objects.kinds import CLAIM, POD, Kind
 from simulator.objects.objects import Object, controller_ref, name_of, with_meta
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.sync_errors import tell_failures
 from tests.plugin.test_many import watched
 from tests.scenarios.life import Life
 
@@ -44,7 +45,7 @@ def forbidden(words: str) -> Callable[[str], str]:
 
 def web(**spec: Any) -> Life:
     life = Life().apply(manifest(**{"replicas": 4, **spec}))
-    life.world.tell_failures()
+    tell_failures(life.world)
     return life
 
 

@@ -401,7 +401,7 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     assert found.left(None) == [2]
     assert found.stuck(None) == "instance 2: waiting: it runs web:2"
     unnumbered = with_meta(observed.tapp, generation=None)
-    assert not standing(plan, unnumbered).seen
+    assert not standing(plan, unnumbered).answered
 
 
 def test_a_cluster_that_is_away_for_a_moment_is_waited_for(web: StandIn) -> None:

@@ -23,6 +23,7 @@ from simulator.recording import Write
 from simulator.world import World
 from tapp.answer.resizes import Patch, patches
 from tapp.plan import Plan
+from tests.faulty_hook import FaultyHook
 from tests.invariants import check
 from tests.pulled import is_puller
 
@@ -107,7 +108,7 @@ class Life:
         """How many of the next PATCHes get lost."""
         self.world = World(
             manifest("metacontroller/base/composite-controller.yaml"),
-            CheckedHook(WsgiHook(application.wsgi_app), check_every),
+            FaultyHook(CheckedHook(WsgiHook(application.wsgi_app), check_every)),
             seed=seed,
             nodes=nodes,
             policies=policies,

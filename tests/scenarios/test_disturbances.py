@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from simulator.api.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
+from simulator.api.admission import lean_pods
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.objects import with_meta
+from tests.policies import inject_sidecar, rewrite_images, strip_last_applied
 from tests.scenarios.apps import stored, storing, tapp, template
 from tests.scenarios.life import Life, brief, each
 from tests.sizes import size

@@ -101,6 +101,54 @@ def test_different_templates() -> None:
     assert life.complete
 
 
+def test_shards() -> None:
+    life = Life().apply(*example("shards"))
+    assert life.writes() == each("create Pod", *(f"shards-{id}" for id in range(4)))
+    containers = [pod["spec"]["containers"][0] for _, pod in sorted(life.pods.items())]
+    assert [each["env"][0]["value"] + each["env"][1]["value"] for each in containers] == [
+        "0a-g", "1h-m", "2n-s", "3t-z",
+    ]  # fmt: skip
+    memory = [each["resources"]["requests"]["memory"] for each in containers]
+    assert memory == ["64Mi", "64Mi", "64Mi", "128Mi"]
+    assert all("$(SHARD) has $(RANGE)" in each["command"][2] for each in containers)
+    life.patch(values={"1": {"range": "h-n"}})
+    assert life.writes() == ["delete Pod shards-1", "create Pod shards-1"]
+    assert life.complete
+
+
+def test_game_servers() -> None:
+    life = Life().apply(*example("game-servers"))
+    assert host_ports(life) == [7000, 7001, 7002]
+    joined = [pod["metadata"]["annotations"]["example.com/join"] for pod in life.pods.values()]
+    assert sorted(joined) == ["game-0:7000", "game-1:7001", "game-2:7002"]
+    life.writes()
+    life.patch(values={"2": {"port": "7012"}})
+    assert life.writes() == ["delete Pod game-2", "create Pod game-2"]
+    assert host_ports(life) == [7000, 7001, 7012]
+    assert life.complete
+
+
+def host_ports(life: Life) -> list[int]:
+    pods = [pod for _, pod in sorted(life.pods.items())]
+    return [pod["spec"]["containers"][0]["ports"][0]["hostPort"] for pod in pods]
+
+
+def test_zones() -> None:
+    life = Life().apply(*example("zones"))
+    assert zones_of(life) == ["a", "a", "b"]
+    life.writes()
+    life.patch(values={"2": {"zone": "c"}})
+    assert life.writes() == ["delete Pod zones-2", "create Pod zones-2"]
+    assert zones_of(life) == ["a", "a", "c"]
+    assert life.complete
+
+
+def zones_of(life: Life) -> list[str]:
+    rules = [pod["spec"]["affinity"]["nodeAffinity"] for _, pod in sorted(life.pods.items())]
+    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    return [rule[preferred][0]["preference"]["matchExpressions"][0]["values"][0] for rule in rules]
+
+
 def test_update_chosen_instances() -> None:
     life = Life().apply(*example("update-chosen-instances/1-create"))
     born = life.uids()

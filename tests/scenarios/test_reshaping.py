@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from simulator.api.admission import Policy, inject_sidecar, lean_pods, rewrite_images
+from simulator.api.admission import Policy, lean_pods
+from tests.policies import inject_sidecar, rewrite_images
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Life, each
 

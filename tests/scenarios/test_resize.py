@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from simulator.api.admission import lean_pods
+from simulator.api.store import Event
+from tests.reading import is_open, ready
 from tests.scenarios.apps import tapp, template
 from tests.scenarios.life import Document, Life
 
@@ -122,6 +124,45 @@ def test_a_container_whose_policy_restarts_it_counts_in_the_budget() -> None:
         {0: 1, 1: 1, 2: 1},
     )
     assert (life.complete, fewest) == (True, 2)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 20.0])
+def test_a_container_restarts_for_it_out_of_its_services(seconds: float) -> None:
+    """For as long as the kubelet needs; and no instance more than the budget allows."""
+    gate = [{"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}]
+
+    def body(cpu: str) -> Document:
+        made = asking(cpu, resizePolicy=RESTART)
+        return {**made, "spec": {**made["spec"], "readinessGates": gate}}
+
+    in_place = {"resources": "InPlace", "gracePeriodSeconds": 5}
+    life = begun(body("100m"), updateStrategy=strategy(inPlaceUpdateStrategy=in_place))
+    life.world.kubelet.behaviour.resize_seconds = seconds
+    born, wrong = life.uids(), list[str]()
+
+    def watch(event: Event) -> None:
+        if event.kind.name != "Pod" or event.old is None or event.new is None:
+            return
+        old, new = event.old, event.new
+        resized, restarted = (
+            part(old)[0][key] != part(new)[0][key]
+            for part, key in (
+                (lambda pod: pod["spec"]["containers"], "resources"),
+                (lambda pod: pod["status"]["containerStatuses"], "restartCount"),
+            )
+        )
+        if (resized and ready(old)) or (restarted and is_open(new)):
+            wrong.append(f"{new['metadata']['name']} at {life.world.clock.now:.1f}")
+
+    life.world.watch(watch)
+    life.patch(template=body("200m"))
+    assert wrong == []
+    assert (limits(life), life.uids()) == (["200m 200m"] * 3, born)
+    assert (life.restarts(), life.complete) == ({0: 1, 1: 1, 2: 1}, True)
+    assert all(is_open(pod) and ready(pod) for pod in life.pods.values())
+    life.writes()
+    life.idle()
+    assert life.writes() == []
 
 
 def test_a_lost_patch_is_repeated() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from simulator.metacontroller.hook_client import WsgiHook
 from simulator.objects.objects import Object, finalizers_of, is_terminating
 from simulator.world import World
+from tests.faulty_hook import FaultyHook
 
 Handler = Callable[[Object], Object]
 
@@ -139,7 +140,8 @@ def make_world(
     hook: FakeHook | None = None, manifest: Object | None = None, **options: Any
 ) -> World:
     """A world with that hook."""
-    return World(manifest or controller(), WsgiHook(hook or FakeHook()), **options)
+    faulty = FaultyHook(WsgiHook(hook or FakeHook()))
+    return World(manifest or controller(), faulty, **options)
 
 
 def writes(world: World) -> list[str]:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from simulator.api.admission import inject_sidecar, lean_pods, rewrite_images, strip_last_applied
+from simulator.api.admission import lean_pods
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.objects import Object, annotations_of
 from simulator.objects.quantity import QuantityError, canonical
+from tests.policies import inject_sidecar, rewrite_images, strip_last_applied
 from tests.simulator.copies import CUT, LEFT_ALONE
 from tests.simulator.fake_hook import group, make_world, pod
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from simulator.metacontroller.hook_client import WsgiHook
 from simulator.objects.objects import annotations_of, labels_of, uid_of, with_meta
-from simulator.world import UnsettledError, World
+from simulator.world import UnsettledError
 from tests.simulator.decorated import (
     GATE,
     STATUS,
     answering,
     asked,
-    marked,
     running,
     stage,
     touch,
     with_gate,
     written,
 )
-from tests.simulator.fake_hook import controller, decorator, group
+from tests.simulator.fake_hook import decorator, group
 
 
 @pytest.mark.parametrize(
@@ -143,27 +140,6 @@ def test_answers_that_are_refused(answer: Any, error: str) -> None:
     assert world.writes == []
     pauses = [b.time - a.time for a, b in pairwise(asked(world)[:8])]
     assert all(later > 1.5 * sooner for sooner, later in pairwise(pauses))
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"status":{"phase":"Running","phase":"Failed"}}',
-        b'{"labels":{"a":"b","a":"c"}}',
-        b'{"status":null,"status":null}',
-    ],
-)
-def test_duplicate_fields_are_refused(body: bytes) -> None:
-    """Strict decoding looks into the status and the maps too."""
-
-    def raw(_environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
-        start("200 OK", [])
-        return [body]
-
-    world = World(controller(), WsgiHook(raw), decorators=[decorator()])
-    world.apply(marked())
-    with pytest.raises(UnsettledError, match="duplicate field"):
-        world.settle()
 
 
 @pytest.mark.parametrize("status", [500, 0, 429])

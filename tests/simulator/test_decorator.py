@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from simulator.metacontroller.consistency import problems
 from simulator.metacontroller.decorator import read_decorator
 from simulator.objects.objects import Object, with_meta
 from tests.simulator.decorated import (
@@ -39,11 +38,10 @@ def test_the_request() -> None:
     assert (call.request["attachments"], call.request["related"]) == ({}, {})
     assert call.request["finalizing"] is False
     assert call.parent == ("default", "p")
-    assert problems(call.request, world.kinds) == []
 
 
-def test_every_request_is_possible() -> None:
-    """From creation to the end of a pod, and beside a composite."""
+def test_both_kinds_of_controllers_ask() -> None:
+    """From creation to the end of a pod, beside a composite."""
     world, _ = stage(with_gate)
     world.apply(marked(readinessGates=[{"conditionType": GATE}]))
     world.apply(group(1))
@@ -51,8 +49,6 @@ def test_every_request_is_possible() -> None:
     world.delete("Pod", "p")
     world.settle()
     assert {call.hook for call in world.hook_calls} == {"sync", "customize", "decorate"}
-    for call in world.hook_calls:
-        assert problems(call.request, world.kinds) == []
 
 
 @pytest.mark.parametrize(

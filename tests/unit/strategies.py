@@ -5,9 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simulator.api.admission import Policy, inject_sidecar
+from simulator.api.admission import Policy
 from tests import builders
 from tests.builders import Document, tapp, template
+from tests.policies import inject_sidecar
 from tests.unit.world import World, with_spec
 
 IMAGES = st.sampled_from(["nginx", "nginx:1", "nginx:2", "docker.io/library/nginx:1", "reg:5000/a"])

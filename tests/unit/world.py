@@ -6,7 +6,10 @@ server would, after checking every invariant. `World.kubelet` then lets pods run
 
 import json
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
+
+from flask.testing import FlaskClient
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
@@ -25,8 +28,12 @@ class Hook:
 
     def __init__(self, now: float = NOW, **settings: Any) -> None:
         self.now = now
-        settings = {"log_level": "ERROR", **settings}
-        self.client = create_app(Settings(**settings), clock=lambda: self.now).test_client()
+        self.settings = Settings(**{"log_level": "ERROR", **settings})
+
+    @cached_property
+    def client(self) -> FlaskClient:
+        """Made when it is first called: many worlds are only looked at."""
+        return create_app(self.settings, clock=lambda: self.now).test_client()
 
     def post(self, path: str, document: Any) -> Any:
         """The raw response."""

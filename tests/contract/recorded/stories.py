@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from simulator.api.admission import Policy, inject_sidecar, rewrite_images, strip_last_applied
+from simulator.api.admission import Policy
 from simulator.objects.objects import uid_of
 from tests.builders import claim_template, manifest, template
+from tests.policies import inject_sidecar, rewrite_images, strip_last_applied
 from tests.scenarios.life import Document, Life
 
 NAME = "web"

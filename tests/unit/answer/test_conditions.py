@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from tapp.pod.edited import edited as edited_by
+from tapp.kube.writers import image_writers
 from tapp.words.conditions import ALWAYS, HARMLESS
 from tapp.words.reasons import Reason
 from tests import conditions
@@ -153,7 +153,7 @@ JUNK = [
 
 @pytest.mark.parametrize("junk", JUNK)
 def test_managed_fields_of_any_shape_say_nothing(junk: bytes) -> None:
-    assert edited_by({"app": "hand:1"}, {"app": "nginx"}, Raw(junk)) == ""
+    assert image_writers(Raw(junk)) == {}
 
 
 # --- claims that are somebody else's --------------------------------------------------------------

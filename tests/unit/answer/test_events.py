@@ -16,6 +16,7 @@ from tapp.answer.status import summarize
 from tapp.plan import plan
 from tapp.spec.model import TApp
 from tapp.world import Options
+from tests import sizes
 from tests.builders import (
     Document,
     as_sent,
@@ -30,11 +31,12 @@ from tests.unit.strategies import worlds
 from tests.unit.world import World, settled
 
 ONCE = template(restartPolicy="Never")
+MEMO = Memo(1 << 24)
 
 
 def events_of(world: World, request: Document | None = None) -> list[Event]:
     """What a sync of this world tells."""
-    asked = Request(as_sent(request or world.request()), TApp, Memo(0))
+    asked = Request(as_sent(request or world.request()), TApp, MEMO)
     decided = plan(world_of(asked), Options(), world.hook.now)
     return events(decided, summarize(decided))
 
@@ -256,7 +258,8 @@ def test_a_roll_has_a_dozen_events_however_many_instances_it_has(
 
 
 def test_the_events_of_a_roll_do_not_grow_with_the_budget_either() -> None:
-    world = settled(replicas=80).change(template=NEW, updateStrategy={"maxUnavailable": "5%"})
+    replicas = sizes.size(40, 80)
+    world = settled(replicas=replicas).change(template=NEW, updateStrategy={"maxUnavailable": "5%"})
     counts = Counter(event.reason for event in history(world))
     assert counts == {"UpdatedInPlace": STEPS, "Waiting": 1, "Completed": 1}
 

@@ -231,7 +231,7 @@ def test_a_roll_of_all_instances_never_updates_one_that_serves() -> None:
     for strip in (False, True):
         world = Drained(strip=strip)
         world.change(template=gated("nginx:2"))
-        for _ in range(60):
+        for _ in range(32):
             before = {name: (images(pod), ready(pod)) for name, pod in world.pods.items()}
             world.sync()
             for name, pod in world.pods.items():

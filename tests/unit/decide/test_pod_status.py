@@ -287,6 +287,9 @@ VALUES = st.recursive(
 )
 
 
+HOOK = Hook()
+
+
 @given(VALUES, st.sampled_from(["metadata", "spec", "status", "labels", "conditions", "gates"]))
 def test_any_pod_gets_an_answer_or_a_clear_error(value: Any, where: str) -> None:
     """Whatever stands in a part of it: never an internal error, and never less than it had."""
@@ -299,7 +302,7 @@ def test_any_pod_gets_an_answer_or_a_clear_error(value: Any, where: str) -> None
         pod["spec"] = {**pod["spec"], "readinessGates": value}
     else:
         pod[where] = value
-    response = Hook().post("/pod-status", asked(pod))
+    response = HOOK.post("/pod-status", asked(pod))
     assert response.status_code in (200, 400)
     if response.status_code == 200 and isinstance(pod["status"], dict):
         assert response.json is not None

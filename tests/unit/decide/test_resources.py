@@ -7,9 +7,10 @@ import pytest
 from simulator.objects.objects import with_meta
 from tapp.kube.resources import asked_for
 from tapp.spec.differences import Effect, differences
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.spec.revision import revisions
-from tapp.spec.templates import Template, Templates
+from tapp.spec.templates import Template
 from tests.builders import Document, tapp, template
 from tests.unit.world import Hook, World
 

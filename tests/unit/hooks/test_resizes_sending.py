@@ -18,7 +18,7 @@ from tapp.plan import Plan, plan
 from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.api_server import ApiServer
-from tests.builders import as_sent
+from tests.builders import Document, as_sent
 from tests.unit.decide.test_resize import MORE, asking, resizing
 from tests.unit.world import World
 
@@ -156,6 +156,26 @@ def test_a_full_queue_drops(account: Path, server: ApiServer) -> None:
     assert counted()["dropped"] > before["dropped"]
     made.close(5)
     client.close()
+
+
+def test_what_has_waited_for_long_is_not_sent(clock: Ticking) -> None:
+    """A later sync may have decided otherwise by now; or it asks again, at once."""
+    sent = []
+
+    class Slow:
+        def resize(self, _namespace: str, name: str, _patch: Document) -> bool:
+            sent.append(name)
+            clock.now += resizes.STALE + 0.1
+            return True
+
+    before, made = counted(), Resizer(Slow(), clock=clock)
+    of = resizing(replicas=2, updateStrategy={"maxUnavailable": 2}).change(template=asking(MORE))
+    made.ask(decided(of))
+    until(before, resized=1, dropped=1)
+    made.ask(decided(of))
+    until(before, resized=2, dropped=1)
+    made.close()
+    assert sent == ["web-0", "web-1"]
 
 
 def test_whatever_happens_a_sync_is_answered(resizer: Resizer) -> None:

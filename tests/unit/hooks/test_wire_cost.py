@@ -4,7 +4,6 @@ import gc
 import json
 import sys
 import tracemalloc
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,10 +13,9 @@ import orjson
 import pytest
 
 from bench.inprocess import call
-from bench.requests import NOTHING, SITUATIONS, Sample
+from bench.streams import NOTHING, SITUATIONS, request_in
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from hooks.wire import observe
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from tapp.spec.model import TApp
@@ -28,13 +26,8 @@ APP = create_app(Settings(log_level="ERROR"))
 
 
 @cache
-def sample(n: int) -> Sample:
-    return Sample(n, seed=1)
-
-
-@cache
 def body(n: int, situation: str = NOTHING) -> tuple[str, bytes]:
-    return sample(n).request(situation)
+    return request_in(situation, n)
 
 
 def changed(pods: Callable[[dict[str, Document]], None], n: int = 1_000) -> bytes:
@@ -126,24 +119,13 @@ MIXED = size(300, 1_000)
 
 
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD)
-def test_an_odd_pod_goes_the_slow_way_alone(
-    change: Callable[[Document], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow: Counter[str] = Counter()
-    salvage = observe._salvaged
-
-    def counted(raw: Any, path: str) -> Any:
-        slow[path] += 1
-        return salvage(raw, path)
-
-    monkeypatch.setattr(observe, "_salvaged", counted)
+def test_an_odd_pod_goes_the_slow_way_alone(change: Callable[[Document], Any]) -> None:
     request = changed(lambda pods: change(pods["shop/web-150"]), MIXED)
     memo = Memo(1 << 26)
     Request(body(MIXED)[1], TApp, memo)
     read = Request(request, TApp, memo)
     assert read.read == 1
-    assert [name for name, seen in read.seen.items() if seen.pod.odd] == ["web-150"]
-    assert set(slow) <= {"children['Pod.v1']['shop/web-150']"}
+    assert [name for name, each in read.pods.items() if each.pod.odd] == ["web-150"]
     assert blocks(typed, request) - blocks(typed, body(MIXED)[1]) < 2 * MIXED
     answers = [json.loads(call(APP, "/sync", text)) for text in (body(MIXED)[1], request)]
     plain, mixed = (

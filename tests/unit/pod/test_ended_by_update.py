@@ -90,3 +90,15 @@ def test_a_container_stopped_for_an_image_that_was_taken_back_is_broken_too() ->
     world.sync()
     ends(world, "Failed", 137, seen=3)
     assert world.decisions()[0] == "Delete/EndedByUpdate"
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_how_long_the_replaced_container_had_run_proves_nothing(policy: str) -> None:
+    """It may bear the wanted name, another tag of its image; and nothing tells of the write."""
+    world = batch(policy)
+    code = 137 if policy == "Never" else 0
+    ended = {**STOPPED, "exitCode": code, "startedAt": "2026-01-05T09:00:00Z"}
+    phase = "Failed" if code else "Succeeded"
+    shows(world, seen=2, phase=phase, containerID=first(world), image=WANTED, ready=False,
+          state={"terminated": {**ended, "finishedAt": "2026-01-05T10:58:00Z"}})  # fmt: skip
+    assert world.decisions()[0] == "Delete/EndedByUpdate"

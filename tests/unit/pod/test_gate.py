@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tapp.kube.objects import Condition, InPlaceRecord
-from tapp.pod.gate import noted_since
-from tapp.pod.pod import Pod, Told
+from tapp.pod.gate import settling_since
+from tapp.pod.pod import Pod, PodSpec
 from tapp.words.times import UNKNOWN, seconds
 
 BEFORE, AT, AFTER = (f"2026-01-05T10:0{minute}:00Z" for minute in range(3))
@@ -17,7 +17,7 @@ def gate(**more: Any) -> Condition:
 
 
 def pod(at: str = "", seen: int = 0) -> Pod:
-    return Pod("web-0", Told(), generation=3, seen_generation=seen, record=InPlaceRecord(at))
+    return Pod("web-0", PodSpec(), generation=3, observed_generation=seen, record=InPlaceRecord(at))
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def pod(at: str = "", seen: int = 0) -> Pod:
     ],
 )
 def test_a_note_is_of_the_generation_that_it_names(condition: Condition, found: str) -> None:
-    assert noted_since(pod(seen=3), condition) == (seconds(found) if found else UNKNOWN)
+    assert settling_since(pod(seen=3), condition) == (seconds(found) if found else UNKNOWN)
 
 
 @pytest.mark.parametrize(("time", "found"), [(AFTER, AFTER), (AT, AT), (BEFORE, ""), ("", "")])
@@ -38,4 +38,4 @@ def test_an_old_server_drops_the_generation_and_the_record_has_the_time(
 ) -> None:
     """It was noted anew at every call, and the gate never opened."""
     condition = gate(last_probe_time=time or None)
-    assert noted_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)
+    assert settling_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)

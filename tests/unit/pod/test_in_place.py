@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from simulator.api.admission import inject_sidecar, rewrite_images
 from tests.builders import (
     NOW,
     Document,
@@ -17,6 +16,7 @@ from tests.builders import (
     terminated,
     without_last_applied,
 )
+from tests.policies import inject_sidecar, rewrite_images
 from tests.reading import bare
 from tests.unit.world import World, settled
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests import builders
 from tests.builders import Document, claim_template, tapp, template, terminating
+from tests.invariants import writes
 from tests.reading import desired
 from tests.unit.world import Hook, World, settled
 
@@ -213,6 +214,19 @@ def test_a_deletion_that_belongs_to_the_garbage_collector_is_left_to_it(
     assert answer["finalized"] is True
     assert sorted(desired(answer, "Pod")) == ["web-0", "web-1"]
     assert len(claims(answer)) == 2
+
+
+@pytest.mark.parametrize("when_deleted", ["Retain", "Delete"])
+def test_a_tapp_that_is_not_deleted_is_handed_over_as_it_is(when_deleted: str) -> None:
+    """Metacontroller finalizes also what its selector no longer matches: another one takes over."""
+    world = settled(replicas=2, volumeClaimTemplates=DATA, **policy(whenDeleted=when_deleted))
+    request = {**world.request(), "finalizing": True}
+    answer = world.hook.finalize(request)
+    assert answer["finalized"] is True
+    assert answer["status"] == _status(world)
+    assert sorted(desired(answer, "Pod")) == ["web-0", "web-1"]
+    assert claims(answer) == ["data-web-0", "data-web-1"]
+    assert writes(request, answer) == []
 
 
 @pytest.mark.parametrize(

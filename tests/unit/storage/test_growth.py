@@ -516,3 +516,15 @@ def test_no_claim_ever_shrinks_and_each_is_written_once(
         assert compare(after, canonical(wants if more and grows else size)) == 0
     world.sync()
     assert not [write for write in world.writes if "PersistentVolumeClaim" in write]
+
+
+def test_a_claim_grows_by_the_value_of_its_instance_whatever_another_one_lacks() -> None:
+    own = [template("$(tapp.values.size)"), template("$(tapp.values.more)", name="logs")]
+    values = {"size": "1Gi", "more": "1Gi"}
+    parent = tapp(replicas=2, volumeClaimTemplates=own, defaultValues=values)
+    world = at_rest(parent=parent)
+    assert set(sizes(world).values()) == {"1Gi"}
+    world.change(values={"1": {"size": "2Gi"}}, defaultValues={"size": "1Gi"}).sync()
+    assert sizes(world) == {
+        "data-web-0": "1Gi", "data-web-1": "2Gi", "logs-web-0": "1Gi", "logs-web-1": "1Gi",
+    }  # fmt: skip

@@ -14,6 +14,7 @@ from simulator.api.store import NotFoundError
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import Object, name_of, namespace_of, uid_of
+from simulator.world import World
 
 EVENT = Kind("v1", "Event", "events", has_status=False, has_generation=False)
 _ALIKE, _WITHIN = 10, 600.0
@@ -91,3 +92,16 @@ class EventRecorder:
             event,
             lambda old: {**old, "lastTimestamp": at, "count": count, "message": message},
         )
+
+
+def tell_failures(world: World) -> None:
+    """Write an event for each sync that fails from now on, as Metacontroller does."""
+    world.kinds.add(EVENT)
+    recorder = EventRecorder(world.cluster, world.clock)
+
+    def tell(key: tuple[str, str], error: str) -> None:
+        parent = world.metacontroller.parent(key)
+        if parent is not None:
+            recorder.sync_failed(parent, error)
+
+    world.metacontroller.on_failure = tell

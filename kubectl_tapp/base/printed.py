@@ -1,0 +1,17 @@
+"""Documents for programs."""
+
+from typing import Any
+
+import msgspec
+
+
+def printed(document: Any, form: str) -> str:
+    """A document as `json` or `yaml`; in JSON what a terminal might obey is spelled out."""
+    plain = msgspec.to_builtins(document)
+    if form == "json":
+        text = msgspec.json.format(msgspec.json.encode(plain), indent=2).decode()
+        return text.translate({code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)})
+    import yaml  # noqa: PLC0415 - it costs start time
+
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    return str(text).rstrip("\n")

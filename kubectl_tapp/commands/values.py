@@ -1,0 +1,72 @@
+"""`kubectl tapp values`: what each instance has of its own, and where it is used."""
+
+from typing import TYPE_CHECKING
+
+from kubectl_tapp.base.errors import plain
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.printed import printed
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.options import Name, Output
+
+if TYPE_CHECKING:
+    from tapp.spec.lookup import Templates
+
+
+def values(session: Session, name: Name, output: Output = None) -> None:
+    """The values of each instance, and where its template reads them."""
+    from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415 - it costs start time
+    from tapp.spec.lookup import Templates  # noqa: PLC0415
+
+    tapp = session.cluster.observe(name).tapp
+    meta = tapp["metadata"]
+    rows = _rows(Templates(spec_of(tapp), meta["name"], meta["namespace"]))
+    if output is not None:
+        session.say(printed(rows, output))
+    elif rows:
+        _table(session, rows)
+    else:
+        session.say(f"{name} has no values, and its templates read none.")
+
+
+def _rows(templates: "Templates") -> list[Document]:
+    """A row for each instance and key: what it has, whether by default, and where it is read."""
+    from tapp.spec.placeholders import VALUES  # noqa: PLC0415 - it costs start time
+    from tapp.spec.templates import Template  # noqa: PLC0415
+
+    spec, found = templates.spec, list[Document]()
+    for id in range(spec.replicas):
+        template = templates.named(spec.template_name(id))
+        where = template.slots.where if isinstance(template, Template) else {}
+        own = spec.values.get(str(id), {})
+        read = [each.removeprefix(VALUES) for each in where if each.startswith(VALUES)]
+        for key in sorted({*read, *own}):
+            found.append(
+                {
+                    "instance": id,
+                    "key": key,
+                    "value": own.get(key, spec.default_values.get(key)),
+                    "default": key not in own,
+                    "usedAt": where.get(VALUES + key),
+                }
+            )
+    return found
+
+
+def _table(session: Session, rows: list[Document]) -> None:
+    from rich.table import Table  # noqa: PLC0415 - it costs start time
+    from rich.text import Text  # noqa: PLC0415
+
+    from tapp.words.ranges import some  # noqa: PLC0415
+
+    folded: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        value = "(missing)" if row["value"] is None else str(row["value"])
+        value += " (default)" if row["default"] and row["value"] is not None else ""
+        where = row["usedAt"] or "(no template of theirs)"
+        folded.setdefault((row["key"], value, where), []).append(row["instance"])
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("INSTANCES", "KEY", "VALUE", "FIRST USED AT"):
+        table.add_column(title, overflow="fold")
+    for (key, value, where), ids in sorted(folded.items(), key=lambda item: (item[0][0], item[1])):
+        table.add_row(*(Text(plain(cell)) for cell in (some(ids), key, value, where)))
+    session.console.print(table)

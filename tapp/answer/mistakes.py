@@ -1,0 +1,124 @@
+"""What is a mistake in the spec itself, whatever the cluster looks like: a condition for each."""
+
+from collections.abc import Iterable, Mapping
+
+from tapp.plan import Plan
+from tapp.words.conditions import Finding, Type
+from tapp.words.ranges import listed, some
+from tapp.words.reasons import Reason
+from tapp.words.vocabulary import InstanceStatus
+
+
+def refused(type: Type, reason: Reason, message: str) -> Finding:
+    """The condition of something that is refused."""
+    return Finding(type, "True", reason, message)
+
+
+def unknown_instances(plan: Plan) -> Finding | None:
+    """Keys that are no instance's number."""
+    spec = plan.world.tapp.spec
+    fields: dict[str, Mapping[str, object]] = {
+        "templates": spec.templates,
+        "statuses": spec.statuses,
+        "values": spec.values,
+    }
+    strange = {key for keys in fields.values() for key in keys if not _is_number(key)}
+    if not strange:
+        return None
+    first = min(strange)
+    where = " or ".join(f"spec.{field}" for field, keys in fields.items() if first in keys)
+    message = f"{where}: {first!r} is no instance's number"
+    return refused(Type.UNKNOWN_INSTANCES, Reason.NOT_A_NUMBER, message)
+
+
+def unknown_statuses(plan: Plan) -> Finding | None:
+    """What is there by mistake only; the words that the old controller knew are none."""
+    asked = plan.world.tapp.spec.statuses
+    wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
+    if not wrong:
+        return None
+    message = f"spec.statuses[{wrong[0]!r}] is {asked[wrong[0]]!r} and changes nothing"
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return refused(
+        Type.UNKNOWN_STATUSES,
+        Reason.NOT_KILLED,
+        f"{message}{more}: the only status to ask for is 'Killed'",
+    )
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdigit() and (len(key) == 1 or key[0] != "0")
+
+
+_KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
+
+
+def unused_instances(plan: Plan) -> Finding | None:
+    """Numbers that are not below the number of instances."""
+    spec = plan.world.tapp.spec
+    parts = [
+        f"spec.{field}: {_some_keys(beyond)}"
+        for field, keys in (
+            ("statuses", spec.statuses),
+            ("templates", spec.templates),
+            ("values", spec.values),
+        )
+        if (beyond := [key for key in keys if _is_number(key) and _beyond(key, spec.replicas)])
+    ]
+    if not parts:
+        return None
+    message = f"{'; '.join(parts)}: not below spec.replicas ({spec.replicas}), so without effect"
+    return refused(Type.UNUSED_INSTANCES, Reason.NOT_BELOW_REPLICAS, message)
+
+
+_DIGITS = 9
+"""More digits no instance's number has."""
+
+
+def _beyond(key: str, replicas: int) -> bool:
+    return len(key) > _DIGITS or int(key) >= replicas
+
+
+def _some_keys(keys: Iterable[str]) -> str:
+    """Numbers for a sentence; one that is too long for a number is shown cut."""
+    long = [f"{key[:_DIGITS]}..." for key in keys if len(key) > _DIGITS]
+    return ", ".join(
+        [*filter(None, [some([int(k) for k in keys if len(k) <= _DIGITS])]), *long[:1]]
+    )
+
+
+def unused_values(plan: Plan) -> Finding | None:
+    """Keys of values that nothing reads: a typing error on one of both sides."""
+    unread = plan.world.templates.unread_values()
+    if not unread:
+        return None
+    shown = listed([repr(key) for key in unread])
+    message = f"spec.values or spec.defaultValues: no template reads {shown}"
+    return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
+
+
+def rolling_template_unused(plan: Plan) -> Finding | None:
+    """A rolling template that no instance is to run."""
+    budgets, name = plan.budgets, plan.world.tapp.spec.rolling_name
+    if budgets.rolling_used:
+        return None
+    rest = f"all instances are updated by {budgets.force.name} ({budgets.force.value})"
+    where = f"spec.updateStrategy.template is {name!r}"
+    if budgets.rolling_found:
+        message = f"{where}, and no instance is to run it: {rest}"
+        return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.UNUSED, message)
+    message = f"{where}, and there is no such template: {rest}"
+    return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.NOT_FOUND, message)
+
+
+def unused_templates(plan: Plan) -> Finding | None:
+    """What `autoDeleteUnusedTemplate` would remove."""
+    spec = plan.world.tapp.spec
+    unused = spec.unused_templates() if spec.auto_delete_unused_template else []
+    if not unused:
+        return None
+    message = (
+        f"spec.templatePool: nothing refers to {listed(unused)}; remove them, or install the "
+        "admission policy that does"
+    )
+    return refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)

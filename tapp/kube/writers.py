@@ -1,0 +1,56 @@
+"""Who wrote what of a pod, and when, as the API server keeps it (`metadata.managedFields`)."""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from tapp.kube import objects
+from tapp.words.vocabulary import TEMPLATE_HASH
+
+_SECTIONS = ("f:containers", "f:initContainers")
+
+
+def times_of(managed_fields: Raw) -> tuple[str, str]:
+    """When the kubelet last wrote the status, and anybody last wrote the rest; "" for never."""
+    kubelet = spec = ""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        for item in objects.decode_managers(managed_fields) or ():
+            time = item.time or ""
+            if not item.subresource:
+                spec = max(spec, time)
+            elif item.subresource == "status" and item.manager == "kubelet":
+                kubelet = max(kubelet, time)
+    return kubelet, spec
+
+
+def image_writers(managed_fields: Raw) -> dict[str, str]:
+    """Container -> who set its image, where that is not whoever wrote our labels.
+
+    What admission changes belongs to whoever sent the request, and what somebody else writes, to
+    him. None where that cannot be read.
+    """
+    found: dict[str, str] = {}
+    try:
+        for entry in objects.decode_managers(managed_fields) or ():
+            if entry.subresource:
+                continue
+            fields = msgspec.json.decode(entry.fields)
+            if f"f:{TEMPLATE_HASH}" in _at(fields, "f:metadata", "f:labels"):
+                continue
+            for section in _SECTIONS:
+                for key, part in _at(fields, "f:spec", section).items():
+                    if key.startswith("k:") and isinstance(part, dict) and "f:image" in part:
+                        name = msgspec.json.decode(key[2:])
+                        if isinstance(name, dict) and isinstance(name.get("name"), str):
+                            found[name["name"]] = entry.manager or "somebody"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return found
+
+
+def _at(fields: Any, *path: str) -> dict[str, Any]:
+    for key in path:
+        fields = fields.get(key) if isinstance(fields, dict) else None
+    return fields if isinstance(fields, dict) else {}

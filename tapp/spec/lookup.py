@@ -1,0 +1,172 @@
+"""Looks templates up: by name as they are written, by instance as it runs them."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tapp.spec.model import DEFAULT_TEMPLATE, TAppSpec
+from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.spec.templates import (
+    Template,
+    Unresolved,
+    Written,
+    claim_name,
+    resolve,
+    resolved,
+    spec_of,
+)
+from tapp.spec.values import NO_VALUES, KeptValues, kept_values, own_of
+from tapp.words.reasons import Reason
+
+
+@dataclass
+class Templates:
+    """Looks templates up by name, each one canonicalised and hashed at most once.
+
+    One that has placeholders is another for each instance: that is made once for all instances that
+    have the same in these places. May serve all requests that show the same spec of one TApp:
+    nobody changes what is in it.
+
+    Attributes:
+        spec: the TApp's spec.
+        app: its name.
+        namespace: its namespace.
+        may_differ: whether there may be a template for each instance.
+    """
+
+    spec: TAppSpec
+    app: str = ""
+    namespace: str = ""
+    may_differ: bool = True
+    _found: dict[str, Template | Unresolved] = field(default_factory=dict)
+    _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
+    _of: dict[int, Template | Unresolved] = field(default_factory=dict)
+    _values: dict[str, KeptValues] = field(default_factory=dict)
+    _unread: list[str] | None = None
+    _claim_slots: dict[str, Slots | str] | None = None
+
+    def of(self, instance: int) -> Template | Unresolved:
+        """The template that `instance` should run."""
+        found = self._of.get(instance)
+        if found is None:
+            found = self.named(self.spec.template_name(instance))
+            if isinstance(found, Template) and found.slots:
+                found = self._of[instance] = self._own_of(found, instance)
+        return found
+
+    def body_of(self, instance: int) -> dict[str, Any] | None:
+        """The template of `instance` as its author would have to write it for this one alone.
+
+        None where it does not resolve.
+        """
+        name = self.spec.template_name(instance)
+        found = self.named(name)
+        if isinstance(found, Unresolved) or isinstance(self.of(instance), Unresolved):
+            return None
+        body = self.spec.find_template(name)
+        filled: dict[str, Any] | None = (
+            found.slots.filled(body, self.own(found.slots, instance)) if found.slots else body
+        )
+        return filled
+
+    def shared(self, name: str) -> Template | Unresolved | None:
+        """The template called `name` if it is the same for all instances, else None."""
+        found = self.named(name)
+        return None if isinstance(found, Template) and found.slots else found
+
+    def named(self, name: str) -> Template | Unresolved:
+        """The template called `name`, as it is written."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._resolve(name)
+        return found
+
+    def values_of(self, name: str) -> KeptValues:
+        """The values that the template called `name` reads, for the history."""
+        found = self._values.get(name)
+        if found is None:
+            template = self.named(name)
+            slots = template.slots if isinstance(template, Template) else NO_SLOTS
+            found = self._values[name] = kept_values(self.spec, slots) if slots else NO_VALUES
+        return found
+
+    def unread_values(self) -> list[str]:
+        """The keys of values that neither a template nor a claim template reads, sorted."""
+        if self._unread is None:
+            keys = {key for own in self.spec.values.values() for key in own}
+            keys |= self.spec.default_values.keys()
+            names = (
+                [*self.spec.template_pool, self.spec.default_name, DEFAULT_TEMPLATE] if keys else []
+            )
+            for template in map(self.named, names):
+                keys -= template.slots.keys if isinstance(template, Template) else set()
+            for slots in self.claim_slots().values() if keys else ():
+                keys -= slots.keys if isinstance(slots, Slots) else set()
+            self._unread = sorted(keys)
+        return self._unread
+
+    def claim_slots(self) -> dict[str, Slots | str]:
+        """Claim template -> its placeholders, or what is wrong with them."""
+        if self._claim_slots is None:
+            self._claim_slots = {
+                claim_name(claim): _slots_or_problem(claim)
+                for claim in self.spec.volume_claim_templates
+            }
+        return self._claim_slots
+
+    def own(self, slots: Slots, instance: int) -> dict[str, str]:
+        """What stands for these placeholders in what `instance` is made of.
+
+        Raises:
+            UnfilledError: it has nothing for one of them.
+        """
+        return own_of(self.spec, slots, instance, self.app, self.namespace)
+
+    def _resolve(self, name: str) -> Template | Unresolved:
+        body = self.spec.find_template(name)
+        if body is None:
+            return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
+        return resolve(name, body, self._claims(), ignores_resources=self.spec.ignores_resources)
+
+    def _claims(self) -> frozenset[str]:
+        return frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
+
+    def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
+        """What a template is for an instance."""
+        name, slots = template.name, template.slots
+        try:
+            own = self.own(slots, instance)
+            known = self._own.get(key := (name, *own.values()))
+            if known is not None:
+                return known
+            body = slots.filled(template.body, own)
+        except UnfilledError as error:
+            return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
+        claims, ignored = self._claims(), self.spec.ignores_resources
+        filled = resolved(name, body, claims, ignores_resources=ignored)
+        same = {
+            part: value
+            for part in _SHARED
+            if (value := getattr(template, part)) == getattr(filled, part)
+        }
+        found = self._own[key] = replace(
+            filled,
+            **same,
+            made=lambda: spec_of(slots.filled(template.body, own), claims),
+            written=Written(template.revision, filled.hashes.bare),
+        )
+        return found
+
+
+_SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted")
+"""What instances mostly have in common, and then hold once."""
+
+
+def _slots_or_problem(body: Any) -> Slots | str:
+    try:
+        return placeholders_in(body)
+    except UnfilledError as error:
+        return str(error)
+
+
+def _or(name: str) -> str:
+    return " nor set as spec.template" if name == "default" else " nor 'default'"

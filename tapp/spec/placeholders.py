@@ -1,0 +1,252 @@
+"""Placeholders: where a template says `$(tapp.index)` and its like, and what it becomes.
+
+`$(tapp.index)`, `$(tapp.name)`, `$(tapp.namespace)` and `$(tapp.values.KEY)` stand for an
+instance's own; `$$(tapp.` is the text `$(tapp.` itself. What is filled in is not looked at again.
+Kubernetes' own `$(VAR)` is none of this.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+BEGIN: Final = "$(tapp."
+VALUES: Final = "values."
+"""What the names of values begin with."""
+KEY: Final = r"[-._A-Za-z0-9]{1,63}"
+"""A key of the values, as a regular expression."""
+WHOLE: Final = rf"\$\(tapp\.(index|values\.{KEY})\)"
+"""A text that is nothing but one placeholder that may be a number, as a regular expression."""
+ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{KEY})\)"
+"""Any placeholder, likewise."""
+
+_FOUND = re.compile(r"\$\$\(tapp\.|\$\(tapp\.([^()]*)\)|\$\(tapp\.")
+_NAME = re.compile(rf"index|name|namespace|values\.{KEY}")
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+_LABEL = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
+
+Path = tuple[str | int, ...]
+
+
+class Numbers(NamedTuple):
+    """The numbers that a field takes; `named` where it takes a name as well."""
+
+    least: int
+    most: int
+    named: bool = False
+
+
+_PORT, _ID, _SECONDS = Numbers(1, 65_535), Numbers(0, 2**31 - 1), Numbers(0, 2**31 - 1)
+_NAMED_PORT = Numbers(1, 65_535, named=True)
+_HANDLERS = {"httpGet.port": _NAMED_PORT, "tcpSocket.port": _NAMED_PORT}
+_OF_A_CONTAINER = {
+    "ports[].containerPort": _PORT,
+    "ports[].hostPort": Numbers(0, 65_535),
+    "securityContext.runAsUser": _ID,
+    "securityContext.runAsGroup": _ID,
+    **{
+        f"{probe}.{field}": numbers
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe")
+        for field, numbers in {**_HANDLERS, "grpc.port": _PORT}.items()
+    },
+    **{
+        f"lifecycle.{hook}.{field}": numbers
+        for hook in ("postStart", "preStop")
+        for field, numbers in _HANDLERS.items()
+    },
+}
+NUMBERS: Final[Mapping[str, Numbers]] = {
+    "spec.securityContext.runAsUser": _ID,
+    "spec.securityContext.runAsGroup": _ID,
+    "spec.securityContext.fsGroup": _ID,
+    "spec.terminationGracePeriodSeconds": _SECONDS,
+    **{
+        f"spec.{section}[].{path}": numbers
+        for section in ("containers", "initContainers")
+        for path, numbers in _OF_A_CONTAINER.items()
+    },
+}
+"""The fields of a pod template in which a placeholder becomes a number."""
+
+_NAMES: Final = frozenset(
+    {"spec.containers[].name", "spec.initContainers[].name", "spec.volumes[].name"}
+)
+"""By these names pods and templates are compared: they are no instance's own."""
+
+
+class UnfilledError(ValueError):
+    """A placeholder that cannot be filled in, in words for the TApp's author."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A text with placeholders.
+
+    Attributes:
+        path: where it stands.
+        texts: what is around the placeholders; one more than there are of these.
+        names: the placeholders, without `$(tapp.` and `)`.
+        numbers: what the field takes, where it takes numbers.
+    """
+
+    path: Path
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+    numbers: Numbers | None = None
+
+    def filled(self, own: Mapping[str, str]) -> str | int:
+        """The text with what an instance has in the places of the names.
+
+        Raises:
+            UnfilledError: the field takes no such value.
+        """
+        parts = [self.texts[0]]
+        for name, text in zip(self.names, self.texts[1:], strict=True):
+            parts += (own[name], text)
+        found = "".join(parts)
+        if self.numbers is not None:
+            return self._number(found, self.numbers)
+        if self.path[:2] == ("metadata", "labels") and not _LABEL.fullmatch(found):
+            wrong = f"{written(self.path)} becomes {_shown(found)}"
+            raise UnfilledError(f"{wrong}: a label takes at most 63 letters, digits, '-_.'")
+        return found
+
+    def _number(self, found: str, numbers: Numbers) -> str | int:
+        if _NUMBER.fullmatch(found) and numbers.least <= int(found) <= numbers.most:
+            return int(found)
+        if numbers.named and not found.isdigit():
+            return found
+        range_ = f"a whole number from {numbers.least} to {numbers.most}"
+        raise UnfilledError(f"{written(self.path)} becomes {_shown(found)}: it takes {range_}")
+
+
+_LONGEST_SHOWN = 40
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
+
+
+@dataclass(frozen=True)
+class Slots:
+    """All texts with placeholders in a template; false where it has none.
+
+    Attributes:
+        names: what they stand for, each once, in a fixed order.
+        tree: the slots by the parts of their paths.
+        where: name -> the first field that has it.
+        counts: name -> how often it stands there.
+    """
+
+    names: tuple[str, ...]
+    tree: Mapping[str | int, Any]
+    where: Mapping[str, str]
+    counts: Mapping[str, int]
+
+    def __bool__(self) -> bool:
+        return bool(self.tree)
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of the values that it reads."""
+        return {name.removeprefix(VALUES) for name in self.names if name.startswith(VALUES)}
+
+    def filled(self, body: Any, own: Mapping[str, str]) -> Any:
+        """The template with what an instance has; it shares with `body` what has no placeholders.
+
+        Args:
+            body: the template in which these were found.
+            own: name -> text, for all `names`.
+
+        Raises:
+            UnfilledError: a field takes no such value, or they are too long.
+        """
+        if sum([count * len(own[name]) for name, count in self.counts.items()]) > MOST:
+            raise UnfilledError(f"its placeholders become more than {MOST} characters")
+        return _filled(body, self.tree, own)
+
+
+NO_SLOTS: Final = Slots((), {}, {}, {})
+MOST: Final = 128 << 10
+"""Characters that placeholders may become in one template: it must fit into one object."""
+
+
+def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
+    if isinstance(tree, Slot):
+        return tree.filled(own)
+    copy = value.copy()
+    for key, branch in tree.items():
+        copy[key] = _filled(copy[key], branch, own)
+    return copy
+
+
+def placeholders_in(body: Any) -> Slots:
+    """The placeholders of a pod template, or of a claim template.
+
+    Raises:
+        UnfilledError: one is none that there is, or stands where none may.
+    """
+    return _slots_of(body) if BEGIN.encode() in msgspec.json.encode(body) else NO_SLOTS
+
+
+def _slots_of(body: Any) -> Slots:
+    """The same where there are some."""
+    tree: dict[str | int, Any] = {}
+    where: dict[str, str] = {}
+    counts = Counter[str]()
+    for slot in _slots(body, ()):
+        branch = tree
+        for part in slot.path[:-1]:
+            branch = branch.setdefault(part, {})
+        branch[slot.path[-1]] = slot
+        counts.update(slot.names)
+        for name in slot.names:
+            where.setdefault(name, written(slot.path))
+    return Slots(tuple(sorted(where)), tree, where, counts) if tree else NO_SLOTS
+
+
+def _slots(value: Any, path: Path) -> Iterator[Slot]:
+    if isinstance(value, str):
+        if BEGIN in value:
+            yield _slot(value, path)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if BEGIN in key:
+                raise UnfilledError(f"{written(path)}: the key {_shown(key)} is never filled in")
+            yield from _slots(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _slots(item, (*path, index))
+
+
+def _slot(text: str, path: Path) -> Slot:
+    kind = "".join("[]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+    if kind in _NAMES or path == ("metadata", "name"):
+        raise UnfilledError(f"{written(path)} is {_shown(text)}: this name is never filled in")
+    texts, names, end = [""], list[str](), 0
+    for found in _FOUND.finditer(text):
+        texts[-1] += text[end : found.start()]
+        end, name = found.end(), found[1]
+        if name is None and found[0].startswith("$$"):
+            texts[-1] += BEGIN
+        elif name is None:
+            raise UnfilledError(f"{written(path)}: a placeholder is not closed: {_shown(text)}")
+        elif not _NAME.fullmatch(name):
+            raise UnfilledError(f"{written(path)}: there is no placeholder {_shown(found[0])}")
+        else:
+            names.append(name)
+            texts.append("")
+    texts[-1] += text[end:]
+    numbers = NUMBERS.get(kind)
+    if numbers is not None and (texts != ["", ""]) and not numbers.named:
+        said = f"it takes a number, so write nothing but one placeholder, not {_shown(text)}"
+        raise UnfilledError(f"{written(path)}: {said}")
+    return Slot(path, tuple(texts), tuple(names), numbers)
+
+
+def written(path: Path) -> str:
+    """A path for a person: `spec.containers[0].image`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]

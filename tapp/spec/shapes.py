@@ -1,0 +1,57 @@
+"""Whether a template has the shapes that the rest relies on."""
+
+from typing import Any
+
+from tapp.spec.reads import problem_of
+
+_UNNAMED = ("tolerations", "readinessGates")
+
+
+def shape_problem(body: Any) -> str:
+    """Why no pod can be made of a template, or "": the shapes that the rest relies on."""
+    if not isinstance(body, dict):
+        return "it is not an object"
+    metadata = body.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        return "metadata is not an object"
+    for part in ("labels", "annotations"):
+        entries = metadata.get(part) or {}
+        if not isinstance(entries, dict):
+            return f"metadata.{part} is not an object"
+        for key, value in entries.items():
+            if value is not None and not isinstance(value, str):
+                return f"metadata.{part}[{key!r}] is not a string"
+    if problem := problem_of(metadata.get("annotations") or {}):
+        return problem
+    spec = body.get("spec")
+    if not isinstance(spec, dict):
+        return "spec is missing" if spec is None else "spec is not an object"
+    if not spec.get("containers"):
+        return "spec.containers is empty"
+    for section in ("containers", "initContainers", "volumes", *_UNNAMED):
+        items = spec.get(section)
+        problem = _list_problem(section, [] if items is None else items)
+        if problem:
+            return problem
+    return ""
+
+
+def _list_problem(section: str, items: Any) -> str:
+    if not isinstance(items, list):
+        return f"spec.{section} is not a list"
+    names = set()
+    for index, item in enumerate(items):
+        where = f"spec.{section}[{index}]"
+        if not isinstance(item, dict):
+            return f"{where} is not an object"
+        if section in _UNNAMED:
+            continue
+        name = item.get("name")
+        if not isinstance(name, str) or not name:
+            return f"{where}.name is missing"
+        if name in names:
+            return f"{where}.name {name!r} is taken by an earlier entry"
+        names.add(name)
+        if not isinstance(item.get("image", ""), str):
+            return f"{where}.image is not a string"
+    return ""

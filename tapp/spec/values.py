@@ -1,0 +1,85 @@
+"""What the placeholders of an instance stand for: its number, its name, its values."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from tapp.spec.model import TAppSpec
+from tapp.spec.placeholders import VALUES, Slots, UnfilledError
+
+LONGEST: Final = 1_024
+"""Characters of a value."""
+
+
+def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
+    """What an instance has for each placeholder of a template.
+
+    Args:
+        spec: the TApp's spec.
+        slots: the template's placeholders.
+        instance: its number.
+        app: the TApp's name.
+        namespace: its namespace.
+
+    Raises:
+        UnfilledError: it has no value where one is read, or one that no template may hold.
+    """
+    number = str(instance)
+    found = {"index": number, "name": f"{app}-{number}", "namespace": namespace}
+    own = spec.values.get(number, {})
+    for name in slots.names:
+        if name in found:
+            continue
+        key = name.removeprefix(VALUES)
+        value = own.get(key, spec.default_values.get(key))
+        if value is None:
+            raise UnfilledError(
+                f"{slots.where[name]} reads the value {key!r}, and the instance has none: set it "
+                f"in spec.values[{number!r}] or spec.defaultValues"
+            )
+        if len(value) > LONGEST or "\0" in value:
+            wrong = "has a NUL" if "\0" in value else f"is longer than {LONGEST} characters"
+            raise UnfilledError(f"the value {key!r} of {slots.where[name]} {wrong}")
+        found[name] = value
+    return {name: found[name] for name in slots.names}
+
+
+@dataclass(frozen=True)
+class KeptValues:
+    """The values that a template reads, as the history keeps them.
+
+    Attributes:
+        kept: `values` and `defaultValues`, as the spec has them; those that are empty are left out.
+        digest: of all this, "" where it is empty.
+    """
+
+    kept: dict[str, Any]
+    digest: str
+
+
+NO_VALUES: Final = KeptValues({}, "")
+_MOST_KEPT: Final = 64 << 10
+"""Bytes of values above which they are not kept: they share a record with their template."""
+
+
+def kept_values(spec: TAppSpec, slots: Slots) -> KeptValues:
+    """The part of a spec's values that a template reads."""
+    keys = slots.keys
+    kept: dict[str, Any] = {
+        "values": {
+            instance: read for instance, own in spec.values.items() if (read := _only(own, keys))
+        },
+        "defaultValues": _only(spec.default_values, keys),
+    }
+    kept = {part: values for part, values in kept.items() if values}
+    text = msgspec.json.encode(kept, order="sorted")
+    if not kept or len(text) > _MOST_KEPT:
+        return NO_VALUES
+    return KeptValues(kept, sha256(text).hexdigest()[:20])
+
+
+def _only(values: Mapping[str, str], keys: Container[str]) -> dict[str, str]:
+    return {key: value for key, value in values.items() if key in keys}

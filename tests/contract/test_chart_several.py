@@ -1,0 +1,128 @@
+"""More than one Metacontroller by the chart's values: replicas that elect a leader, and shards."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from release import values
+from tapp.words.vocabulary import SHARD
+from tests.contract.charts import Document, only, rendered, templated, tools, unpacked
+
+ENABLED, SHARDS = "metacontroller.enabled=true", "components.shards=true"
+LOCKS = ("components.bearerToken=true", "components.tlsCertManager=true")
+LEASES = values.INSTALL / "overlays" / "high-availability" / "leases.yaml"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The chart, not packed; no value changes the definition of TApp."""
+    with tools():
+        yield unpacked(tmp_path_factory.mktemp("chart"), stub=True)
+
+
+def arguments(*more: str) -> str:
+    """How Metacontroller is called, and more."""
+    return f"metacontroller.commandArgs={json.dumps([*values.controller_arguments(), *more])}"
+
+
+def called(made: list[Document], name: str) -> list[str]:
+    """The arguments of a Metacontroller."""
+    (container,) = only(made, "StatefulSet", name)["spec"]["template"]["spec"]["containers"]
+    found: list[str] = container["args"]
+    return found
+
+
+def test_two_replicas_elect_a_leader(directory: Path) -> None:
+    """With the rights that this takes, in its namespace, and not without."""
+    two = (ENABLED, "metacontroller.replicas=2", arguments("--leader-election"))
+    made = rendered(directory, *two, namespace="ours")
+    assert only(made, "StatefulSet")["spec"]["replicas"] == 2
+    role, binding = yaml.safe_load_all(LEASES.read_text())
+    assert only(made, "Role")["rules"] == role["rules"]
+    bound = only(made, "RoleBinding")
+    assert bound["roleRef"] == binding["roleRef"]
+    assert bound["subjects"] == [
+        {"kind": "ServiceAccount", "name": "theirs", "namespace": "ours"}
+    ]  # fmt: skip
+    elsewhere = rendered(directory, *two, 'metacontroller.namespaceOverride="theirs"')
+    for kind in ("Role", "RoleBinding"):
+        assert only(made, kind)["metadata"]["namespace"] == "ours"
+        assert only(elsewhere, kind)["metadata"]["namespace"] == "theirs"
+    assert "leader-election" not in json.dumps(rendered(directory, ENABLED))
+
+
+def test_the_values_in_the_docs_elect_a_leader(directory: Path, tmp_path: Path) -> None:
+    """As they are printed: the shipped arguments, and one more."""
+    page = (values.INSTALL.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(metacontroller:\n  enabled: true\n.*?)```", page, re.DOTALL)
+    file = tmp_path / "values.yaml"
+    file.write_text(text)
+    made = rendered(directory, flags=("--values", file))
+    name = only(made, "StatefulSet")["metadata"]["name"]
+    assert called(made, name) == [*values.controller_arguments(), "--leader-election"]
+    assert only(made, "StatefulSet")["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("more", [(), LOCKS], ids=["base", "components"])
+def test_a_shard_has_a_registration_and_a_metacontroller_of_its_own(
+    directory: Path, more: tuple[str, ...]
+) -> None:
+    """Its own name, selector, label and lease, and nothing else that differs."""
+    on = (ENABLED, SHARDS, *more)
+    before = rendered(directory, *on)
+    made = rendered(directory, *on, 'shards=["b","c"]')
+    new = [each for each in made if each not in before]
+    assert [each for each in before if each not in made] == []
+    assert sorted((each["kind"], each["metadata"]["name"]) for each in new) == [
+        ("CompositeController", "tapp-controller-b"),
+        ("CompositeController", "tapp-controller-c"),
+        ("StatefulSet", "tapp-metacontroller-b"),
+        ("StatefulSet", "tapp-metacontroller-c"),
+    ]
+    mine = {SHARD: "b"}
+    registered = only(new, "CompositeController", "tapp-controller-b")
+    assert registered["metadata"]["labels"].items() >= mine.items()
+    spec, default = registered["spec"], only(before, "CompositeController")["spec"]
+    assert spec["parentResource"]["labelSelector"] == {"matchLabels": mine}
+    assert default["parentResource"]["labelSelector"] == {
+        "matchExpressions": [{"key": SHARD, "operator": "DoesNotExist"}]
+    }
+    parent = {**spec["parentResource"], "labelSelector": default["parentResource"]["labelSelector"]}
+    assert {**spec, "parentResource": parent} == default
+    controller = only(new, "StatefulSet", "tapp-metacontroller-b")["spec"]
+    labels = controller["template"]["metadata"]["labels"]
+    assert labels.items() >= mine.items()
+    assert controller["selector"]["matchLabels"] == labels
+    others = [each for each in values.controller_arguments() if "selector" not in each]
+    assert {*called(made, "tapp-metacontroller-b")} == {
+        *others,
+        f"--target-label-selector={SHARD}=b",
+        "--leader-election-id=tapp-metacontroller-b",
+    }
+    by_others = rendered(directory, SHARDS, *more, 'shards=["b"]')
+    assert not [each for each in by_others if each["kind"] == "StatefulSet"]
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (f"{ENABLED} metacontroller.replicas=2", "replicas is more than 1, but they elect no"),
+        ("metacontroller.replicas=0", "'/metacontroller/replicas'"),
+        ('shards=["b"]', "would take them as well: add --set components.shards=true"),
+        (
+            f'{ENABLED} {SHARDS} shards=["b"] metacontroller.commandArgs=["--workers=10"]',
+            "metacontroller.commandArgs has no --target-label-selector=!apps.tkestack.io/shard",
+        ),
+        (f'{SHARDS} shards=["B"]', "'/shards/0'"),
+    ],
+)
+def test_what_cannot_work_is_refused(directory: Path, given: str, why: str) -> None:
+    done = templated(directory, *given.split(" "))
+    assert done.returncode != 0
+    assert why in done.stderr

@@ -1,0 +1,78 @@
+"""OpenKruise's Advanced StatefulSet, to compare with: its manager as a host process.
+
+`KRUISE_DIR` names a directory with the built `manager` and its CRDs in `crds`. Its webhooks are
+built out of it (`webhook.SetupWithManager`, `Initialize` and `WaitReady` in main.go): what they
+would cost is not counted, and what they would default is written here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from .cluster import Cluster
+from .kube import Json, Kube, documents
+from .process import Process, free_ports
+
+API = "apps.kruise.io/v1beta1"
+AGENT = "kruise-manager"
+
+
+def directory(environment: Mapping[str, str]) -> Path | None:
+    """Where it is, if it is."""
+    found = environment.get("KRUISE_DIR")
+    return Path(found) if found else None
+
+
+@contextmanager
+def manager(built: Path, cluster: Cluster, kube: Kube, workspace: Path) -> Iterator[Process]:
+    """Runs it, with the client limits that Metacontroller has in our manifests."""
+    for file in sorted((built / "crds").glob("*.yaml")):
+        for each in documents(file):
+            kube.apply(each)
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kruise-system"}})
+    metrics, health = free_ports(2)
+    process = Process(
+        "kruise",
+        [
+            built / "manager",
+            "--enable-leader-election=false",
+            "--enable-pprof=false",
+            f"--metrics-addr=127.0.0.1:{metrics}",
+            f"--health-probe-addr=127.0.0.1:{health}",
+            "--rest-config-qps=200",
+            "--rest-config-burst=400",
+        ],
+        workspace / "kruise.log",
+        environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},
+        directory=workspace,
+    )
+    process.start()
+    try:
+        process.wait_http(f"http://127.0.0.1:{health}/readyz", timeout=60)
+        yield process
+    finally:
+        process.stop()
+
+
+def statefulset(name: str, replicas: int, budget: str, template: Json) -> Json:
+    """An Advanced StatefulSet that updates in place, which takes a gate of its own."""
+    labels, gates = {"app": name}, [{"conditionType": "InPlaceUpdateReady"}]
+    spec = {**template["spec"], "readinessGates": gates}
+    rolling = {"partition": 0, "maxUnavailable": budget, "podUpdatePolicy": "InPlaceIfPossible"}
+    return {
+        "apiVersion": API,
+        "kind": "StatefulSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": name,
+            "selector": {"matchLabels": labels},
+            "podManagementPolicy": "Parallel",
+            "revisionHistoryLimit": 10,
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }

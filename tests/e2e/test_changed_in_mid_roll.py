@@ -1,0 +1,136 @@
+"""What is around a TApp changes in the middle of a roll: Metacontroller, registration, status.
+
+`METACONTROLLER_OTHER_BIN` names another version of Metacontroller, such as the last one of the
+minor version before; without it the upgrades are skipped.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .app import App
+from .kube import Json, Kube, documents
+from .kubelet_levers import Levers
+from .metacontroller import SHIPPED, Controller, RealMetacontroller, another, with_hook
+from .proxy import HookProxy
+from .rolling import Roll
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+(REGISTRATION,) = documents(SHIPPED[0])
+HISTORY = ("apps/v1", "controllerrevisions")
+
+
+# --- Metacontroller -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def other(tapps: Controller, kube: Kube, workspace: Path) -> Iterator[RealMetacontroller]:
+    """Another version of Metacontroller, not started; in the end the first one runs again."""
+    given = os.environ.get("METACONTROLLER_OTHER_BIN")
+    if not given:
+        pytest.skip("there is one version of Metacontroller: METACONTROLLER_OTHER_BIN=FILE")
+    found = another(tapps, kube, workspace, name="metacontroller-other", binary=Path(given))
+    yield found
+    found.stop()
+    tapps.stop()
+    tapps.start()
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["to the other", "and back"])
+def test_another_version_of_metacontroller_goes_on(
+    other: RealMetacontroller, tapps: Controller, app: App, levers: Levers, back: bool
+) -> None:
+    """One minor version there or back: nothing is written twice, and nothing once it is done."""
+    pair: list[Controller] = [other, tapps] if back else [tapps, other]
+    if back:
+        tapps.stop()
+        other.start()
+    rolling = Roll(app, levers).begin()
+    pair[0].stop()
+    pair[1].start()
+    rolling.end().wrote_once()
+
+
+# --- the registration -----------------------------------------------------------------------------
+
+
+def often(spec: Json) -> None:
+    """Each TApp is synced every two seconds."""
+    spec["resyncPeriodSeconds"] = 2
+
+
+def seldom(spec: Json) -> None:
+    """Nothing is synced without an event."""
+    del spec["resyncPeriodSeconds"]
+
+
+def first_protocol(spec: Json) -> None:
+    """The hooks are called as in version 1."""
+    for hook in spec["hooks"].values():
+        hook["version"] = "v1"
+
+
+def no_history(spec: Json) -> None:
+    """ControllerRevisions are not declared."""
+    spec["childResources"] = [
+        each for each in spec["childResources"] if each["resource"] != HISTORY[1]
+    ]
+
+
+@pytest.fixture
+def register(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[Callable[..., None]]:
+    """Applies the registration anew, changed; in the end it is as shipped."""
+
+    def apply(change: Callable[[Json], None] = lambda _: None) -> None:
+        changed = copy.deepcopy(REGISTRATION)
+        change(changed["spec"])
+        kube.apply(with_hook(changed, hook_proxy.url))
+
+    assert tapps.description
+    yield apply
+    apply()
+
+
+@pytest.mark.parametrize("change", [often, seldom, first_protocol, no_history])
+def test_a_registration_that_is_applied_anew(
+    app: App, levers: Levers, register: Callable[..., None], change: Callable[[Json], None]
+) -> None:
+    """The roll goes on, within its budget; what the history holds stays, and is used again."""
+    rolling = Roll(app, levers).create()
+    before = kept(app)
+    assert before
+    rolling.begin()
+    register(change)
+    rolling.end()
+    assert kept(app) >= before
+    register()
+    app.settle()
+    app.until(lambda: len(kept(app)) == 2, "both templates are in the history")
+    assert kept(app) > before
+    assert app.restarts() == dict.fromkeys(app.pods, 1)
+
+
+def kept(app: App) -> set[str]:
+    """The uids of the TApp's revisions."""
+    found = app.kube.list_all(*HISTORY, app.namespace)
+    return {each["metadata"]["uid"] for each in found}
+
+
+# --- the status -----------------------------------------------------------------------------------
+
+
+def test_a_status_that_is_lost_costs_no_pod(
+    app: App, levers: Levers, tapps: Controller, kube: Kube
+) -> None:
+    """As in a cluster that is restored without it, pods and all."""
+    rolling = Roll(app, levers).begin()
+    tapps.stop()
+    kube.patch(f"{app.path}/status", {"status": None})
+    assert app.status == {}
+    tapps.start()
+    rolling.end().wrote_once()

@@ -1,0 +1,102 @@
+"""The service's own Deployment rolls while TApps roll: replicas come and go, of one release or two.
+
+The proxy plays the Service: calls go to the replicas in turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sizes import FULL
+
+from .app import App
+from .cluster import Cluster
+from .hook import HookService
+from .kubelet_levers import Levers
+from .proxy import HookProxy
+from .released import checkout_of
+from .rolling import Roll
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+INSTANCES, BUDGET = (500, 50) if FULL else (100, 10)
+LAG = 0.5
+"""Seconds until nobody calls a replica that ends; its preStop hook waits ten times that."""
+OLDER = "d007207"
+"""A commit of two hundred changes ago, with the registration of today."""
+
+
+@pytest.fixture(autouse=True)
+def one_target(hook_proxy: HookProxy, cluster: Cluster) -> Iterator[None]:
+    """Afterwards all calls go to the one service again."""
+    if cluster.hook_in_cluster:
+        pytest.skip("the hook in the cluster is not ours to replace")
+    before = hook_proxy.target
+    yield
+    hook_proxy.target, hook_proxy.others = before, []
+
+
+def answered(app: App, proxy: HookProxy) -> Counter[int]:
+    """Status -> how many calls about this TApp were answered with it; 0 where none was."""
+    mine = app.namespace.encode()
+    return Counter(call.status for call in proxy.calls if mine in call.request)
+
+
+def test_no_call_fails_while_each_replica_is_replaced_again_and_again(
+    app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path, note: list[str]
+) -> None:
+    """As the Deployment does it: first the new one is ready, then the old one ends."""
+    made: list[HookService] = []
+
+    def another() -> HookService:
+        place = tmp_path / str(len(made))
+        place.mkdir()
+        made.append(HookService(place, workers=1).start())
+        return made[-1]
+
+    try:
+        replicas = [another(), another()]
+        hook_proxy.target, hook_proxy.others = replicas[0].url, [replicas[1].url]
+        rolling = Roll(app, levers, instances=INSTANCES, budget=BUDGET).create()
+        hook_proxy.reset()
+        rolling.begin()
+        while app.images().count("app:1") or len(made) < 6:
+            replicas.append(another())
+            hook_proxy.others = [each.url for each in replicas[1:]]
+            time.sleep(LAG)
+            old = replicas.pop(0)
+            hook_proxy.target = replicas[0].url
+            hook_proxy.others = [each.url for each in replicas[1:]]
+            time.sleep(LAG)
+            old.stop()
+        rolling.end()
+        codes = answered(app, hook_proxy)
+        assert codes.keys() == {200}
+        note.append(
+            f"{INSTANCES} instances rolled in {codes.total()} calls while {len(made) - 2} replicas"
+            " were replaced: none failed"
+        )
+        rolling.wrote_once()
+    finally:
+        for each in made:
+            each.stop()
+
+
+def test_two_releases_answer_in_turn(
+    app: App, levers: Levers, hook_proxy: HookProxy, tmp_path: Path
+) -> None:
+    """What one has decided, the other one goes on with; neither undoes what the other one wrote."""
+    older = HookService(tmp_path, workers=1, checkout=checkout_of(OLDER, tmp_path))
+    try:
+        hook_proxy.others = [older.start().url]
+        rolling = Roll(app, levers).create()
+        hook_proxy.reset()
+        rolling.begin().end()
+        assert answered(app, hook_proxy).keys() == {200}
+        rolling.wrote_once()
+    finally:
+        older.stop()

@@ -1,0 +1,152 @@
+"""Two replicas of the real Metacontroller: one leads, and the other one takes over in mid-roll.
+
+For the election they have exactly the rights of the overlay high-availability.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .app import App
+from .cluster import REPOSITORY, Cluster
+from .kube import Kube, documents
+from .kubelet_levers import Levers
+from .metacontroller import ACCOUNT, USER, Controller, RealMetacontroller, another
+from .proxy import HookProxy
+from .rolling import PATIENCE, Roll
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+LEASES = REPOSITORY / "metacontroller" / "overlays" / "high-availability" / "leases.yaml"
+LEASE = ("coordination.k8s.io/v1", "leases", ACCOUNT, "metacontroller")
+ELECTING = ("--leader-election", f"--leader-election-namespace={ACCOUNT}")
+"""Outside a cluster the namespace has to be said; in one it is that of the pod."""
+Pair = tuple[RealMetacontroller, RealMetacontroller]
+Start = Callable[..., Pair]
+
+
+@pytest.fixture
+def start(tapps: Controller, kube: Kube, workspace: Path, hook_proxy: HookProxy) -> Iterator[Start]:
+    """Starts two Metacontrollers with these flags, the first alone until it works."""
+    running: list[RealMetacontroller] = []
+
+    def both(*flags: str, asked: Callable[[], bool] = lambda: True) -> Pair:
+        first, second = (
+            another(tapps, kube, workspace, *flags, name=f"metacontroller-{number}")
+            for number in (1, 2)
+        )
+        tapps.stop()
+        for document in documents(LEASES):
+            kube.apply(document)
+        running.extend((first, second))
+        first.start()
+        deadline = time.monotonic() + PATIENCE
+        while not asked():
+            assert time.monotonic() < deadline, first.process.tail()
+            time.sleep(0.1)
+        second.start()
+        return first, second
+
+    yield both
+    hook_proxy.heal()
+    for each in running:
+        each.process.stop(kill=True)
+    if running:
+        kube.delete(*LEASE)
+        tapps.start()
+
+
+def leader(kube: Kube) -> str:
+    """Who holds the lease, if somebody does."""
+    found = kube.find(*LEASE) or {}
+    return str((found.get("spec") or {}).get("holderIdentity") or "")
+
+
+@pytest.fixture
+def pair(start: Start, kube: Kube) -> Pair:
+    """Two that elect a leader; the first leads."""
+    return start(*ELECTING, asked=lambda: leader(kube) != "")
+
+
+def until_synced(app: App, proxy: HookProxy) -> float:
+    """Waits for the next call that begins from now on; returns after how many seconds it came."""
+    begun = time.monotonic()
+    before = proxy.begun
+    app.until(lambda: proxy.begun > before, "somebody asks again", PATIENCE)
+    return time.monotonic() - begun
+
+
+def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - who takes part
+    pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
+) -> None:
+    """The other one takes over when the lease has run out, and nothing is done twice."""
+    rolling = Roll(app, levers).begin(pull_seconds=2)
+    before = leader(kube)
+    pair[0].process.stop(kill=True)
+    note.append(f"leader killed: the next sync after {until_synced(app, hook_proxy):.1f} s")
+    assert leader(kube) != before
+    rolling.end().wrote_once()
+
+
+def test_the_leader_ends_in_order(
+    pair: Pair, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
+) -> None:
+    """Its lease has to run out as well: Metacontroller does not give it back."""
+    rolling = Roll(app, levers).begin(pull_seconds=2)
+    pair[0].process.stop()
+    note.append(f"leader ended: the next sync after {until_synced(app, hook_proxy):.1f} s")
+    rolling.end().wrote_once()
+
+
+def test_the_leader_is_stopped_and_goes_on_beside_its_successor(  # noqa: PLR0913, PLR0917
+    pair: Pair, app: App, levers: Levers, kube: Kube, hook_proxy: HookProxy, note: list[str]
+) -> None:
+    """It wakes up with an answer from before in its hands, while another one leads."""
+    rolling = Roll(app, levers).begin(pull_seconds=2)
+    before, held = leader(kube), hook_proxy.hold()
+    until_synced(app, hook_proxy)
+    time.sleep(0.5)  # it is decided, and not answered
+    pair[0].process.signal(signal.SIGSTOP)
+    held.set()
+    seconds = until_synced(app, hook_proxy)
+    assert leader(kube) != before
+    pair[0].process.signal(signal.SIGCONT)
+    note.append(f"leader stopped: the next sync after {seconds:.1f} s")
+    app.until(lambda: not pair[0].process.alive, "it sees that it does not lead any more")
+    rolling.end()
+
+
+def test_their_rights_are_all_needed_and_enough(
+    pair: Pair, cluster: Cluster, app: App, kube: Kube
+) -> None:
+    """What the election asks for, by the API server's audit log."""
+    if cluster.audit is None:
+        pytest.skip("the audit log of this cluster cannot be read")
+    assert all(each.process.alive for each in pair)
+    app.until(lambda: leader(kube) != "", "somebody leads")
+    asked = [each for each in cluster.audit.asked(0, USER) if each.group == LEASE[0].split("/")[0]]
+    assert {each.code for each in asked} <= {200, 201, 404, 409}
+    (role,) = [each for each in documents(LEASES) if each["kind"] == "Role"]
+    (rule,) = role["rules"]
+    assert {each.verb for each in asked} == {*rule["verbs"]}
+    assert {(each.resource, each.namespace) for each in asked} == {("leases", ACCOUNT)}
+
+
+def test_two_that_elect_nobody(
+    start: Start, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
+) -> None:
+    """Why the chart refuses it: all is asked and tried twice. Each write is guarded, even so."""
+    start()
+    hook_proxy.reset()
+    rolling = Roll(app, levers).begin()
+    rolling.end()
+    writes = [write for write in app._written() if write.user == USER and write.resource == "pods"]
+    refused = sum(not write.accepted for write in writes)
+    note.append(
+        f"two without a leader: {hook_proxy.count} calls, {len(writes)} writes of pods, "
+        f"{refused} of them refused"
+    )

@@ -1,0 +1,101 @@
+"""The component `resize` in the model: the service's own sender, and an API server that may fail.
+
+Its thread is played by the cluster's clock: what is asked for is sent a moment later, and arrives,
+gets lost, or is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from queue import Queue
+from typing import Any
+
+from hooks.service.answers import RefusedError, UnansweredError
+from hooks.service.resizes import Resizer
+from simulator.api.store import ApiError, ConflictError
+from simulator.world import World
+from tapp.answer.resizes import Patch, patches
+from tapp.plan import Plan
+from tests.model.resizes import ResizeJudge
+
+Document = dict[str, Any]
+
+FAULTS = ("refused", "lost", "answer lost")
+
+
+class SteppedResizer(Resizer):
+    """A worker's resizer whose queue is emptied when somebody says so."""
+
+    def _ensure_thread(self) -> None:
+        if self._pid != os.getpid():
+            self._queue: Queue[tuple[float, Patch] | None] = Queue(self._queued)
+            self._stopped, self._pid = False, os.getpid()
+
+    def send(self) -> None:
+        """What waits goes to the API server."""
+        if self._pid:
+            self._queue.put(None)
+            self._run()
+
+
+class Component:
+    """Some workers that share the syncs of one TApp, and the API server as they meet it."""
+
+    def __init__(self, world: World, judge: ResizeJudge) -> None:
+        self.pause = 0.05
+        """Seconds that a PATCH waits in its queue."""
+        self.late = 0.0
+        """Seconds that it is on its way then."""
+        self.faults: list[str] = []
+        """What befalls the next PATCHes."""
+        self._world = world
+        self._judge = judge
+        self._asked = 0
+        self.restart()
+
+    def restart(self) -> None:
+        """Other processes, which remember nothing; what waits in a queue is lost."""
+        clock = self._world.clock
+        self._workers = [SteppedResizer(self, clock=lambda: clock.now) for _ in range(2)]
+
+    def ask(self, plan: Plan) -> None:
+        """What a sync hands over, in the process that has answered it."""
+        for patch in patches(plan):
+            self._judge.ask(patch)
+        self._asked += 1
+        worker = self._workers[self._asked % len(self._workers)]
+        worker.ask(plan)
+        self._world.clock.after(self.pause, worker.send)
+
+    def resize(self, namespace: str, name: str, patch: Document) -> bool:
+        """As `hooks.service.cluster.Cluster` has it."""
+        fault = self.faults.pop() if self.faults else ""
+        if self.late and not fault:
+            self._world.clock.after(self.late, lambda: self._tried(namespace, name, patch))
+            raise UnansweredError("no answer in time")
+        if fault == "lost":
+            raise UnansweredError("it never arrived")
+        if fault == "refused":
+            self._judge.troubled = True
+            raise RefusedError("422 Unprocessable Entity: injected")
+        done = self._arrives(namespace, name, patch)
+        if fault == "answer lost":
+            raise UnansweredError("the answer never arrived")
+        return done
+
+    def _tried(self, namespace: str, name: str, patch: Document) -> None:
+        try:
+            self._arrives(namespace, name, patch)
+        except RefusedError:
+            return
+
+    def _arrives(self, namespace: str, name: str, patch: Document) -> bool:
+        try:
+            pod = self._world.patch_resize(namespace, name, patch)
+        except ConflictError:
+            return False
+        except ApiError as error:
+            self._judge.refused(name, error)
+            raise RefusedError(str(error)) from None
+        self._judge.sent(patch, pod)
+        return True

@@ -1,0 +1,66 @@
+"""Resizes in lives without chance: what the judge of random lives counts and lets pass."""
+
+import pytest
+
+from tests.builders import template
+from tests.model import specs
+from tests.model.cluster import Cluster
+
+SIZES = [{"requests": {"cpu": cpu, "memory": "16Mi"}} for cpu in ("1", "2")]
+
+
+def at_rest(*, restarts: bool, mode: str = "InPlace") -> Cluster:
+    """Four instances behind a gate and a budget of one, everything available."""
+    container = {"resources": SIZES[0], "resizePolicy": specs.CPU_RESTARTS if restarts else []}
+    body = template("app:1", container=container, readinessGates=[specs.GATE])
+    in_place = {"resources": mode, "gracePeriodSeconds": 1}
+    strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": in_place}
+    spec = {"replicas": 4, "template": body, "templates": {}, "updateStrategy": strategy}
+    cluster = Cluster(spec)
+    cluster.set_kubelets(resize=True)
+    cluster.install_resize(installed=True)
+    cluster.run(40.0)
+    return cluster
+
+
+def resize(cluster: Cluster, seconds: float = 120.0) -> None:
+    cluster.edit(lambda spec: specs.set_resources(spec, "default", SIZES[1], helper=False))
+    cluster.run(seconds)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_each_pod_is_resized_once(restarts: bool) -> None:
+    cluster = at_rest(restarts=restarts)
+    cluster.component.faults = ["lost", "answer lost", "lost"]
+    resize(cluster, 200.0)
+    counts = cluster.judge.counts
+    assert (counts["resizes"], counts["resizes that restart"]) == (4, 4 * restarts)
+    assert counts["resizes out of service"] == 4 * restarts
+    assert counts["delete Pod: ok"] == 0
+    cluster.comes_to_rest()
+
+
+@pytest.mark.parametrize("pends", ["Deferred", "fails"])
+def test_one_that_is_not_done_holds_up_the_others(pends: str) -> None:
+    cluster = at_rest(restarts=False)
+    cluster.set_resizing(1.0, pends, {0})
+    resize(cluster)
+    assert cluster.judge.counts["resizes"] == 1
+    cluster.comes_to_rest()
+    assert (cluster.judge.counts["resizes"], cluster.judge.counts["delete Pod: ok"]) == (4, 0)
+
+
+def test_what_can_never_be_given_is_given_to_a_new_pod() -> None:
+    cluster = at_rest(restarts=False)
+    cluster.set_resizing(1.0, "Infeasible", {0})
+    resize(cluster)
+    assert cluster.judge.counts["delete Pod: ok"] == 1
+    cluster.comes_to_rest()
+
+
+def test_resources_that_are_left_to_others_replace_no_pod() -> None:
+    cluster = at_rest(restarts=True, mode="Ignore")
+    resize(cluster)
+    counts = cluster.judge.counts
+    assert (counts["resizes"], counts["delete Pod: ok"]) == (0, 0)
+    cluster.comes_to_rest()

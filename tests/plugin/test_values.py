@@ -1,0 +1,155 @@
+"""Instances' own values in the plugin: set, shown, planned for, taken back."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import manifest, template
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+Document = dict[str, Any]
+
+
+def env(value: str, image: str = "nginx:1") -> Document:
+    return template(image, container={"env": [{"name": "OWN", "value": value}]})
+
+
+OWN = env("$(tapp.values.a)")
+
+
+def running(**spec: Any) -> StandIn:
+    """A TApp `web` of four instances that runs."""
+    given = {"replicas": 4, "template": OWN, "defaultValues": {"a": "x"}, **spec}
+    return StandIn(Life().apply(manifest(**given)).world)
+
+
+def spec_of(standin: StandIn) -> Document:
+    found: Document = standin.world.get("tapps", "web")["spec"]
+    return found
+
+
+SET: dict[str, tuple[list[str], Document, Document]] = {
+    "of some": (["1,3", "a=b"], {"1": {"a": "b"}, "2": {"c": "d"}, "3": {"a": "b"}}, {"a": "x"}),
+    "of one that has another": (["2", "a=b"], {"2": {"a": "b", "c": "d"}}, {"a": "x"}),
+    "with an equals sign": (["0", "a=b=c"], {"0": {"a": "b=c"}, "2": {"c": "d"}}, {"a": "x"}),
+    "to nothing": (["0", "a="], {"0": {"a": ""}, "2": {"c": "d"}}, {"a": "x"}),
+    "taken away": (["all", "c-"], {}, {"a": "x"}),
+    "by default": (["--default", "a=z", "b=y"], {"2": {"c": "d"}}, {"a": "z", "b": "y"}),
+}
+
+
+@pytest.mark.parametrize("case", SET)
+def test_values_are_set(case: str) -> None:
+    words, values, defaults = SET[case]
+    web = running(values={"2": {"c": "d"}})
+    said = kubectl_tapp(web, "set", "value", "web", *words, "-y")
+    assert (said.code, said.err) == (0, "")
+    spec = spec_of(web)
+    assert (spec["values"], spec["defaultValues"]) == (values, defaults)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["1"], "no value is given: write KEY=TEXT, or KEY- to take one away"),
+        (["a=b"], "say which instances: either their numbers or --default"),
+        (["1", "--default", "a=b"], "say which instances: either their numbers or --default"),
+        (["1", "a b=c"], "'a b' is no key of a value"),
+        (["1", "a=b", "a-"], "the value 'a' is given twice"),
+        (["9", "a=b"], "there is no instance 9"),
+    ],
+)
+def test_what_sets_no_value_is_refused(words: list[str], said: str) -> None:
+    web = running()
+    found = kubectl_tapp(web, "set", "value", "web", *words, "-y")
+    assert found.code == 2
+    assert said in found.err
+    assert web.writes == []
+
+
+def test_the_plan_names_the_value_and_what_it_means_for_each_instance() -> None:
+    said = kubectl_tapp(running(), "set", "value", "web", "1,3", "a=b", "--dry-run=client")
+    assert '+ spec.values: {"1":{"a":"b"},"3":{"a":"b"}}' in said.out
+    because = "template default: because of spec.containers[app].env[OWN].value"
+    assert f"1, 3 (2)  recreated  {because}" in said.out
+    assert "0, 2 (2)  unchanged" in said.out
+
+
+def test_many_templates_become_one_and_the_plan_says_what_is_not_equal(tmp_path: Any) -> None:
+    pool = {"a": env("a"), "b": env("b"), "c": env("c")}
+    names = {"0": "a", "1": "b", "2": "c"}
+    life = Life().apply(manifest(replicas=3, template=None, templatePool=pool, templates=names))
+    file = tmp_path / "one.yaml"
+    values = "'0': {a: a}, '1': {a: b}, '2': {a: %s}"
+    text = """apiVersion: apps.tkestack.io/v1
+kind: TApp
+metadata: {name: web}
+spec:
+  replicas: 3
+  values: {VALUES}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: app, image: 'nginx:1', env: [{name: OWN, value: $(tapp.values.a)}]}]
+"""
+    for third, expected in (
+        ("c", "0-2 (3) unchanged"),
+        ("d", "2 recreated template default: because of spec.containers[app].env[OWN].value"),
+    ):
+        file.write_text(text.replace("VALUES", values % third))
+        said = kubectl_tapp(StandIn(life.world), "plan", "-f", str(file))
+        assert expected in " ".join(said.out.split())
+
+
+def test_values_are_listed_with_where_they_are_read() -> None:
+    web = running(values={"1": {"a": "y"}, "2": {"b": "z"}}, defaultValues=None)
+    said = kubectl_tapp(web, "values", "web")
+    assert [line.split() for line in said.lines] == [
+        ["INSTANCES", "KEY", "VALUE", "FIRST", "USED", "AT"],
+        ["0,", "2,", "3", "a", "(missing)", "spec.containers[0].env[0].value"],
+        ["1", "a", "y", "spec.containers[0].env[0].value"],
+        ["2", "b", "z", "(no", "template", "of", "theirs)"],
+    ]
+
+
+def test_a_tapp_without_values_says_so() -> None:
+    web = StandIn(Life().apply(manifest()).world)
+    assert kubectl_tapp(web, "values", "web").lines == [
+        "web has no values, and its templates read none."
+    ]
+
+
+def test_a_rollback_leaves_the_values_unless_it_is_to_take_them_back() -> None:
+    web = running()
+    kubectl_tapp(web, "set", "value", "web", "1", "a=b", "-y", "--wait")
+    kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
+    kubectl_tapp(web, "rollback", "web", "-y", "--wait")
+    spec = spec_of(web)
+    assert spec["template"]["spec"]["containers"][0]["image"] == "nginx:1"
+    assert spec["values"] == {"1": {"a": "b"}}
+    said = kubectl_tapp(web, "rollback", "web", "--to", "1", "--with-values", "-y", "--wait")
+    assert (said.code, spec_of(web)["values"], spec_of(web)["template"]) == (0, {}, OWN)
+
+
+def test_an_edit_of_values_alone_is_in_the_history_and_can_be_taken_back() -> None:
+    web = running(values={"1": {"other": "kept"}})
+    kubectl_tapp(web, "set", "value", "web", "1,3", "a=b", "-y", "--wait")
+    history = kubectl_tapp(web, "history", "web").lines
+    assert "value a of 1, 3" in history[-1]
+    assert history[-1].endswith("kubectl tapp set value web 1,3 a=b")
+    assert [line.startswith("*") for line in history[1:]] == [False, True]
+    none = kubectl_tapp(web, "rollback", "web", "-y")
+    assert "there is nothing to roll back to" in none.err
+    said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y", "--wait")
+    assert (said.code, spec_of(web)["values"]) == (0, {"1": {"other": "kept"}})
+
+
+def test_values_that_were_not_kept_are_not_taken_back() -> None:
+    """Those above 64 KiB; nothing would be left of them."""
+    long = {str(id): {"a": f"{id}" + "x" * 1000} for id in range(70)}
+    web = running(replicas=1, values=long)
+    kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
+    said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y")
+    assert "the history has no values with this revision" in said.err
+    assert spec_of(web)["values"] == long

@@ -1,0 +1,45 @@
+"""Admission that a cluster may have: policies for `simulator.world.World`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from simulator.api.admission import Operation, Policy
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.objects import Object, annotations_of, with_meta
+
+
+def strip_last_applied(operation: Operation, obj: Object) -> Object:
+    """Policy: remove Metacontroller's annotation when an object is created."""
+    if operation == "UPDATE" or LAST_APPLIED not in annotations_of(obj):
+        return obj
+    rest = {key: value for key, value in annotations_of(obj).items() if key != LAST_APPLIED}
+    return with_meta(obj, annotations=rest or None)
+
+
+def inject_sidecar(container: Object, *, first: bool = True) -> Policy:
+    """Build a policy that adds a container to every pod created, in front unless told."""
+
+    def policy(operation: Operation, obj: Object) -> Object:
+        if operation == "UPDATE" or obj["kind"] != "Pod":
+            return obj
+        others = obj["spec"].get("containers") or []
+        containers = [container, *others] if first else [*others, container]
+        return {**obj, "spec": {**obj["spec"], "containers": containers}}
+
+    return policy
+
+
+def rewrite_images(rewrite: Callable[[str], str]) -> Policy:
+    """Build a policy that passes every image of a pod through `rewrite`, on every write."""
+
+    def policy(_operation: Operation, obj: Object) -> Object:
+        if obj["kind"] != "Pod":
+            return obj
+        spec = dict(obj["spec"])
+        for field in ("initContainers", "containers"):
+            if field in spec:
+                spec[field] = [{**c, "image": rewrite(c["image"])} for c in spec[field]]
+        return {**obj, "spec": spec}
+
+    return policy
