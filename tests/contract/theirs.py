@@ -13,6 +13,7 @@ import yaml
 
 from release import metacontroller
 
+IMAGE = "metacontroller:v0"
 DEFINITIONS = Path(__file__).parents[1] / "e2e" / "metacontroller-crds.yaml"
 TEMPLATE = """\
 apiVersion: v1
@@ -37,7 +38,9 @@ spec:
     metadata: {labels: *labels}
     spec:
       containers:
-        - {name: metacontroller, image: metacontroller, args: {{ .Values.commandArgs | toJson }}}
+        - name: metacontroller
+          image: {{ .Values.image }}
+          args: {{ .Values.commandArgs | toJson }}
 """
 HELPERS = """\
 {{- define "metacontroller.fullname" -}}{{ .Release.Name }}-metacontroller{{- end -}}
@@ -54,7 +57,7 @@ def chart_in(place: Path) -> Path:
     described = {"apiVersion": "v2", "name": directory.name, "version": metacontroller.version()}
     (directory / "Chart.yaml").write_text(yaml.safe_dump(described))
     account = {"serviceAccount": {"name": "theirs"}}
-    defaults = {"namespaceOverride": "", "commandArgs": [], **account}
+    defaults = {"namespaceOverride": "", "commandArgs": [], "image": IMAGE, **account}
     (directory / "values.yaml").write_text(yaml.safe_dump(defaults))
     (directory / "templates" / "_helpers.tpl").write_text(HELPERS)
     (directory / "templates" / "values.yaml").write_text(TEMPLATE)
@@ -67,7 +70,7 @@ def manifests_in(place: Path) -> Path:
     directory = place / "production"
     directory.mkdir(parents=True)
     metadata = {"name": "metacontroller", "namespace": "metacontroller"}
-    container = {"name": "metacontroller", "image": "metacontroller:v0", "args": ["--theirs"]}
+    container = {"name": "metacontroller", "image": IMAGE, "args": ["--theirs"]}
     labels = {"app": "metacontroller"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec: dict[str, Any] = {"serviceName": "", "selector": {"matchLabels": labels}}

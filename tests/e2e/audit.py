@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +65,25 @@ class AuditLog:
         self.file = file
 
     def mark(self) -> int:
-        """The present end of the log: pass it to `writes` later."""
+        """The end of the log's last whole line: pass it to `writes` later.
+
+        On a busy machine the file may end in the middle of a line that is being written.
+        """
         time.sleep(SETTLE)
-        return self.file.stat().st_size if self.file.exists() else 0
+        if not self.file.exists() or not self.file.stat().st_size:
+            return 0
+        with self.file.open("rb") as log, mmap(log.fileno(), 0, access=ACCESS_READ) as text:
+            return text.rfind(b"\n") + 1
 
     def writes(
         self,
         since: int = 0,
+        until: int | None = None,
         *,
         settle: float = SETTLE,
         **wanted: str,
     ) -> list[Write]:
-        """The writes after `since`, in the order in which they were answered.
+        """The writes after `since` (up to `until`), in the order in which they were answered.
 
         `wanted` filters by the fields of Write: `resource="pods", namespace="default", user=...`.
         `settle` gives the API server a moment: it logs a request after having answered it.
@@ -83,7 +91,7 @@ class AuditLog:
         time.sleep(settle)
         return [
             write
-            for write in self._read(since)
+            for write in self._read(since, until)
             if write.verb not in READS
             and write.resource != "events"
             and all(getattr(write, key) == value for key, value in wanted.items())
@@ -94,16 +102,18 @@ class AuditLog:
         time.sleep(SETTLE)
         return [request for request in self._read(since) if request.user == user]
 
-    def _read(self, since: int) -> Iterator[Write]:
+    def _read(self, since: int, until: int | None = None) -> Iterator[Write]:
         if not self.file.exists():
             return
         with self.file.open("rb") as log:
             log.seek(since)
             for line in log:
-                if line.endswith(b"\n"):
-                    write = write_of(json.loads(line))
-                    if write is not None:
-                        yield write
+                since += len(line)
+                if not line.endswith(b"\n") or (until is not None and since > until):
+                    return
+                write = write_of(json.loads(line))
+                if write is not None:
+                    yield write
 
 
 def write_of(event: Json) -> Write | None:

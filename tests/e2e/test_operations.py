@@ -192,8 +192,9 @@ def tries(app: App) -> set[str]:
 @pytest.mark.parametrize(
     ("budget", "fewest"), [(1, 4), ("100%", 0), ("30%", 3)], ids=["one", "all", "percent"]
 )
-def test_the_two_budgets(app: App, budget: Any, fewest: int) -> None:
+def test_the_two_budgets(app: App, levers: Levers, budget: Any, fewest: int) -> None:
     """Instances off the rolling template go by `forceUpdate`, the others by the strategy's own."""
+    levers.pull_seconds = 0.5
     force = {"updateStrategy": {"template": "other", "forceUpdate": {"maxUnavailable": budget}}}
     running(app, replicas=5, templatePool={"other": template("app:9")}, **force)
     app.watcher.begin()

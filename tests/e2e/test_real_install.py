@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.contract import theirs
+
 from . import shipped
 from .cluster import REPOSITORY, choose
 from .kube import Json
@@ -88,7 +90,8 @@ def whole(product: Product, workspace: Path) -> Iterator[WholeCluster]:
     choice = choose(os.environ)
     assert not isinstance(choice, str)
     assert choice.binaries is not None
-    names = [f"docker.io/library/{each}" for each in (example_image(), OTHER)]
+    # Where the real Metacontroller is missing, there is a program that just runs.
+    names = [f"docker.io/library/{each}" for each in (example_image(), OTHER, theirs.IMAGE)]
     directory = Path(tempfile.mkdtemp(dir=workspace))
     with WholeCluster(choice.binaries, directory, names) as made:
         for archive in product.archives:
