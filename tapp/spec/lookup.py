@@ -1,8 +1,10 @@
 """Looks templates up: by name as they are written, by instance as it runs them."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
+from tapp.kube.canonical import Forms
 from tapp.spec.model import DEFAULT_TEMPLATE, TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.templates import (
@@ -40,6 +42,7 @@ class Templates:
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
     _of: dict[int, Template | Unresolved] = field(default_factory=dict)
+    _forms: dict[str, Forms] = field(default_factory=dict)
     _values: dict[str, KeptValues] = field(default_factory=dict)
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
@@ -125,8 +128,9 @@ class Templates:
         body = self.spec.find_template(name)
         if body is None:
             return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
-        return resolve(name, body, self._claims(), ignores_resources=self.spec.ignores_resources)
+        return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
+    @cached_property
     def _claims(self) -> frozenset[str]:
         return frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
 
@@ -141,8 +145,11 @@ class Templates:
             body = slots.filled(template.body, own)
         except UnfilledError as error:
             return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
-        claims, ignored = self._claims(), self.spec.ignores_resources
-        filled = resolved(name, body, claims, ignores_resources=ignored)
+        claims, ignored = self._claims, self.spec.ignores_resources
+        forms = self._forms.get(name)
+        if forms is None:
+            forms = self._forms[name] = Forms.of_copies(template.body["spec"])
+        filled = resolved(name, body, claims, forms, ignores_resources=ignored)
         same = {
             part: value
             for part in _SHARED
@@ -151,10 +158,19 @@ class Templates:
         found = self._own[key] = replace(
             filled,
             **same,
-            made=lambda: spec_of(slots.filled(template.body, own), claims),
+            made=partial(_spec_of, template, key, claims, forms),
             written=Written(template.revision, filled.hashes.bare),
         )
         return found
+
+
+def _spec_of(
+    template: Template, own: tuple[str, ...], claims: frozenset[str], forms: Forms
+) -> dict[str, Any]:
+    """The spec of an instance's own template; `own` is its name and what stands for its slots."""
+    slots = template.slots
+    filled = slots.filled(template.body, dict(zip(slots.names, own[1:], strict=True)))
+    return spec_of(filled, claims, forms)
 
 
 _SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted")

@@ -7,7 +7,7 @@ comparison instead (`adopt.py`).
 """
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -41,20 +41,31 @@ def own_annotations(metadata: dict[str, Any]) -> dict[str, str]:
     return {key: value for key, value in annotations.items() if value is not None}
 
 
-def revisions(template: dict[str, Any]) -> tuple[str, str]:
-    """(hash of the whole template, hash of its spec without the images of running containers).
+class Revisions(NamedTuple):
+    """Two hashes of a template.
 
-    Args:
-        template: a pod template: `{"metadata": {...}, "spec": {...}}`.
+    Attributes:
+        whole: of all of it.
+        uniq: of its spec, without the images of running containers.
     """
-    metadata = template.get("metadata") or {}
-    spec = comparable(template.get("spec") or {})
+
+    whole: str
+    uniq: str
+
+
+def revisions(template: dict[str, Any]) -> Revisions:
+    """The hashes of a pod template: `{"metadata": {...}, "spec": {...}}`."""
+    return revisions_of(template.get("metadata") or {}, comparable(template.get("spec") or {}))
+
+
+def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
+    """The same of a template's metadata and its spec as `canonical.comparable` has it."""
     whole = {
         "annotations": own_annotations(metadata),
         "labels": own_labels(metadata),
         "spec": spec,
     }
-    return _digest(whole), _digest(without_images(spec))
+    return Revisions(_digest(whole), _digest(without_images(spec)))
 
 
 def without_images(spec: dict[str, Any]) -> dict[str, Any]:
