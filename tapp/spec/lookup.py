@@ -1,7 +1,6 @@
 """Looks templates up: by name as they are written, by instance as it runs them."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
 from typing import Any
 
 from tapp.kube.canonical import Forms
@@ -39,6 +38,7 @@ class Templates:
     app: str = ""
     namespace: str = ""
     may_differ: bool = True
+    _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
     _of: dict[int, Template | Unresolved] = field(default_factory=dict)
@@ -46,6 +46,9 @@ class Templates:
     _values: dict[str, KeptValues] = field(default_factory=dict)
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
+
+    def __post_init__(self) -> None:
+        self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
 
     def of(self, instance: int) -> Template | Unresolved:
         """The template that `instance` should run."""
@@ -130,10 +133,6 @@ class Templates:
             return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
-    @cached_property
-    def _claims(self) -> frozenset[str]:
-        return frozenset(claim_name(claim) for claim in self.spec.volume_claim_templates)
-
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
         """What a template is for an instance."""
         name, slots = template.name, template.slots
@@ -158,19 +157,32 @@ class Templates:
         found = self._own[key] = replace(
             filled,
             **same,
-            made=partial(_spec_of, template, key, claims, forms),
+            made=_Made(template, key, claims, forms),
             written=Written(template.revision, filled.hashes.bare),
         )
         return found
 
 
-def _spec_of(
-    template: Template, own: tuple[str, ...], claims: frozenset[str], forms: Forms
-) -> dict[str, Any]:
-    """The spec of an instance's own template; `own` is its name and what stands for its slots."""
-    slots = template.slots
-    filled = slots.filled(template.body, dict(zip(slots.names, own[1:], strict=True)))
-    return spec_of(filled, claims, forms)
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Makes the spec of an instance's own template.
+
+    Attributes:
+        template: as it is written.
+        own: its name, and what stands in its slots.
+        claims: names of the claim templates.
+        forms: of its copies.
+    """
+
+    template: Template
+    own: tuple[str, ...]
+    claims: frozenset[str]
+    forms: Forms
+
+    def __call__(self) -> dict[str, Any]:
+        slots = self.template.slots
+        own = dict(zip(slots.names, self.own[1:], strict=True))
+        return spec_of(slots.filled(self.template.body, own), self.claims, self.forms)
 
 
 _SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted")
