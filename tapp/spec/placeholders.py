@@ -170,8 +170,10 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
-MOST: Final = 128 << 10
-"""Characters that placeholders may become in one template: it must fit into one object."""
+MOST: Final = 32 << 10
+"""Characters that placeholders may become in one template."""
+LARGEST: Final = 64 << 10
+"""Bytes of a template with placeholders: thousands of instances may have one each, to be hashed."""
 
 
 def _filled(value: Any, tree: Any, own: Mapping[str, str]) -> Any:
@@ -189,11 +191,14 @@ def placeholders_in(body: Any) -> Slots:
     Raises:
         UnfilledError: one is none that there is, or stands where none may.
     """
-    return _slots_of(body) if BEGIN.encode() in msgspec.json.encode(body) else NO_SLOTS
-
-
-def _slots_of(body: Any) -> Slots:
-    """The same where there are some."""
+    text = msgspec.json.encode(body)
+    if BEGIN.encode() not in text:
+        return NO_SLOTS
+    if len(text) > LARGEST:
+        raise UnfilledError(
+            f"it has placeholders, and {len(text)} bytes: each instance would have its own; "
+            f"at most {LARGEST} may be filled in (put the rest into a ConfigMap)"
+        )
     tree: dict[str | int, Any] = {}
     where: dict[str, str] = {}
     counts = Counter[str]()

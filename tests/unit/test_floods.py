@@ -108,6 +108,12 @@ def nested(depth: int) -> Any:
     return value
 
 
+def reading(*texts: str) -> Document:
+    """A template whose container has variables of these texts."""
+    variables = [{"name": f"V{index}", "value": text} for index, text in enumerate(texts)]
+    return template(container={"env": variables})
+
+
 LONG = "n" * 50_000
 SHAPES: dict[str, Document] = {
     "a long template name": {"replicas": MANY, "defaultTemplateName": LONG},
@@ -144,6 +150,28 @@ SHAPES: dict[str, Document] = {
     "a long host name": {"replicas": MANY, "serviceName": LONG},
     "long words in statuses": {"statuses": {str(n): LONG[:1000] for n in range(500)}},
     "numbers without end": {"templates": {"9" * 5000 + str(n): "a" for n in range(100)}},
+    "values for many who are not there": {
+        "replicas": 100,
+        "template": reading("$(tapp.values.a)"),
+        "values": {str(n): {"a": f"{n}"} for n in range(50_000)},
+    },
+    "a long value that is read often": {
+        "replicas": MANY,
+        "template": reading(*["$(tapp.values.a)$(tapp.index)"] * 100),
+        "defaultValues": {"a": LONG[:1_024]},
+    },
+    "a large template for each": {
+        "replicas": MANY,
+        "template": template(annotations={"large": LONG, "own": "$(tapp.index)"}),
+    },
+    "a template for each that is too large": {
+        "replicas": MANY,
+        "template": template(annotations={"large": LONG * 20, "own": "$(tapp.index)"}),
+    },
+    "many values that nobody reads": {
+        "replicas": MANY,
+        "defaultValues": {f"k{n}": "x" for n in range(10_000)},
+    },
     "an odd budget": {"updateStrategy": {"maxUnavailable": "9" * 50_000 + "%"}},
 }
 OWN = 4 * KB

@@ -179,6 +179,10 @@ WRONG = {
         numbered(HOST_PORT, "70$(tapp.index)"),
         "write nothing but one placeholder",
     ),
+    "too large to be each instance's own": (
+        template(annotations={"a": "x" * 65_536, "b": "$(tapp.index)"}),
+        "it has placeholders, and 65",
+    ),
 }
 
 
@@ -239,7 +243,7 @@ LABEL = template(labels={"app": "$(tapp.values.a)"})
     [
         (env("$(tapp.values.a)"), "x" * 1025, "is longer than 1024 characters"),
         (env("$(tapp.values.a)"), "x\0y", "has a NUL"),
-        (env("$(tapp.values.a)" * 200), "x" * 1000, "become more than 131072 characters"),
+        (env("$(tapp.values.a)" * 200), "x" * 1000, "become more than 32768 characters"),
         (LABEL, "a b", "a label takes at most 63"),
         (LABEL, "x" * 64, "a label takes at most 63"),
         (LABEL, "a\n", "a label takes at most 63"),
