@@ -1,4 +1,4 @@
-"""Desired children: a new pod from its template, an existing one as it is, or with an overlay.
+"""Children as documents: new pods; existing ones kept, brought to their template, or marked.
 
 Metacontroller applies what is returned at once, so an existing pod is never answered with the raw
 template: admission has changed it, and most of the difference would be an illegal update
@@ -125,7 +125,7 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     projected = manifest.projected
     if projected is not None:
         return projected
-    # Never applied by Metacontroller, or the annotation was removed: claim only what is ours.
+    # Never applied by Metacontroller, or the annotation was removed: answer only what is ours.
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
     owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
     known = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES, WRITTEN}

@@ -86,9 +86,10 @@ def judge(instance: Instance) -> Verdict:
     # 6. The template cannot be resolved: a typo is no reason to delete.
     if isinstance(template, Unresolved):
         return _unresolved(template)
-    # 7. The pod carries the revision of its template.
+    # A resize that cannot be done, under rule 7 or 8, needs a new pod.
     if instance.infeasible:
         return _anew(template, instance.infeasible)
+    # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
         if pod.spec.asked and (restart := _restart_of(instance, pod, template)) is not None:
             return restart
