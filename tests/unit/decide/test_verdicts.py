@@ -45,6 +45,12 @@ def test_2_an_instance_without_a_pod_gets_one() -> None:
     assert verdict(World(tapp())) == "Create/NoPod"
 
 
+def test_2_a_template_that_cannot_be_found_creates_nothing() -> None:
+    world = World(tapp(defaultTemplateName="typo"))
+    assert verdict(world) == "Absent/TemplateNotFound"
+    assert desired(world.sync(), "Pod") == {}
+
+
 def test_3_a_terminating_pod_is_waited_for_although_its_template_changed() -> None:
     world = settled().modify(0, terminating).change(template=NEW)
     assert verdict(world) == "Keep/Terminating"
@@ -55,19 +61,9 @@ def test_3_a_terminating_pod_is_waited_for_although_it_has_completed() -> None:
     assert verdict(world) == "Keep/Terminating"
 
 
-def test_4_a_completed_pod_is_replaced_before_anyone_asks_for_its_revision() -> None:
+def test_5_a_completed_pod_is_replaced_before_anyone_asks_for_its_revision() -> None:
     world = settled().modify(0, lambda pod: completed(pod, "Failed")).change(template=NEW)
     assert verdict(world) == "Delete/Completed"
-
-
-def test_5_a_template_that_cannot_be_found_keeps_what_is_there() -> None:
-    assert verdict(settled().change(defaultTemplateName="typo")) == "Keep/TemplateNotFound"
-
-
-def test_5_a_template_that_cannot_be_found_creates_nothing() -> None:
-    world = World(tapp(defaultTemplateName="typo"))
-    assert verdict(world) == "Absent/TemplateNotFound"
-    assert desired(world.sync(), "Pod") == {}
 
 
 def test_5_a_completed_pod_without_a_template_is_kept() -> None:
@@ -77,12 +73,16 @@ def test_5_a_completed_pod_without_a_template_is_kept() -> None:
     assert verdict(world) == "Keep/TemplateNotFound"
 
 
-def test_6_a_pod_of_its_template_is_kept_however_it_does() -> None:
+def test_6_a_template_that_cannot_be_found_keeps_what_is_there() -> None:
+    assert verdict(settled().change(defaultTemplateName="typo")) == "Keep/TemplateNotFound"
+
+
+def test_7_a_pod_of_its_template_is_kept_however_it_does() -> None:
     world = settled().modify(0, lambda pod: running(pod, ready=False))
     assert verdict(world) == "Keep/UpToDate"
 
 
-def test_7_images_and_metadata_are_updated_in_place() -> None:
+def test_8_images_and_metadata_are_updated_in_place() -> None:
     assert (
         verdict(settled().change(template=template("nginx:2"))) == "UpdateInPlace/TemplateChanged"
     )
@@ -105,7 +105,7 @@ def test_7_images_and_metadata_are_updated_in_place() -> None:
         pytest.param(template("nginx:2", priorityClassName="high"), id="an image and more"),
     ],
 )
-def test_7_anything_else_makes_a_new_pod(changed: Document) -> None:
+def test_8_anything_else_makes_a_new_pod(changed: Document) -> None:
     world = settled()
     before = world.uids()
     assert verdict(world.change(template=changed)) == "Recreate/TemplateChanged"
@@ -122,7 +122,7 @@ def test_recreating_omits_the_pod_first_and_creates_it_when_it_is_gone() -> None
     assert verdict(world) == "Create/NoPod"
 
 
-# --- rule 5, more closely: a typo never deletes ---------------------------------------------------
+# --- rules 2 and 6, more closely: a typo never deletes --------------------------------------------
 
 BROKEN: dict[str, Any] = {
     "a default name that is not in the pool": {"defaultTemplateName": "typo"},
