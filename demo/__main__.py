@@ -14,12 +14,12 @@ from typing import NoReturn
 
 from rich.console import Console
 
+from demo.act import Act, Goal, Play
 from demo.film import Film
 from demo.screen import Screen
-from demo.service import TOLD_THE_TIME, ServiceError, serve
+from demo.service import ON_SIMULATED_TIME, ServiceError, serve
 from demo.stage import Stage
 from demo.story import ACTS
-from demo.tale import Act, Goal, Play
 from simulator.metacontroller.hook_client import HookError
 from simulator.world import UnsettledError
 
@@ -31,8 +31,8 @@ def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
     """One act: change the spec, let the cluster come to rest, show what happened."""
     screen.title(number, act)
     before = stage.spec
-    story = act.play(stage)
-    spec = next(story)
+    running = act.play(stage)
+    spec = next(running)
     screen.change(before, spec)
     stage.begin()
     if spec is None:
@@ -44,17 +44,17 @@ def play(stage: Stage, act: Act, number: int, screen: Screen) -> list[Goal]:
     except UnsettledError as error:
         goals = [Goal(f"the cluster comes to rest: {error}", reached=False)]
     else:
-        goals = outcome(story)
+        goals = outcome(running)
     screen.chart(stage)
     screen.reasons(stage)
     screen.goals(goals)
     return goals
 
 
-def outcome(story: Play) -> list[Goal]:
-    """What the act returns at its end."""
+def outcome(running: Play) -> list[Goal]:
+    """The goals, which an act returns at its end."""
     try:
-        next(story)
+        next(running)
     except StopIteration as end:
         goals: list[Goal] = end.value
         return goals
@@ -62,7 +62,12 @@ def outcome(story: Play) -> list[Goal]:
 
 
 def main(*, everything: bool = False, film: Path | None = None) -> int:
-    """Plays the brief acts, or all of them; on a film where there is a path for one."""
+    """Plays the brief acts, or all of them; returns the exit code.
+
+    Args:
+        everything: all acts, not only the brief ones.
+        film: where to write an SVG, instead of printing.
+    """
     signal.signal(signal.SIGTERM, _leave)
     started = time.monotonic()
     # A line that the terminal wraps would break the animation.
@@ -71,12 +76,12 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
     screen = Screen(console) if film is None else Film(film)
     missed: list[str] = []
     try:
-        with serve(TOLD_THE_TIME) as base:
+        with serve(ON_SIMULATED_TIME) as base:
             stage = Stage(base)
             screen.open(base)
             for number, act in enumerate(acts, 1):
                 goals = play(stage, act, number, screen)
-                missed += [f"{act.title}: {goal.words}" for goal in goals if not goal.reached]
+                missed += [f"{act.title}: {goal.text}" for goal in goals if not goal.reached]
                 if missed:
                     break
     except (ServiceError, HookError) as error:
@@ -98,5 +103,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m demo")
     parser.add_argument("--all", action="store_true", help="all acts, not only the first few")
     parser.add_argument("--film", type=Path, metavar="FILE", help="write an SVG; print nothing")
-    asked = parser.parse_args()
-    sys.exit(main(everything=asked.all, film=asked.film))
+    options = parser.parse_args()
+    sys.exit(main(everything=options.all, film=options.film))

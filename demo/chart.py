@@ -4,7 +4,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from demo.stage import Look, Stage
+from demo.stage import Snapshot, Stage
 
 BAR = 32
 TAIL = 0.06
@@ -55,10 +55,14 @@ def chart(stage: Stage, upto: int = BAR) -> Table:
     table.add_column("image", width=15, no_wrap=True)
     table.add_column("state", width=8, no_wrap=True)
     done = upto == BAR
-    for number in sorted({number for moment in stage.moments for number in moment.looks}):
-        history = [(moment.time, moment.looks.get(number, Look(""))) for moment in stage.moments]
+    for number in sorted({number for moment in stage.moments for number in moment.instances}):
+        history = [
+            (moment.time, moment.instances.get(number, Snapshot(""))) for moment in stage.moments
+        ]
         last = history[-1][1]
-        template = next((look.template for _, look in reversed(history) if look.template), "")
+        template = next(
+            (snapshot.template for _, snapshot in reversed(history) if snapshot.template), ""
+        )
         state = Text(last.state or "gone", style=MARKS.get(last.state, ("", ""))[1])
         bar = _bar(history, start, seconds * (1 + TAIL), last.revision)[:upto]
         ending = (last.image, state) if done else ("", "")
@@ -66,24 +70,24 @@ def chart(stage: Stage, upto: int = BAR) -> Table:
     return table
 
 
-def _bar(history: list[tuple[float, Look]], start: float, seconds: float, final: str) -> Text:
+def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, final: str) -> Text:
     width = seconds / BAR
     bar = Text()
     for column in range(BAR):
         left = start + column * width
-        seen = [look for at, look in history if left < at <= left + width]
-        before = [look for at, look in history if at <= left] or [history[0][1]]
-        look = _loudest(seen) or [*before, *seen][-1]
-        as_before = look.state == "Running" and look.revision != final
-        mark, style = BEFORE if as_before else MARKS.get(look.state, ("?", "red"))
+        seen = [snapshot for at, snapshot in history if left < at <= left + width]
+        before = [snapshot for at, snapshot in history if at <= left] or [history[0][1]]
+        snapshot = _loudest(seen) or [*before, *seen][-1]
+        as_before = snapshot.state == "Running" and snapshot.revision != final
+        mark, style = BEFORE if as_before else MARKS.get(snapshot.state, ("?", "red"))
         bar.append(mark, style=style)
     return bar
 
 
-def _loudest(looks: list[Look]) -> Look | None:
+def _loudest(snapshots: list[Snapshot]) -> Snapshot | None:
     """What must not be overlooked though it was short."""
     for state in LOUDNESS:
-        for look in looks:
-            if look.state == state:
-                return look
+        for snapshot in snapshots:
+            if snapshot.state == state:
+                return snapshot
     return None

@@ -1,4 +1,4 @@
-"""The service on the embedded cluster's time: each call says how late it is.
+"""The service on the embedded cluster's time: each call says what time it is.
 
 This module is the service's: gunicorn imports it, and the demo does not. It is `hooks.app` with
 another clock, which a service needs where something has to last: a drain, the silence of a node.
@@ -19,5 +19,5 @@ def application() -> Flask:
 
 def _now() -> float:
     """Seconds since the epoch, as the call says; the machine's where it does not."""
-    told = request.headers.get(TIME_HEADER)
-    return float(told) if told else time.time()
+    seconds = request.headers.get(TIME_HEADER)
+    return float(seconds) if seconds else time.time()

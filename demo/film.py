@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
+from demo.act import Act, Goal
 from demo.chart import BAR, chart, legend
 from demo.screen import Screen
 from demo.stage import Document, Stage
-from demo.tale import Act, Goal
 
 COLUMNS = 80
 LETTER, LINE, MARGIN = 12.2, 24.4, 24
@@ -118,8 +118,8 @@ class Film(Screen):
         left_out: int,  # noqa: ARG002
     ) -> None:
         """Writes the film."""
-        for words in missed:
-            print(f"no film, for a goal was missed: {words}", file=sys.stderr)
+        for goal in missed:
+            print(f"no film, because a goal was missed: {goal}", file=sys.stderr)
         if not missed:
             self._path.write_text(self.svg(), encoding="utf-8")
 

@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from demo.act import Act, Goal
 from demo.chart import BAR, chart, legend
 from demo.difference import difference
 from demo.stage import Decision, Document, Stage
-from demo.tale import Act, Goal
 
 FRAMES = 10
 FRAME_SECONDS = 0.05
@@ -27,7 +27,7 @@ ACTIONS = {
     "Keep": "wait",
     "Adopt": "adopt",
 }
-REST = "  make demo ALL=1   {} more acts: a bad image, its repair, scaling, ..."
+MORE_ACTS = "  make demo ALL=1   {} more acts: a bad image, its repair, scaling, ..."
 NEXT = """\
   make run          then, in another terminal, ask the service what it would do:
                       curl -H 'Content-Type: application/json' \\
@@ -96,7 +96,7 @@ class Screen:
         self._print()
         for goal in goals:
             mark, style = ("✓", "green") if goal.reached else ("✗ missed:", "bold red")
-            self._print(Text(f"  {mark} ", style=style).append(goal.words, style="default"))
+            self._print(Text(f"  {mark} ", style=style).append(goal.text, style="default"))
 
     def close(self, stage: Stage, missed: list[str], seconds: float, *, left_out: int) -> None:
         """The outcome and what to try next."""
@@ -104,18 +104,18 @@ class Screen:
         self._print(Rule())
         if missed:
             self._print(Text("The demo ends here, because a goal was missed:", style="bold red"))
-            for words in missed:
-                self._print(Text(f"  ✗ {words}", style="red"))
+            for goal in missed:
+                self._print(Text(f"  ✗ {goal}", style="red"))
             return
-        words = (
+        figures = (
             f"{stage.hook.calls} calls, the slowest took {stage.hook.slowest * 1000:.0f} ms; "
             f"{seconds:.1f} s in all."
         )
         outcome = Text("Every goal was reached. ", style="bold green")
-        self._print(outcome.append(words, style="default"))
+        self._print(outcome.append(figures, style="default"))
         self._print("\nTry next")
         if left_out:
-            self._print(REST.format(left_out))
+            self._print(MORE_ACTS.format(left_out))
         self._print(NEXT)
 
     def _print(self, what: object = "") -> None:

@@ -18,13 +18,13 @@ STOP_SECONDS = 10.0
 ATTEMPTS = 3
 OK = 200
 SHIPPED = "hooks.app:create_app()"
-TOLD_THE_TIME = "demo.clock:application()"
-"""The same, with a clock that follows the header below."""
+ON_SIMULATED_TIME = "demo.clock:application()"
+"""The same, with a clock that follows the header `TIME_HEADER`."""
 TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 
 class ServiceError(Exception):
-    """The service did not start; the message ends with its last words."""
+    """The service did not start; the message ends with the end of its log."""
 
 
 @contextlib.contextmanager
@@ -47,8 +47,8 @@ def serve(application: str = SHIPPED) -> Iterator[str]:
                     return
                 if attempt + 1 == ATTEMPTS:  # the port may have been taken meanwhile: try another
                     log.seek(0)
-                    words = log.read().decode(errors="replace")[-2000:]
-                    raise ServiceError(f"the service did not start:\n{words}")
+                    text = log.read().decode(errors="replace")[-2000:]
+                    raise ServiceError(f"the service did not start:\n{text}")
             finally:
                 _stop(process)
 

@@ -26,11 +26,11 @@ class TimedHook:
     """Calls the service and keeps the longest answer time."""
 
     def __init__(self, base: str, clock: Clock) -> None:
-        """`base` is the service's URL; `clock` is what time it is on the cluster."""
+        """`base` is the service's URL, `clock` the cluster's."""
         self._http = HttpHook(base, self._headers)
         self._clock = clock
         self.at: float | None = None
-        """What time it is for the service, where it is asked about what has been."""
+        """The simulated time that the service is given; None gives it the cluster's."""
         self.calls = 0
         self.slowest = 0.0
 
@@ -48,7 +48,7 @@ class TimedHook:
 
 
 @dataclass(frozen=True)
-class Look:
+class Snapshot:
     """One instance at one moment."""
 
     state: str
@@ -59,7 +59,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a sync decided about one instance, and why; `Keep` because all is well is none."""
+    """What a sync decided about one instance, and why."""
 
     action: str
     reason: str
@@ -71,7 +71,7 @@ class Moment:
     """One sync: when, what it saw, what it decided."""
 
     time: float
-    looks: dict[int, Look] = field(default_factory=dict)
+    instances: dict[int, Snapshot] = field(default_factory=dict)
     decisions: dict[int, Decision] = field(default_factory=dict)
 
 
@@ -95,16 +95,18 @@ class Stage:
         self.started = 0.0
         self.fewest_serving = 0
         self._serving: set[str] = set()
-        self._writes = 0
-        self.world.watch(self._note)
+        self._earlier_writes = 0
+        self.world.watch(self._count_serving)
 
     def begin(self) -> None:
-        """Start a step: forget what earlier ones recorded."""
+        """Start an act: forget what earlier ones recorded."""
         self.world.hook_calls.clear()
-        self.moments = [Moment(self.world.clock.now, moment.looks) for moment in self.moments[-1:]]
+        self.moments = [
+            Moment(self.world.clock.now, moment.instances) for moment in self.moments[-1:]
+        ]
         self.started = self.world.clock.now
         self.fewest_serving = len(self._serving)
-        self._writes = len(self.world.writes)
+        self._earlier_writes = len(self.world.writes)
 
     def apply(self, spec: Document) -> None:
         """`kubectl apply` of the TApp with this spec."""
@@ -122,18 +124,19 @@ class Stage:
         try:
             self.world.settle()
         finally:
-            self._remember()
+            self._record()
 
-    def _remember(self) -> None:
+    def _record(self) -> None:
+        """Turn the act's calls of the service into moments."""
         for call in list(self.world.hook_calls):
             if call.error:
                 continue
             if call.hook == "sync":
-                self.moments.append(self._moment(call))
+                self.moments.append(self._sync_moment(call))
             elif call.hook == "finalize":
-                self.moments.append(_farewell(call))
+                self.moments.append(_finalize_moment(call))
 
-    def _note(self, event: Event) -> None:
+    def _count_serving(self, event: Event) -> None:
         """Count who really serves; while a container is replaced, Ready does not tell."""
         if event.kind.name != "Pod":
             return
@@ -144,14 +147,14 @@ class Stage:
             self._serving.discard(name)
         self.fewest_serving = min(self.fewest_serving, len(self._serving))
 
-    def _moment(self, call: HookCall) -> Moment:
+    def _sync_moment(self, call: HookCall) -> Moment:
         """What one sync saw and decided, by asking `/plan` with its request."""
         plan = self.plan(b"".join(call.parts), call.time)
         pods = _pods(call.request)
         moment = Moment(call.time)
         for item in plan["instances"]:
             number = item["id"]
-            moment.looks[number] = _look(pods.get(number), item["status"], item["template"])
+            moment.instances[number] = _snapshot(pods.get(number), item["status"], item["template"])
             moment.decisions[number] = Decision(item["action"], item["reason"], item["message"])
         return moment
 
@@ -166,13 +169,15 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """How long the step took, in simulated time."""
+        """How long the act took, in simulated time."""
         return max([moment.time - self.started for moment in self.moments], default=0.0) or 0.1
 
     @property
-    def news(self) -> list[Write]:
-        """Metacontroller's writes to pods and claims in this step."""
-        return [write for write in self.world.writes[self._writes :] if write.kind != "TApp"]
+    def writes(self) -> list[Write]:
+        """Metacontroller's writes to pods and claims in this act."""
+        return [
+            write for write in self.world.writes[self._earlier_writes :] if write.kind != "TApp"
+        ]
 
     @property
     def bad_writes(self) -> list[Write]:
@@ -193,19 +198,19 @@ class Stage:
 
     @property
     def touched(self) -> set[int]:
-        """Instances whose pods Metacontroller wrote to in this step."""
-        names = [write.name for write in self.news if write.kind == "Pod"]
+        """Instances whose pods Metacontroller wrote to in this act."""
+        names = [write.name for write in self.writes if write.kind == "Pod"]
         return {int(name.rpartition("-")[2]) for name in names}
 
     @property
     def pods(self) -> dict[int, Document]:
-        """Number -> pod."""
+        """Instance -> pod."""
         pods = self.world.list("Pod")
         return {int(pod["metadata"]["name"].rpartition("-")[2]): pod for pod in pods}
 
     @property
     def uids(self) -> dict[int, str]:
-        """Number -> the pod's uid."""
+        """Instance -> the pod's uid."""
         return {number: pod["metadata"]["uid"] for number, pod in self.pods.items()}
 
     @property
@@ -254,9 +259,9 @@ def _pods(request: Document) -> dict[int, Document]:
     return {int(pod["metadata"]["name"].rpartition("-")[2]): pod for pod in pods}
 
 
-def _look(pod: Document | None, state: str, template: str) -> Look:
+def _snapshot(pod: Document | None, state: str, template: str) -> Snapshot:
     if pod is None:
-        return Look(state, template)
+        return Snapshot(state, template)
     container = pod["spec"]["containers"][0]
     statuses = pod.get("status", {}).get("containerStatuses") or []
     waiting = [(item["state"].get("waiting") or {}).get("reason") for item in statuses]
@@ -267,15 +272,15 @@ def _look(pod: Document | None, state: str, template: str) -> Look:
     if condition_of(pod, "Ready").get("reason") == "NodeNotReady":
         state = "Silent"
     revision = pod["metadata"]["labels"]["tapp_template_hash_key"]
-    return Look(state, template, container["image"], revision)
+    return Snapshot(state, template, container["image"], revision)
 
 
-def _farewell(call: HookCall) -> Moment:
-    """What a finalize call saw; it decides to let everything go."""
+def _finalize_moment(call: HookCall) -> Moment:
+    """What a finalize call saw; it deletes every pod."""
     moment = Moment(call.time)
     for number, pod in _pods(call.request).items():
         leaving = pod["metadata"].get("deletionTimestamp") is not None
-        moment.looks[number] = _look(pod, "Killing" if leaving else "Running", "")
+        moment.instances[number] = _snapshot(pod, "Killing" if leaving else "Running", "")
         moment.decisions[number] = Decision(
             "Wait" if leaving else "Delete", "TAppDeleted", "the TApp is being deleted"
         )

@@ -6,9 +6,9 @@ come to rest it returns its goals. Goals look at the cluster, never at what the 
 
 from typing import Any
 
-from demo.away import GATE, drain, lose_node
+from demo.act import Act, Goal, Play, Spec, complete, images, ready
+from demo.pod_status import GATE, drain, lose_node
 from demo.stage import NAME, Stage
-from demo.tale import Act, Goal, Play, Spec, complete, images, ready
 
 OLD, NEW, BAD, FIXED = "nginx:1.27", "nginx:1.28", "nginx:1.29-typo", "nginx:1.29"
 
@@ -138,9 +138,11 @@ def force(stage: Stage) -> Play:
         "templatePool": {"hotfix": hotfix},
         "templates": {str(number): "hotfix" for number in range(4)},
     }
-    renewed = {number for number, uid in stage.uids.items() if before.get(number) != uid}
+    recreated = {number for number, uid in stage.uids.items() if before.get(number) != uid}
     return [
-        Goal("0 to 3 have new pods with the variable", renewed == {0, 1, 2, 3} == hotfixed(stage)),
+        Goal(
+            "0 to 3 have new pods with the variable", recreated == {0, 1, 2, 3} == hotfixed(stage)
+        ),
         Goal("all four at once", stage.fewest_serving == 2),  # noqa: PLR2004
         Goal("with the claims they had", stage.claims == claims),
         complete(stage),

@@ -19,9 +19,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from demo import __main__ as demo
+from demo.act import Act, Goal, Play
 from demo.stage import Stage
 from demo.story import ACTS
-from demo.tale import Act, Goal, Play
 from tests.scenarios.life import ROOT
 from tests.sizes import cases
 
@@ -193,7 +193,7 @@ def first_lines(stream: IO[bytes]) -> str:
 def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "TOLD_THE_TIME", "demo.no_such_module:application()")
+    monkeypatch.setattr(demo, "ON_SIMULATED_TIME", "demo.no_such_module:application()")
     monkeypatch.setattr("demo.service.ATTEMPTS", 1)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert demo.main() == 1

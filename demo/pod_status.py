@@ -1,11 +1,11 @@
-"""The acts with the second hook, that of pods: out of the Services, and away from a lost node."""
+"""The acts with the component pod-status: a drain before an update, and a lost node."""
 
 import json
 import math
 from datetime import datetime
 
+from demo.act import Goal, Play, Spec, complete, images, ready
 from demo.stage import Stage, condition_of, is_ready
-from demo.tale import Goal, Play, Spec, complete, images, ready
 from simulator.api.store import Event
 from simulator.objects.clock import EPOCH
 
@@ -19,17 +19,17 @@ LOST = 60
 
 def drain(stage: Stage) -> Play:
     """A new image for the pods that have the gate; the first ones leave their Services."""
-    before, away = stage.uids, dict[int, float]()
+    before, closed_for = stage.uids, dict[int, float]()
 
-    def note(event: Event) -> None:
-        """How long a pod's gate has been closed when its image is changed, if it is not Ready."""
+    def measure(event: Event) -> None:
+        """For how long a pod's gate has been closed when its image changes; -inf if it is Ready."""
         pod = event.object
         if event.kind.name == "Pod" and pod["spec"]["containers"][0]["image"] == NEXT:
-            left = math.inf if is_ready(pod) else since(condition_of(pod, GATE))
+            closed_at = math.inf if is_ready(pod) else false_since(condition_of(pod, GATE))
             number = int(pod["metadata"]["labels"]["tapp_instance_key"])
-            away.setdefault(number, stage.world.clock.now - left)
+            closed_for.setdefault(number, stage.world.clock.now - closed_at)
 
-    stage.world.watch(note)
+    stage.world.watch(measure)
     spec: Spec = json.loads(json.dumps(stage.spec))
     spec["templatePool"]["hotfix"]["spec"]["containers"][0]["image"] = NEXT
     spec["updateStrategy"]["forceUpdate"]["maxUnavailable"] = 2
@@ -41,7 +41,7 @@ def drain(stage: Stage) -> Play:
         Goal("in the same pods", stage.uids == before),
         Goal(
             f"each left its Services {GRACE} seconds before",
-            set(away) == set(range(4)) and min(away.values()) >= GRACE,
+            set(closed_for) == set(range(4)) and min(closed_for.values()) >= GRACE,
         ),
         complete(stage),
     ]
@@ -51,21 +51,21 @@ def lose_node(stage: Stage) -> Play:
     """A node goes silent; what ran there starts elsewhere."""
     nodes = {number: pod["spec"]["nodeName"] for number, pod in stage.pods.items()}
     before, claims, lost = stage.uids, stage.claims, nodes[5]
-    gone = {number for number, node in nodes.items() if node == lost}
+    moved = {number for number, node in nodes.items() if node == lost}
     stage.world.clock.after(GRACE, lambda: stage.world.nodes.lose(lost))
     stage.annotations = {"apps.tkestack.io/lost-node-seconds": str(LOST)}
     yield {**stage.spec, "forceDeletePod": True}
-    renewed = {number for number, uid in stage.uids.items() if before.get(number) != uid}
+    recreated = {number for number, uid in stage.uids.items() if before.get(number) != uid}
     earliest = stage.started + GRACE + LOST
-    new = [stage.pods[number] for number in sorted(renewed)]
+    new = [stage.pods[number] for number in sorted(recreated)]
     homes = {pod["spec"]["nodeName"] for pod in stage.pods.values()}
     goals = [
-        Goal(f"{listed(gone)} run on other nodes", renewed == gone and lost not in homes),
+        Goal(f"{listed(moved)} run on other nodes", recreated == moved and lost not in homes),
         Goal("no other pod was made anew, and all six are Ready", ready(stage) == set(nodes)),
         Goal("with the claims they had", stage.claims == claims),
         Goal(
             "not before a minute of silence",
-            min(map(born, new), default=0) >= earliest,
+            min(map(created_at, new), default=0) >= earliest,
         ),
         complete(stage),
     ]
@@ -73,20 +73,20 @@ def lose_node(stage: Stage) -> Play:
     return goals
 
 
-def since(condition: Spec) -> float:
+def false_since(condition: Spec) -> float:
     """Since when a condition is False, in simulated time; infinity where it is not."""
     if condition.get("status") != "False":
         return math.inf
     return seconds(condition["lastTransitionTime"])
 
 
-def born(pod: Spec) -> float:
-    """When a pod was made, in simulated time."""
+def created_at(pod: Spec) -> float:
+    """When a pod was created, in simulated time."""
     return seconds(pod["metadata"]["creationTimestamp"])
 
 
 def seconds(time: str) -> float:
-    """Simulated seconds."""
+    """A time of an object in simulated seconds."""
     return datetime.fromisoformat(time).timestamp() - EPOCH.timestamp()
 
 

@@ -13,7 +13,7 @@ Spec = dict[str, Any]
 class Goal:
     """What an act must reach, in words, and whether it did."""
 
-    words: str
+    text: str
     reached: bool
 
 
@@ -37,7 +37,7 @@ def ready(stage: Stage) -> set[int]:
 
 
 def images(stage: Stage) -> dict[int, str]:
-    """Number -> the image that its container runs."""
+    """Instance -> the image that its container runs."""
     return {
         number: status["image"].removeprefix("docker.io/library/")
         for number, pod in stage.pods.items()
