@@ -65,57 +65,57 @@ def main(
             what it raises ends the command before anything is written.
     """
     parser = _parser()
-    asked = parser.parse_args(arguments)
-    if asked.tapps and asked.all_namespaces:
+    options = parser.parse_args(arguments)
+    if options.tapps and options.all_namespaces:
         parser.error("name TApps, or ask for all namespaces, not both")
-    kubectl = Kubectl(asked.kubeconfig, asked.context, runner)
+    kubectl = Kubectl(options.kubeconfig, options.context, runner)
     try:
-        return _move(kubectl, asked, say, confirm)
+        return _move(kubectl, options, say, confirm)
     except (RefusedError, KubectlError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
 
-def _move(kubectl: Kubectl, asked: argparse.Namespace, say: Say, confirm: Confirm | None) -> int:
-    tapps = _wanted(kubectl, asked)
+def _move(kubectl: Kubectl, options: argparse.Namespace, say: Say, confirm: Confirm | None) -> int:
+    tapps = _wanted(kubectl, options)
     if not tapps:
-        _check(kubectl, asked, [], say)
+        _check(kubectl, options, [], say)
         say("There is no TApp here. (Another namespace? -n NAMESPACE, or -A for all.)")
         return 0
-    moves, exposed, unread = _plan(kubectl, tapps, asked.keep_claims, say)
+    moves, unprotected_claims, unread = _plan(kubectl, tapps, options.keep_claims, say)
     for move in moves:
-        _print_move(move, changes=confirm is not None or not asked.apply, say=say)
+        _print_move(move, changes=confirm is not None or not options.apply, say=say)
     changes = [change for move in moves for change in move.changes]
     in_the_way = sum(len(move.in_the_way) for move in moves)
-    _check(kubectl, asked, moves, say)
-    if exposed and not asked.keep_claims:
+    _check(kubectl, options, moves, say)
+    if unprotected_claims and not options.keep_claims:
         say(
-            f"note: {exposed} claims have their TApp as their only owner and are deleted together "
-            "with it; --keep-claims changes that"
+            f"note: {unprotected_claims} claims have their TApp as their only owner and are "
+            "deleted together with it; --keep-claims changes that"
         )
-    if asked.apply and changes and confirm is not None:
+    if options.apply and changes and confirm is not None:
         confirm(len(changes))
-    failed = _apply(kubectl, changes, say) if asked.apply else 0
+    failed = _apply(kubectl, changes, say) if options.apply else 0
     say("")
-    if asked.apply:
+    if options.apply:
         say(f"{len(changes) - failed} of {len(changes)} changes made.")
     else:
         say(f"Dry run: {len(changes)} changes to make; --apply makes them.")
-    if not asked.all_namespaces:
+    if not options.all_namespaces:
         say(
-            "This was a part: the CompositeController takes over every TApp of the cluster. Run it "
-            "with -A before you install that."
+            "This was only a part: the CompositeController takes over every TApp of the cluster. "
+            "Run this with -A before you install the CompositeController."
         )
     if in_the_way:
-        say(f"{in_the_way} in the way: settle them before you install the CompositeController.")
+        say(f"{in_the_way} in the way: resolve them before you install the CompositeController.")
     if failed or unread:
-        say(f"{failed + unread} failures: run it again; what is done is not done twice.")
+        say(f"{failed + unread} failures: run it again; nothing is done twice.")
     return 1 if failed or unread or in_the_way else 0
 
 
-def _wanted(kubectl: Kubectl, asked: argparse.Namespace) -> list[Json]:
+def _wanted(kubectl: Kubectl, options: argparse.Namespace) -> list[Json]:
     try:
-        tapps = kubectl.list(TAPPS, None if asked.all_namespaces else asked.namespace)
+        tapps = kubectl.list(TAPPS, None if options.all_namespaces else options.namespace)
     except KubectlError as error:
         if error.reason == "NoSuchKind":
             raise RefusedError(
@@ -124,21 +124,23 @@ def _wanted(kubectl: Kubectl, asked: argparse.Namespace) -> list[Json]:
             ) from None
         raise
     names = {tapp["metadata"]["name"] for tapp in tapps}
-    missing = [name for name in asked.tapps if name not in names]
+    missing = [name for name in options.tapps if name not in names]
     if missing:
         raise RefusedError(
-            f"no TApp {', '.join(missing)} in {asked.namespace or 'the current namespace'}; "
+            f"no TApp {', '.join(missing)} in {options.namespace or 'the current namespace'}; "
             "kubectl get tapps -A lists all"
         )
-    return [tapp for tapp in tapps if not asked.tapps or tapp["metadata"]["name"] in asked.tapps]
+    return [
+        tapp for tapp in tapps if not options.tapps or tapp["metadata"]["name"] in options.tapps
+    ]
 
 
 def _plan(
     kubectl: Kubectl, tapps: Sequence[Json], keep_claims: bool, say: Say
 ) -> tuple[list[Move], int, int]:
-    """All moves, how many claims die with their TApp, how many namespaces could not be read."""
+    """All moves, how many claims go with their TApp, how many namespaces could not be read."""
     moves: list[Move] = []
-    exposed = unread = 0
+    unprotected_claims = unread = 0
     for namespace in sorted({tapp["metadata"]["namespace"] for tapp in tapps}):
         here = [tapp for tapp in tapps if tapp["metadata"]["namespace"] == namespace]
         try:
@@ -152,8 +154,8 @@ def _plan(
         for tapp in here:
             move = plan_move(tapp, pods, claims, uid)
             moves.append(move)
-            exposed += unprotected(move, claims)
-    return moves, exposed, unread
+            unprotected_claims += unprotected(move, claims)
+    return moves, unprotected_claims, unread
 
 
 def _namespace_uid(kubectl: Kubectl, name: str) -> str:
@@ -163,11 +165,15 @@ def _namespace_uid(kubectl: Kubectl, name: str) -> str:
     return str(found["metadata"]["uid"])
 
 
-def _check(kubectl: Kubectl, asked: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
-    """Says what speaks against writing, and refuses to write then (unless forced)."""
+def _check(kubectl: Kubectl, options: argparse.Namespace, moves: Sequence[Move], say: Say) -> None:
+    """Prints what speaks against writing.
+
+    Raises:
+        RefusedError: something does, with --apply and without --force.
+    """
     problems, warnings = old_controller(kubectl, {move.namespace for move in moves})
-    # Whoever only looks, after the move, is not told to take away what they have just installed.
-    if asked.apply or any(move.changes or move.in_the_way for move in moves):
+    # A dry run after the move must not ask people to remove what they have just installed.
+    if options.apply or any(move.changes or move.in_the_way for move in moves):
         more_problems, more_warnings = active_composite(kubectl)
         problems += more_problems
         warnings += more_warnings
@@ -175,11 +181,11 @@ def _check(kubectl: Kubectl, asked: argparse.Namespace, moves: Sequence[Move], s
         say(f"warning: {warning}")
     if not problems:
         return
-    if asked.apply and not asked.force:
+    if options.apply and not options.force:
         raise RefusedError(
             "nothing was written: "
             + "; ".join(problems)
-            + ". (--force goes on nevertheless; better do not)"
+            + ". (--force writes all the same; better not)"
         )
     for problem in problems:
         say(f"warning: {problem}")
@@ -210,7 +216,7 @@ def _apply(kubectl: Kubectl, changes: Sequence[Change], say: Say) -> int:
 
 
 def _write(kubectl: Kubectl, change: Change) -> str:
-    """One patch; one that was guarded by a version that is old by now is tried on the new one."""
+    """One patch; a guarded one that meets a newer object is tried again on top of that."""
     child, body = change.child, change.patch
     for tries in range(1, _TRIES + 1):
         try:

@@ -88,7 +88,7 @@ def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
     return [
         f"the CompositeController {COMPOSITE!r} exists already, so Metacontroller, where it runs, "
         "is in charge. A pod or claim that had no label has no owner any more, and the TApp cannot "
-        "create a pod of the same name. If there are such: remove it for the time of the move "
+        "create a pod of the same name. If there are any: remove it while you migrate "
         f"(kubectl delete compositecontroller {COMPOSITE}; no pod stops), run this again, label "
         "what it lists as owned by nobody with the commands it prints, then install it again"
     ], []

@@ -15,7 +15,7 @@ TIMEOUT = "60s"
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of one command."""
+    """How one command ended: its exit code and what it printed."""
 
     code: int
     out: str

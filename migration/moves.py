@@ -17,7 +17,7 @@ CONTROLLER_UID = "controller-uid"
 """As in tapp/words/vocabulary.py, which needs a newer Python than administrators may have."""
 PODS = "pods"
 CLAIMS = "persistentvolumeclaims"
-_WORDS = {PODS: "pod", CLAIMS: "claim"}
+_KINDS = {PODS: "pod", CLAIMS: "claim"}
 
 OLD_READINESS_GATE = "tkestack.io/InPlaceUpdate"
 """The old controller put it on every pod, and only the old controller sets its condition."""
@@ -33,7 +33,7 @@ class Child:
 
     def __str__(self) -> str:
         """`pod shop/web-0`."""
-        return f"{_WORDS[self.resource]} {self.namespace}/{self.name}"
+        return f"{_KINDS[self.resource]} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _label(move: Move, resource: str, child: Json) -> None:
         what = f"label {CONTROLLER_UID}={move.uid}"
         move.changes.append(Change(_child(resource, child), what, patch, guarded=False))
     else:
-        kind = _WORDS[resource]
+        kind = _KINDS[resource]
         move.in_the_way.append(
             f"{_child(resource, child)} has the label {CONTROLLER_UID}={present}, the uid of "
             f"something else. If it belongs to this TApp: kubectl label {kind} {meta['name']} "
