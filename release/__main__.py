@@ -26,7 +26,7 @@ from .errors import ReleaseError
 from .kustomize import PLACEHOLDER, ROOT, Document, composed, parts
 
 DIST = ROOT / "dist"
-REQUIREMENTS = ("requirements.txt",)
+REQUIREMENTS = ROOT / "requirements.txt"
 """What the Dockerfile installs."""
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
@@ -34,32 +34,32 @@ IMAGE = re.compile(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; 0 done, 1 not possible, 2 not understood."""
+    """The command; returns its exit code: 0 done, 1 not possible; wrong usage ends it with 2."""
     parser = argparse.ArgumentParser(prog="make release", description="Writes a release to dist/.")
     parser.add_argument("--version", default="")
     parser.add_argument("--image", default="")
     parser.add_argument("--dist", type=Path, default=DIST)
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        image = checked(chosen.version, chosen.image)
-        helm = found("helm")
-        shutil.rmtree(chosen.dist, ignore_errors=True)
-        chosen.dist.mkdir(parents=True)
-        write_manifests(chosen.dist, image)
-        write_chart(chosen.dist, image, helm)
-        write_wheel(chosen.dist)
-        write_sbom(chosen.dist)
-        write_checksums(chosen.dist)
+        image = tagged(options.version, options.image)
+        helm = path_of("helm")
+        shutil.rmtree(options.dist, ignore_errors=True)
+        options.dist.mkdir(parents=True)
+        write_manifests(options.dist, image)
+        write_chart(options.dist, image, helm)
+        write_wheel(options.dist)
+        write_sbom(options.dist)
+        write_checksums(options.dist)
     except ReleaseError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    for file in sorted(chosen.dist.iterdir()):
+    for file in sorted(options.dist.iterdir()):
         print(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
     return 0
 
 
-def checked(version: str, image: str) -> str:
-    """The image with its tag; raises ReleaseError where the two say no release."""
+def tagged(version: str, image: str) -> str:
+    """The image with its tag or digest; raises ReleaseError where one is missing or wrong."""
     if not version or not image:
         raise ReleaseError(
             "a release needs its version and the image that it installs: make release"
@@ -78,15 +78,15 @@ def checked(version: str, image: str) -> str:
     return image if {"newTag", "digest"} & parts(image).keys() else f"{image}:{version}"
 
 
-def found(tool: str) -> str:
+def path_of(tool: str) -> str:
     """Where a tool is; raises ReleaseError where it is not."""
-    place = shutil.which(tool)
-    if place is None:
+    path = shutil.which(tool)
+    if path is None:
         raise ReleaseError(
             f"{tool} is not on PATH: install it, or build it with `make e2e-binaries` and put its"
             " directory on PATH"
         )
-    return place
+    return path
 
 
 def write_manifests(dist: Path, image: str) -> None:
@@ -104,8 +104,8 @@ def write(file: Path, documents: list[Document]) -> None:
 
 def write_chart(dist: Path, image: str, helm: str) -> None:
     """The packed chart, with Metacontroller's in it, after helm has found no fault with it."""
-    with tempfile.TemporaryDirectory() as place:
-        directory = Path(place) / "tapp"
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary) / "tapp"
         made = chart.files(VERSION, image, metacontroller.REPOSITORY, metacontroller.version())
         for name, text in made.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -125,19 +125,18 @@ def write_wheel(dist: Path) -> None:
 
 def write_sbom(dist: Path) -> None:
     """What the image's requirements bring, with all that they need, as CycloneDX."""
-    with tempfile.TemporaryDirectory() as place:
-        venv.create(place, with_pip=False)
-        python = Path(place) / "bin" / "python"
+    with tempfile.TemporaryDirectory() as temporary:
+        venv.create(temporary, with_pip=False)
+        python = Path(temporary) / "bin" / "python"
         pip = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet")
-        needs = [each for name in REQUIREMENTS for each in ("-r", ROOT / name)]
-        call("the SBOM", *pip, "--disable-pip-version-check", *needs)
+        call("the SBOM", *pip, "--disable-pip-version-check", "-r", REQUIREMENTS)
         make = (sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible")
         described = ("--pyproject", ROOT / "pyproject.toml", "-o", dist / "sbom.cdx.json")
         call("the SBOM", *make, *described, python)
 
 
 def call(what: str, *command: str | Path) -> None:
-    """A step of the release; raises ReleaseError with its last words."""
+    """Runs a step of the release; raises ReleaseError with the last line that it printed."""
     done = metacontroller.run(*command)
     if done.returncode != 0:
         raise ReleaseError(f"{what} cannot be made: {metacontroller.last(done.stderr)}")

@@ -1,7 +1,7 @@
 """The Helm chart, made of what kustomize builds: its files, by name.
 
 An object becomes a template of its own (templates.py); a component becomes a value that is true or
-false; what else may be set is in values.py, and where it goes in places.py. The namespace is the
+false; the other values are in values.py, and what they fill in places.py. The namespace is the
 release's, so the chart leaves the Namespace object out.
 """
 
@@ -24,10 +24,10 @@ KEPT = ("CustomResourceDefinition", "ValidatingAdmissionPolicy", "ValidatingAdmi
 POLICY = "helm.sh/resource-policy"
 LEFT_OUT = ("Namespace",)
 SECRETS = INSTALL / "overlays" / "least-privilege-secrets" / "cluster-role.yaml"
-"""What bearer-token and tls-cert-manager ask more of a Metacontroller that the chart brings."""
+"""More rights of a Metacontroller that the chart brings, for bearer-token and tls-cert-manager."""
 LEASES = INSTALL / "overlays" / "high-availability" / "leases.yaml"
-"""What a leader's election asks more of it."""
-WRITTEN = Path(__file__).parent / "helm"
+"""More rights of it, to elect a leader."""
+HANDWRITTEN = Path(__file__).parent / "helm"
 """Templates that are not made of objects."""
 
 
@@ -46,7 +46,7 @@ def files(version: str, image: str, repository: str, metacontroller: str) -> dic
         "values.schema.json": json.dumps(described, indent=2) + "\n",
         "templates/_refused.tpl": refused(settings.reasons(deployments)),
     }
-    for file in WRITTEN.iterdir():
+    for file in HANDWRITTEN.iterdir():
         made[f"templates/{file.name}"] = file.read_text(encoding="utf-8")
     always = frozenset(choices(names))
     extra = [
@@ -69,7 +69,7 @@ def files(version: str, image: str, repository: str, metacontroller: str) -> dic
 
 
 def refused(reasons: dict[str, str]) -> str:
-    """The settings that are not for a user, as a template that tells why."""
+    """A template of the settings that users cannot set, each with what to do instead."""
     return f'{{{{- define "tapp.refused" -}}}}\n{json.dumps(reasons, indent=2)}\n{{{{- end -}}}}\n'
 
 

@@ -1,5 +1,5 @@
-"""What keeps a release from being made, said to a person."""
+"""The error of everything that keeps a release from being made."""
 
 
 class ReleaseError(Exception):
-    """One sentence: what is wrong and what to do."""
+    """A release cannot be made; the message says in one sentence why, and what to do."""

@@ -45,7 +45,7 @@ def command() -> list[str]:
 
 
 def build(directory: Path) -> list[Document]:
-    """The objects of a kustomization, in kustomize's order; raises ReleaseError with its words."""
+    """The objects of a kustomization, in kustomize's order; raises ReleaseError with its error."""
     done = subprocess.run(  # noqa: S603 - the maintainer's own tool, no shell
         [*command(), str(directory)],
         capture_output=True,
@@ -64,7 +64,7 @@ def composed(
     """The objects of the base with these components, as in a user's `deploy`.
 
     `image` is a name with a tag or a digest; None leaves the placeholder. `stub` builds with a
-    definition of TApp that says nothing: the real one is half a megabyte, and none changes it.
+    definition of TApp without a schema: the real one is half a megabyte, and none changes it.
     """
     deploy: Document = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -74,12 +74,12 @@ def composed(
     }
     if image is not None:
         deploy["images"] = [{"name": PLACEHOLDER, **parts(image)}]
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as temporary:
         for part in ("crds", "metacontroller"):
-            shutil.copytree(ROOT / part, Path(place) / part)
+            shutil.copytree(ROOT / part, Path(temporary) / part)
         if stub:
-            (Path(place) / "crds" / "tapp.yaml").write_text(STUB, encoding="utf-8")
-        directory = Path(place) / "deploy"
+            (Path(temporary) / "crds" / "tapp.yaml").write_text(STUB, encoding="utf-8")
+        directory = Path(temporary) / "deploy"
         directory.mkdir()
         (directory / "kustomization.yaml").write_text(yaml.safe_dump(deploy), encoding="utf-8")
         return build(directory)

@@ -52,13 +52,13 @@ def manifests(environment: Mapping[str, str] = os.environ) -> list[Document]:
     directory = Path(given)
     if not (directory / "kustomization.yaml").is_file():
         raise ReleaseError(f"METACONTROLLER_MANIFESTS={given} has no kustomization.yaml")
-    with tempfile.TemporaryDirectory() as place:
-        shutil.copytree(directory, Path(place) / "production")
-        shutil.copytree(OVERLAY, Path(place) / "overlay")
-        file = Path(place) / "overlay" / "kustomization.yaml"
+    with tempfile.TemporaryDirectory() as temporary:
+        shutil.copytree(directory, Path(temporary) / "production")
+        shutil.copytree(OVERLAY, Path(temporary) / "overlay")
+        file = Path(temporary) / "overlay" / "kustomization.yaml"
         text = file.read_text(encoding="utf-8")
         file.write_text(text.replace(source(), "../production"), encoding="utf-8")
-        return build(Path(place) / "overlay")
+        return build(Path(temporary) / "overlay")
 
 
 def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.environ) -> None:
@@ -88,11 +88,11 @@ def add_chart(helm: str, chart: Path, environment: Mapping[str, str] = os.enviro
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    """A command to its end."""
+    """Runs a command and waits for it."""
     return subprocess.run(command, text=True, capture_output=True, check=False)  # noqa: S603
 
 
-def last(words: str) -> str:
-    """The last line of what a tool said."""
-    lines = [line for line in words.strip().splitlines() if line.strip()]
+def last(output: str) -> str:
+    """The last line of what a tool printed."""
+    lines = [line for line in output.strip().splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""

@@ -30,13 +30,13 @@ FILES = ("TAPP_TLS_CLIENT_CA_FILE",)
 
 
 def environment(deployment: Document) -> dict[str, str]:
-    """What the manifest sets, by name."""
+    """The variables that a Deployment sets, by name."""
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     return {each["name"]: each["value"] for each in container["env"]}
 
 
 def own(deployments: Variants) -> dict[str, str]:
-    """What the manifests set and no component changes: the value's default."""
+    """The variables that the manifests set and no component changes: the value's default."""
     refused = reasons(deployments)
     base = environment(deployments[frozenset()])
     return {name: value for name, value in base.items() if name not in refused}
@@ -60,15 +60,15 @@ def reasons(deployments: Variants) -> dict[str, str]:
 
 
 def fields() -> dict[str, Document]:
-    """The service's own settings, by variable: what pydantic says of them."""
+    """The service's own settings: variable -> its JSON schema, as pydantic makes it."""
     properties = Settings.model_json_schema()["properties"]
     return {f"{PREFIX}{name.upper()}": field for name, field in properties.items()}
 
 
 def schema(deployments: Variants) -> Document:
-    """The value's schema; names that are refused with a sentence are in it, so that it is said."""
+    """The value's schema. What checks.yaml refuses is in it, so that its message is shown."""
     refused = reasons(deployments)
-    known = {name: checked(field) for name, field in fields().items()} | OTHERS
+    known = {name: setting(field) for name, field in fields().items()} | OTHERS
     known[f"{PREFIX}LOG_LEVEL"]["enum"] = [*LEVELS, *map(str.upper, LEVELS), None]
     properties: dict[str, Any] = {
         name: field for name, field in known.items() if name not in refused
@@ -83,10 +83,10 @@ def schema(deployments: Variants) -> Document:
     }
 
 
-def checked(field: Document) -> Document:
-    """One setting as people write it in YAML: a number and a boolean may also stand in quotes.
+def setting(field: Document) -> Document:
+    """The schema of one setting as people write it: numbers and booleans may stand in quotes.
 
-    `null` takes it back, where another file of values has set it.
+    `null` removes it, where another file of values has set it.
     """
     described = {"description": field["description"].rstrip(".")}
     if field.get("type") == "integer":

@@ -33,7 +33,7 @@ EXPRESSIONS = {
 }
 """What a user of the chart may call otherwise, wherever it stands -> Helm's expression for it."""
 NAMED = ("name", "mountPath")
-ABSENT = object()
+"""The keys by which items of a list are known, the first that all of them have."""
 
 
 def template(variants: Variants, among: list[Chosen], overrides: Overrides) -> str:

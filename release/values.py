@@ -1,6 +1,6 @@
-"""values.yaml and values.schema.json: what a user of the chart may set, said once, in the schema.
+"""values.yaml and values.schema.json: what a user of the chart may set, described in the schema.
 
-The defaults are what the manifests say, so that a chart without values is an install.yaml.
+The defaults are those of the manifests, so that a chart without values is an install.yaml.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REQUIRED = (
     "image", "replicas", "autoscaling", "podDisruptionBudget", "settings", "components", "auth",
     "tls", "monitoring", "metacontrollerNamespace", "metacontroller", "shards",
 )  # fmt: skip
-"""What `null` must not take away, nor an upgrade that brings the values of before as they were."""
+"""What `null` must not remove, nor an upgrade that reuses the values of an older chart."""
 AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 
 
@@ -84,7 +84,7 @@ def autoscaling() -> Document:
 
 
 def controller_arguments() -> list[str]:
-    """How Metacontroller is called, as in its overlay."""
+    """Metacontroller's arguments, as in its overlay."""
     patch = yaml.safe_load((METACONTROLLER / "arguments.yaml").read_text(encoding="utf-8"))
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     found: list[str] = container["args"]
@@ -92,7 +92,7 @@ def controller_arguments() -> list[str]:
 
 
 def spread() -> Document:
-    """Where its replicas run, as in the overlay that has two of them."""
+    """The affinity of its replicas, as in the overlay that has two of them."""
     patch = yaml.safe_load(TWO.read_text(encoding="utf-8"))
     found: Document = patch["spec"]["template"]["spec"]["affinity"]
     return found
@@ -116,7 +116,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 "items": {**closed(name=NAME), "required": ["name"]},
             },
             replicas={
-                "description": "How many pods answer; without effect with hpaHook",
+                "description": "How many pods the service has; components.hpaHook overrides it",
                 "type": "integer",
                 "minimum": 1,
             },
@@ -126,7 +126,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
                     minReplicas={"description": "Never fewer pods", **COUNT},
                     maxReplicas={"description": "Never more pods", **COUNT},
                     metrics={
-                        "description": "By what: CPU, or the service's own metric"
+                        "description": "What it scales by: CPU, or the service's own metric"
                         " tapp_hook_requests_in_flight, where an adapter serves it",
                         "type": "array",
                         "minItems": 1,
@@ -136,7 +136,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 "required": ["minReplicas", "maxReplicas", "metrics"],
             },
             podDisruptionBudget={
-                "description": "How many of its pods an eviction may take",
+                "description": "How many of the service's pods evictions may make unavailable",
                 **closed(maxUnavailable={"type": ["integer", "string"]}),
                 "required": ["maxUnavailable"],
             },
@@ -152,7 +152,9 @@ def schema(names: list[str], deployments: Variants) -> Document:
             settings=settings.schema(deployments),
             components={
                 "description": "Which of the optional parts are on",
-                **closed(**{camel(name): {**SWITCH, "description": says(name)} for name in names}),
+                **closed(
+                    **{camel(name): {**SWITCH, "description": describe(name)} for name in names}
+                ),
             },
             auth={
                 "description": "For components.bearerToken",
@@ -186,7 +188,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 "description": "For components.monitoring",
                 **closed(
                     labels={
-                        "description": "By which your Prometheus selects monitors and rules,"
+                        "description": "Labels by which your Prometheus selects monitors and rules,"
                         " such as {release: prometheus}",
                         **TEXTS,
                     }
@@ -199,7 +201,7 @@ def schema(names: list[str], deployments: Variants) -> Document:
                 "items": closed(**TOLERATION),
             },
             affinity={
-                "description": "More about where the service runs; replicas are spread as it is",
+                "description": "Affinity of the service's pods, beside topologySpreadConstraints",
                 **closed(**{key: {"type": "object"} for key in AFFINITIES}),
             },
             priorityClassName={
@@ -210,13 +212,13 @@ def schema(names: list[str], deployments: Variants) -> Document:
             podAnnotations={"description": "Annotations of the service's pods", **TEXTS},
             podLabels={"description": "More labels of the service's pods", **TEXTS},
             metacontrollerNamespace={
-                "description": "Where a Metacontroller runs that this chart does not bring",
+                "description": "The namespace of a Metacontroller that this chart does not bring",
                 **NAME,
             },
             shards={
                 "description": "For components.shards: a registration for the TApps with each of"
-                " these labels and, with metacontroller.enabled, a Metacontroller. Never take one"
-                " away that still has TApps",
+                " these labels and, with metacontroller.enabled, a Metacontroller. Never remove one"
+                " that still has TApps",
                 "type": "array",
                 "uniqueItems": True,
                 "items": {"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?$"},
@@ -236,7 +238,7 @@ THEIRS: Document = {
     "properties": {
         "enabled": {**SWITCH, "description": "Whether it comes with this release"},
         "namespaceOverride": {
-            "description": "Where it runs, if not in the release's namespace; it has to be there"
+            "description": "Its namespace, if it is not the release's; it has to exist"
         },
         "replicas": {
             "description": "Two: one works, the other takes over. Then add --leader-election to"
@@ -244,8 +246,8 @@ THEIRS: Document = {
             "type": "integer",
             "minimum": 1,
         },
-        "commandArgs": {"description": "How it is called: limits that suit large TApps"},
-        "affinity": {"description": "Its replicas run on different nodes where that can be"},
+        "commandArgs": {"description": "Its arguments: limits that suit large TApps"},
+        "affinity": {"description": "Its replicas run on different nodes where possible"},
         "podDisruptionBudget": {"description": "Without effect where there is one replica"},
         "clusterRole": {"description": "Its rights: what TApps need, and no more"},
     },
@@ -257,13 +259,13 @@ def closed(**properties: Document) -> Document:
     return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def says(component: str) -> str:
+def describe(component: str) -> str:
     """The first sentence of a component's kustomization."""
     file = INSTALL / "components" / component / "kustomization.yaml"
     text = file.read_text(encoding="utf-8")
     comment = re.match(r"(# .+\n)+", text)
-    words = " ".join((comment.group() if comment else "").replace("# ", "").split())
-    return re.split(r"\.( |$)", words)[0]
+    text = " ".join((comment.group() if comment else "").replace("# ", "").split())
+    return re.split(r"\.( |$)", text)[0]
 
 
 def commented(content: Document, described: Document, indent: str = "") -> str:

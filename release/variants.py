@@ -67,12 +67,12 @@ def condition(present: Callable[[Chosen], object], among: list[Chosen], value: o
     if not deciding:
         if all(present(one) == value for one in among):
             return ""
-        raise ReleaseError(f"nothing that is built alone tells where {value!r} comes from")
+        raise ReleaseError(f"no single component decides about {value!r}")
     relevant = frozenset(deciding)
     table: dict[Chosen, object] = {}
     for one in among:
         if table.setdefault(one & relevant, present(one)) != present(one):
-            raise ReleaseError(f"more than {deciding} act on the place where {value!r} may be")
+            raise ReleaseError(f"more components than {deciding} decide about {value!r}")
     rows = [row for row, found in table.items() if found == value]
     missing = len(list(product((0, 1), repeat=len(deciding)))) - len(table)
     if missing:
@@ -84,12 +84,12 @@ def condition(present: Callable[[Chosen], object], among: list[Chosen], value: o
 
 def conjunction(row: Chosen, deciding: list[str]) -> str:
     """All of these components as in this row."""
-    words = [flag(name) if name in row else f"(not {flag(name)})" for name in deciding]
-    return words[0].strip("()") if len(words) == 1 else f"and {' '.join(words)}"
+    terms = [flag(name) if name in row else f"(not {flag(name)})" for name in deciding]
+    return terms[0].strip("()") if len(terms) == 1 else f"and {' '.join(terms)}"
 
 
 def shorter(rows: list[Chosen], deciding: list[str]) -> str:
-    """`or a b`, where that is all that the rows say."""
+    """`or a b`, where the rows amount to that; else ""."""
     every = 2 ** len(deciding)
     if len(deciding) > 1 and len(rows) == every - 1 and frozenset() not in rows:
         return f"or {' '.join(flag(name) for name in deciding)}"

@@ -37,7 +37,7 @@ yes
 {{- define "tapp.labels" -}}
 {{- range $name, $text := .labels }}
 {{- if has $name $.own }}
-{{- fail (printf "%s.%s is the manifests' own and what they select by: take another name" $.value $name) }}
+{{- fail (printf "%s.%s is the manifests' own label, by which they select: choose another name" $.value $name) }}
 {{- end }}
 {{ $name | quote }}: {{ $text | quote }}
 {{- end }}
