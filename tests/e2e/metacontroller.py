@@ -203,8 +203,9 @@ class EmulatedMetacontroller:
         self.start()
 
     def register(self, manifest: Json, hook: str) -> None:
-        """Takes up a Composite- or DecoratorController, its hooks at `hook`."""
+        """Takes up a Composite- or DecoratorController, its hooks at `hook`; once, as an apply."""
         name = manifest["metadata"]["name"]
+        self.unregister(name)
         self._manifests[name] = with_hook(manifest, hook)
         self.running[name] = Emulation(self._kube, self._manifests[name])
         self.running[name].start()
