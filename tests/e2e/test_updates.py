@@ -103,8 +103,9 @@ def test_a_new_pod_that_cannot_start_and_its_rescue(app: App, levers: Levers) ->
     began(app, replicas=4)
     levers.bad_images.add("app:broken")
     app.patch(template=with_env("app:broken"))
-    app.until(lambda: app.images().split()[:1] == ["app:broken"], "0 is new")
-    assert app.idle()
+    app.until(lambda: "BackOff" in app.condition("Degraded"), "0 is new, and cannot start")
+    assert app.quiet().idle()
+    assert app.images().split() == ["app:broken", *["app:1"] * 3]
     assert app.wrote()
     app.patch(template=with_env("app:3")).settle()
     assert app.images() == " ".join(["app:3"] * 4)
