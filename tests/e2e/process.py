@@ -21,7 +21,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import SystemRandom
 
+PORTS = range(20_000, 30_000)
 LAUNCHER = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -166,15 +168,19 @@ def unverified() -> ssl.SSLContext:
 
 
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that nothing listens on, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Loopback ports that nothing listens on, all different.
+
+    At random, and none of those that connections are given (32768 and above): several sessions
+    choose at the same time, and a port is taken only when its program starts.
+    """
+    found: list[int] = []
+    for port in SystemRandom().sample(PORTS, len(PORTS)):
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise ProcessError(f"there are no {count} free ports from {PORTS[0]} to {PORTS[-1]}")
 
 
 def stop_leftovers() -> None:
