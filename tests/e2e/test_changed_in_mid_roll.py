@@ -16,7 +16,7 @@ import pytest
 from .app import App
 from .kube import Json, Kube, documents
 from .kubelet_levers import Levers
-from .metacontroller import SHIPPED, Controller, RealMetacontroller, another, with_hook
+from .metacontroller import SHIPPED, Controller, RealMetacontroller, another
 from .proxy import HookProxy
 from .rolling import Roll
 
@@ -83,15 +83,14 @@ def no_history(spec: Json) -> None:
 
 
 @pytest.fixture
-def register(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[Callable[..., None]]:
+def register(tapps: Controller, hook_proxy: HookProxy) -> Iterator[Callable[..., None]]:
     """Applies the registration anew, changed; in the end it is as shipped."""
 
     def apply(change: Callable[[Json], None] = lambda _: None) -> None:
         changed = copy.deepcopy(REGISTRATION)
         change(changed["spec"])
-        kube.apply(with_hook(changed, hook_proxy.url))
+        tapps.register(changed, hook_proxy.url)
 
-    assert tapps.description
     yield apply
     apply()
 
