@@ -7,13 +7,14 @@ refuse a template that the API server takes, today or in a later version, is lef
 
 import json
 import re
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from tapp.spec.placeholders import ANY, NUMBERS, WHOLE
+from tapp.spec.placeholders import ANY, NUMBERS, WHOLE, Numbers
 
 Schema = dict[str, Any]
 
@@ -111,22 +112,27 @@ def summary(text: str) -> str:
     return paragraph[: end.end()] if end else paragraph
 
 
-def with_placeholders(template: Schema) -> Schema:
-    """The schema of a pod template, in which a placeholder may stand for some numbers.
+def with_placeholders(template: Schema, fields: Mapping[str, Numbers] = NUMBERS) -> Schema:
+    """The schema of a template, in which a placeholder may stand for some numbers.
 
-    A number there is one as before; a text is nothing but one placeholder.
+    A number there is one as before; a text is nothing but one placeholder, in some fields with
+    digits around it.
+
+    Args:
+        template: the schema.
+        fields: where they may stand.
     """
-    for path in NUMBERS:
+    for path, numbers in fields.items():
         *parents, last = path.split(".")
         node = template
         for part in parents:
             node = node["properties"][part.removesuffix("[]")]
             node = node["items"] if part.endswith("[]") else node
-        field = node["properties"][last]
+        field, digits = node["properties"][last], "[0-9]*" if numbers.mixed else ""
         if field.get("type") == "integer":
             del field["type"]
             field.pop("format", None)
-            field |= {"x-kubernetes-int-or-string": True, "pattern": f"^{WHOLE}$"}
+            field |= {"x-kubernetes-int-or-string": True, "pattern": f"^{digits}{WHOLE}{digits}$"}
     return template
 
 

@@ -10,6 +10,7 @@ KUBERNETES: Final = {
     "templatePool": "map of PodTemplateSpec",
     "selector": "LabelSelector",
     "volumeClaimTemplates": "list of PersistentVolumeClaim",
+    "serviceTemplate": "`metadata` and `spec` of a Service",
 }
 """Fields of the spec whose own fields are Kubernetes' own, and are not listed."""
 

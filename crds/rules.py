@@ -100,6 +100,13 @@ SERVICE_NAME: Final = [
     )
 ]
 
+NO_SELECTOR: Final = [
+    rule(
+        "!has(self.selector)",
+        "leave out selector: each Service selects the pod of its instance",
+    )
+]
+
 
 def _quoted(text: str) -> str:
     return text.replace("'", r"\'")

@@ -6,6 +6,7 @@ from crds import rules
 from crds.kubernetes_schema import CORE, META, Schema, structural, with_placeholders
 from crds.parts import count, flag, map_of, object_of, text
 from crds.status import status
+from tapp.spec.placeholders import SERVICE_NUMBERS
 from tapp.spec.values import LONGEST
 
 MAX_REPLICAS: Final = 50_000
@@ -104,6 +105,18 @@ def _claim_template() -> Schema:
     return claim
 
 
+def _service_template() -> Schema:
+    spec = structural(CORE + "ServiceSpec") | {rules.KEY: rules.NO_SELECTOR}
+    template = object_of(
+        "A Service for each instance, named as its pod, which it selects; $(tapp.index) and the "
+        "other placeholders stand for the instance's own, in ports, too. Needs the component "
+        "services. Unset: no Service.",
+        {"metadata": structural(META + "ObjectMeta"), "spec": spec},
+        required=["spec"],
+    )
+    return with_placeholders(template, SERVICE_NUMBERS)
+
+
 def _spec() -> Schema:
     return object_of(
         "What should run: numbered instances, each with its own template and status.",
@@ -199,6 +212,12 @@ def _spec() -> Schema:
                 "Unset: pods have none.",
                 maxLength=MAX_NAME,
                 **{rules.KEY: rules.SERVICE_NAME},
+            ),
+            "serviceTemplate": _service_template(),
+            "serviceRetentionPolicy": object_of(
+                "What happens to Services of serviceTemplate while they are not needed. Unset: "
+                "they are retained.",
+                {"whenKilled": _retention("While the instance is killed. Unset: Retain.")},
             ),
             "revisionHistoryLimit": count(
                 "How many superseded templates are kept as ControllerRevisions, beyond the newest "

@@ -102,6 +102,10 @@ def status() -> Schema:
                 "Since when -> the instances, as ranges, whose pod uses a claim that is not among "
                 "the TApp's own."
             ),
+            "notExposed": texts(
+                "Since when -> the instances, as ranges, whose Service does not exist, or is not "
+                "yet as it was requested."
+            ),
             "conditions": _conditions(),
         },
     )

@@ -54,6 +54,14 @@ class RevisionsPlan(_Part, frozen=True):
     delete: list[str]
 
 
+class ServicesPlan(_Part, frozen=True):
+    """Names of the Services that stay as they are, are made or brought to the template, and go."""
+
+    keep: list[str]
+    apply: list[str]
+    delete: list[str]
+
+
 class Refused(_Part, frozen=True):
     """Something that is refused or ignored, as the condition says it."""
 
@@ -62,14 +70,15 @@ class Refused(_Part, frozen=True):
     message: str
 
 
-class Explanation(_Part, frozen=True):
-    """The answer of `POST /plan`."""
+class Explanation(_Part, frozen=True, omit_defaults=True):
+    """The answer of `POST /plan`; `services` where the registration has them."""
 
     instances: list[InstancePlan]
     budget: BudgetPlan
     claims: ClaimsPlan
     revisions: RevisionsPlan
     refused: list[Refused]
+    services: ServicesPlan | None = None
 
 
 def explain(plan: Plan) -> Explanation:
@@ -108,6 +117,16 @@ def explain(plan: Plan) -> Explanation:
             delete=[revision.metadata.name for revision in history.delete],
         ),
         refused=[Refused(found.type, str(found.reason), found.message) for found in refusals(plan)],
+        services=_services(plan) if plan.world.declared.services else None,
+    )
+
+
+def _services(plan: Plan) -> ServicesPlan:
+    found = plan.services
+    return ServicesPlan(
+        keep=[service.name for service in found.keep],
+        apply=[service["metadata"]["name"] for service in found.apply.values()],
+        delete=found.delete,
     )
 
 

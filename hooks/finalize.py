@@ -5,7 +5,7 @@ from typing import Any
 from hooks.wire.request import Request
 from tapp.answer.children import Child
 from tapp.answer.ending import status_of
-from tapp.answer.render import kept_revision, marked_pod
+from tapp.answer.render import kept_revision, kept_service, marked_pod
 from tapp.decide.teardown import RECHECK, Teardown, tear_down
 from tapp.pod.pod import Pod
 from tapp.spec.model import ClaimPolicy, LostPolicy, Parent
@@ -32,6 +32,7 @@ def finalize(
         [request.pods[name].pod for name in sorted(request.pods)],
         [request.claims[name] for name in sorted(request.claims)],
         revisions=[request.revisions[name] for name in sorted(request.revisions)],
+        services=[request.services[name] for name in sorted(request.services)],
         options=options,
         now=now,
     )
@@ -40,6 +41,7 @@ def finalize(
         "children": [
             *(kept_revision(revision) for revision in decided.revisions),
             *(request.kept_claim(claim) for claim in decided.claims),
+            *(kept_service(service) for service in decided.services),
             *(_child(request, decided, pod) for pod in decided.pods),
         ],
         "finalized": decided.finalized,

@@ -16,6 +16,7 @@ CONTROLLER_NAMESPACE: Path = (
     "kubernetes.io/metadata.name",
 )  # fmt: skip
 NAMESPACE = 'include "tapp.metacontrollerNamespace" .'
+ANY_ACCOUNT = 'include "tapp.metacontrollerAccount" .'
 ACCOUNT = 'include "metacontroller.serviceAccountName" .Subcharts.metacontroller'
 TLS_GIVEN = ".Values.tls.secretName"
 ISSUER = ".Values.tls.issuer"
@@ -191,6 +192,10 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
                 "name",
                 f"{ACCOUNT} | quote",
             ),
+            ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
+        },
+        "ClusterRoleBinding/metacontroller-tapp-services": {
+            ("subjects", "metacontroller", "name"): line("name", f"{ANY_ACCOUNT} | quote"),
             ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
         },
         "Role/metacontroller-leader-election": THEIR_NAMESPACE,

@@ -18,7 +18,7 @@ from tapp.decide.instances import (
 )
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks, mark
-from tapp.decide.missing import Since, missing_claims
+from tapp.decide.missing import Since, missing_claims, missing_services
 from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
@@ -30,6 +30,7 @@ from tapp.spec.templates import Template
 from tapp.storage.claims import ClaimPlan, plan_claims
 from tapp.storage.growth import Growth, grow
 from tapp.storage.history import HistoryPlan, as_it_is, plan_history
+from tapp.storage.services import ServicePlan, plan_services
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import AppStatus
 from tapp.world import Options, World
@@ -53,6 +54,7 @@ class Plan:
         pulls: what is pulled on nodes before updates there.
         claims: what becomes of the claims.
         history: what becomes of the ControllerRevisions.
+        services: what becomes of the Services.
         growth: which of those that stay are to be larger, and what stands in the way.
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
@@ -61,6 +63,7 @@ class Plan:
         troubles: instance -> what is wrong with its pod.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         not_owned: since when -> instances whose pod uses a claim that the TApp does not have.
+        not_exposed: since when -> instances whose Service is not there, or not as asked.
         waiting: instances for which nothing is created in this answer, because it is full.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
@@ -77,6 +80,7 @@ class Plan:
     resizes: Resizes
     claims: ClaimPlan
     history: HistoryPlan
+    services: ServicePlan
     growth: Growth
     budgets: Budgets
     available: set[int]
@@ -86,6 +90,7 @@ class Plan:
     marks: Marks
     not_created: Since
     not_owned: Since
+    not_exposed: Since
     waiting: set[int]
     app_status: AppStatus
     recheck: float | None
@@ -157,6 +162,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
     claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
+    services = _services(world, instances)
+    unexposed = missing_services(world, services, now)
     history = plan_history(world, _running(instances, spec.replicas))
     unsettled = (
         [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
@@ -165,7 +172,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         # Their events would bring the next sync at once, before the pods' watch has moved on.
         history, unsettled = as_it_is(world), [RECHECK]
     waits = (
-        *(removals, paces, changes, unsettled, marks.waits, unowned.waits, turns.waits),
+        *(removals, paces, changes, unsettled, marks.waits, turns.waits),
+        *(unowned.waits, unexposed.waits),
         first.waits,
         resizes.waits,
         [i.update.wait for i in instances if i.update.wait is not None],
@@ -182,6 +190,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         resizes=resizes,
         claims=claims,
         history=history,
+        services=services,
         growth=grow(world, claims.keep),
         budgets=budgets,
         available=serving.available,
@@ -191,6 +200,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         marks=marks,
         not_created=turns.not_created,
         not_owned=unowned.since,
+        not_exposed=unexposed.since,
         waiting=turns.waiting,
         app_status=app,
         recheck=min(chain.from_iterable(waits), default=None),
@@ -217,6 +227,21 @@ def _running(instances: list[Instance], replicas: int) -> list[Template]:
     """The templates that instances were given and that resolve, each of them once."""
     names = {item.template.name: item.template for item in instances if item.id < replicas}
     return [template for template in names.values() if isinstance(template, Template)]
+
+
+def _services(world: World, instances: list[Instance]) -> ServicePlan:
+    """A Service for each instance; who goes, or is killed, keeps one until its pod is gone."""
+    tapp, spec = world.tapp, world.tapp.spec
+    if not world.declared.services:
+        return ServicePlan()
+    kept = spec.service_retention_policy.when_killed == "Retain"
+    wanted = {
+        item.id: item.pod is not None and bool(item.pod.node)
+        for item in instances
+        if (item.wanted and (kept or not item.killed))
+        or (item.pod is not None and f"{tapp.metadata.name}-{item.id}" in world.services)
+    }
+    return plan_services(world.templates, tapp.metadata.uid, world.services, wanted)
 
 
 def _budgets(spec: TAppSpec, instances: list[Instance], should_run: int) -> Budgets:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tapp.kube.objects import ClaimObject, RevisionObject
+from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
@@ -42,10 +43,12 @@ class Declared:
     Attributes:
         revisions: ControllerRevisions are children, and are never updated (`OnDelete`).
         growing_claims: claims are updated, too (`InPlace`).
+        services: Services are children, and are updated (`InPlace`).
     """
 
     revisions: bool = False
     growing_claims: bool = False
+    services: bool = False
 
 
 NOTHING_MORE: Final = Declared()
@@ -68,6 +71,7 @@ class World:
         storage_classes: StorageClass name -> whether its claims may grow; None where the request
             shows none at all.
         pullers: name -> pod of ours that pulls images on a node.
+        services: name -> Service.
     """
 
     tapp: TApp
@@ -80,3 +84,4 @@ class World:
     declared: Declared = NOTHING_MORE
     storage_classes: Mapping[str, bool] | None = None
     pullers: Mapping[str, Pod] = field(default_factory=dict)
+    services: Mapping[str, Manifest] = field(default_factory=dict)

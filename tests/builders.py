@@ -147,6 +147,7 @@ def stored(desired: Document, parent: Document, policies: tuple[Policy, ...] = (
         "Pod": admission.pod_create,
         "PersistentVolumeClaim": admission.claim_create,
         "ControllerRevision": admission.revision_create,
+        "Service": admission.service_create,
     }
     return create[child["kind"]](child)
 
@@ -172,6 +173,8 @@ def updated(
     if observed["kind"] == "PersistentVolumeClaim":
         version = str(int(observed["metadata"]["resourceVersion"]) + 1)
         return with_meta(admission.claim_update(merged), resourceVersion=version)
+    if observed["kind"] == "Service":
+        return admission.service_update(merged, observed)
     merged = {**admission.pod_update(merged), "status": observed["status"]}
     generation = observed["metadata"]["generation"]
     changed = not same(merged["spec"], observed["spec"])
@@ -191,6 +194,12 @@ GROWING: list[Document] = [
     for resource in ("pods", "persistentvolumeclaims")
 ]
 """The part of a registration that lets claims grow."""
+EXPOSING: Document = {
+    "apiVersion": "v1",
+    "resource": "services",
+    "updateStrategy": {"method": "InPlace"},
+}
+"""The part of a registration that lets instances have Services."""
 
 
 # --- what the kubelet reports ---------------------------------------------------------------------
@@ -353,12 +362,13 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     finalizing: bool = False,
     revisions: list[Document] | None = None,
     classes: list[Document] | None = None,
+    services: list[Document] | None = None,
 ) -> Document:
     """What Metacontroller posts, in hook protocol v1 or v2.
 
     With `revisions`, also with none, the registration declares ControllerRevisions. With `classes`
-    it lets claims grow, and these StorageClasses are shown. A parent that is finalized is being
-    deleted.
+    it lets claims grow, and these StorageClasses are shown. With `services` it has the component of
+    that name. A parent that is finalized is being deleted.
     """
     if finalizing:
         parent = with_meta(parent, **{"deletionTimestamp": DELETED} | parent["metadata"])
@@ -383,6 +393,9 @@ def request(  # noqa: PLR0913 - each one is a part of the request
         shown = {item["metadata"]["name"]: item for item in classes}
         related["StorageClass.storage.k8s.io/v1"] = shown
         declared += GROWING
+    if services is not None:
+        children["Service.v1"] = keyed(services)
+        declared.append(EXPOSING)
     spec: Document = {"generateSelector": True}
     if declared:
         spec["childResources"] = copied(declared)

@@ -5,6 +5,7 @@ Functions of JSON documents (a request of Metacontroller, the hook's answer, som
 by unit, property, scenario and real-cluster tests alike.
 """
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -77,6 +78,7 @@ def check(
     p6_no_claim_is_omitted_unless_policy(request, answer)
     p6_no_pod_is_omitted_without_reason(request, answer, plan)
     p6_no_revision_is_omitted_without_reason(request, answer)
+    p6_services_are_the_instances_own(request, answer)
     p8_the_same_answer_again_changes_nothing(after)
     if plan is not None:
         p4_a_pod_is_touched_only_for_a_reason(request, after, plan)
@@ -85,7 +87,8 @@ def check(
 def writes(request: Document, answer: Document) -> list[str]:
     """What Metacontroller would do with the answer: `create Pod/a`, `delete Pod/b`."""
     result = []
-    updated = {"Pod", *(["PersistentVolumeClaim"] if claims_are_applied(request) else [])}
+    claims = ["PersistentVolumeClaim"] if claims_are_applied(request) else []
+    updated = {"Pod", "Service", *claims}
     for kind in KEYS:
         have, want = observed(request, kind), desired(answer, kind)
         result += [f"create {kind}/{name}" for name in sorted(want.keys() - have.keys())]
@@ -287,6 +290,30 @@ def p6_no_pod_is_omitted_without_reason(
         _hold(
             plan is None or decisions.get(id) in GONE, f"{name} goes, decided: {decisions.get(id)}"
         )
+
+
+def p6_services_are_the_instances_own(request: Document, answer: Document) -> None:
+    """P6: each selects its instance's pod alone; what Metacontroller never wrote stays as it is."""
+    have, want = observed(request, "Service"), desired(answer, "Service")
+    parent = request["parent"]
+    for name, service in have.items():
+        notes = service["metadata"].get("annotations") or {}
+        if "spec" not in json.loads(notes.get(LAST_APPLIED, "{}")):
+            _hold(name in want, f"Service {name} is somebody else's, and is deleted")
+            same = applied(request, service, want[name])["spec"] == service["spec"]
+            _hold(same, f"Service {name} is somebody else's, and changes")
+        elif name not in want and not request["finalizing"]:
+            spec, id = parent["spec"], number(request, name)
+            killed = (spec.get("statuses") or {}).get(str(id)) == "Killed"
+            killed &= (spec.get("serviceRetentionPolicy") or {}).get("whenKilled") == "Delete"
+            surplus = id is not None and id >= spec.get("replicas", 1)
+            alone = name not in observed(request, "Pod") and (killed or surplus)
+            _hold(alone or not spec.get("serviceTemplate"), f"Service {name} is deleted")
+    for name in want.keys() - have.keys():
+        selector = want[name]["spec"]["selector"]
+        id = number(request, name)
+        own = {"controller-uid": parent["metadata"]["uid"], "tapp_instance_key": str(id)}
+        _hold(selector == own, f"Service {name} selects {selector}")
 
 
 def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document) -> None:

@@ -20,6 +20,7 @@ KEYS = {
     "Pod": "Pod.v1",
     "PersistentVolumeClaim": "PersistentVolumeClaim.v1",
     "ControllerRevision": "ControllerRevision.apps/v1",
+    "Service": "Service.v1",
 }
 """Kind of a child -> its key in a request."""
 GATES = {"apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate"}

@@ -11,7 +11,7 @@ import msgspec
 
 from hooks.explain import Explanation
 from hooks.version import VERSION
-from hooks.wire.decode import CLAIMS, PODS, REVISIONS
+from hooks.wire.decode import CLAIMS, PODS, REVISIONS, SERVICES
 from tapp.spec.model import ObservedCondition, ObservedStatus, Parent, TApp
 
 Schema = dict[str, Any]
@@ -176,7 +176,7 @@ def _requests() -> Schema:
     some = _nullable(_ref("ObservedMap"))
     children = {
         "type": "object",
-        "properties": {PODS: some, CLAIMS: some, REVISIONS: some},
+        "properties": dict.fromkeys((PODS, CLAIMS, REVISIONS, SERVICES), some),
         "additionalProperties": _nullable({"type": "object", "maxProperties": 0}),
     }
     related_namespaces = {"type": "object", "additionalProperties": _ref("RelatedNamespace")}
@@ -225,7 +225,7 @@ def _answers() -> Schema:
     child = _object(
         {
             "apiVersion": {"enum": ["v1", "apps/v1"]},
-            "kind": {"enum": ["Pod", "PersistentVolumeClaim", "ControllerRevision"]},
+            "kind": {"enum": ["Pod", "PersistentVolumeClaim", "ControllerRevision", "Service"]},
             "metadata": metadata,
         },
         {"spec": {"type": "object"}, "data": {"type": "object"}, "revision": _COUNT},

@@ -50,6 +50,7 @@ def declared(controller: Raw) -> Declared:
         for child in found.spec.child_resources or ()
     }
     return Declared(
+        services=methods.get(("v1", "services")) == "InPlace",
         revisions=methods.get(("apps/v1", "controllerrevisions")) in _NEVER_UPDATED,
         growing_claims=methods.get(("v1", "persistentvolumeclaims")) == "InPlace",
     )

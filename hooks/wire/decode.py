@@ -12,6 +12,7 @@ T = TypeVar("T")
 PODS = "Pod.v1"
 CLAIMS = "PersistentVolumeClaim.v1"
 REVISIONS = "ControllerRevision.apps/v1"
+SERVICES = "Service.v1"
 
 _MISSING = re.compile(r"Object missing required field `(.+)`")
 

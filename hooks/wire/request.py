@@ -17,6 +17,7 @@ from hooks.wire.declared import declared
 from hooks.wire.decode import (
     PODS,
     REVISIONS,
+    SERVICES,
     WireError,
     check_identity,
     child_path,
@@ -28,7 +29,13 @@ from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import Child
 from tapp.decide.pulls import is_puller
-from tapp.kube.objects import ClaimObject, RevisionMeta, RevisionObject, StorageClassObject
+from tapp.kube.objects import (
+    ClaimObject,
+    RevisionMeta,
+    RevisionObject,
+    ServiceObject,
+    StorageClassObject,
+)
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.spec.lookup import Templates
@@ -60,6 +67,7 @@ _decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
 _decode_revision = msgspec.json.Decoder(RevisionObject).decode
 _decode_class = msgspec.json.Decoder(StorageClassObject).decode
 _decode_any = msgspec.json.Decoder(Any).decode
+_decode_service = msgspec.json.Decoder(ServiceObject).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
@@ -71,6 +79,7 @@ class Request(Generic[P]):
         pods: all pods, by name.
         claims: all claims, by name.
         revisions: all ControllerRevisions, by name.
+        services: all Services, by name.
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
         declared: what the registration lets a hook do.
         storage_classes: as in `World`; only where claims may grow.
@@ -98,6 +107,7 @@ class Request(Generic[P]):
                 refuse_twice(child_path(PODS, later), name)
             self.pods[name] = item.value
         self.revisions = _revisions(pieces, namespace)
+        self.services = _services(pieces, namespace)
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
         before = pieces.recalled
@@ -173,6 +183,7 @@ def world_of(request: Request[TApp]) -> World:
         declared=request.declared,
         storage_classes=request.storage_classes,
         pullers=pullers,
+        services=request.services,
     )
 
 
@@ -267,6 +278,23 @@ def _revisions(pieces: Pieces, namespace: str) -> dict[str, RevisionObject]:
             refuse_twice(path, name)
         found[name] = item
     return found
+
+
+def _services(pieces: Pieces, namespace: str) -> dict[str, Manifest]:
+    """All Services by name."""
+    found: dict[str, Manifest] = {}
+    for key, raw in pieces.services.items():
+        path = child_path(SERVICES, key)
+        service = decoded(_service, raw, path)
+        check_identity(path, service.name, service.namespace, namespace)
+        if service.name in found:
+            refuse_twice(path, service.name)
+        found[service.name] = service
+    return found
+
+
+def _service(text: Any) -> Manifest:
+    return Manifest(_decode_service(text), "Service")
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:

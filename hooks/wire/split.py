@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import CLAIMS, PODS, REVISIONS, WireError, decoded
+from hooks.wire.decode import CLAIMS, PODS, REVISIONS, SERVICES, WireError, decoded
 from hooks.wire.memo import Memo, Recalled
 
 
@@ -17,6 +17,7 @@ class _Children(msgspec.Struct, frozen=True):
     pods: dict[str, Raw] | None = msgspec.field(name=PODS, default=None)
     claims: dict[str, Raw] | None = msgspec.field(name=CLAIMS, default=None)
     revisions: dict[str, Raw] | None = msgspec.field(name=REVISIONS, default=None)
+    services: dict[str, Raw] | None = msgspec.field(name=SERVICES, default=None)
 
 
 class _OnlyChildren(_Children, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +45,7 @@ class Pieces(msgspec.Struct, frozen=True):
         pods: key in the request -> JSON.
         claims: key in the request -> JSON.
         revisions: key in the request -> JSON.
+        services: key in the request -> JSON.
         related: kind -> key -> JSON.
         recalled: what was known of this parent's TApp.
         controller: JSON of the CompositeController that asks.
@@ -53,6 +55,7 @@ class Pieces(msgspec.Struct, frozen=True):
     pods: dict[str, Raw]
     claims: Mapping[str, Raw]
     revisions: Mapping[str, Raw]
+    services: Mapping[str, Raw]
     related: dict[str, dict[str, Raw]] | None
     recalled: Recalled
     controller: Raw
@@ -76,17 +79,21 @@ def split(body: bytes, memo: Memo) -> Pieces:
         pods=children.pods or {},
         claims=children.claims or {},
         revisions=children.revisions or {},
+        services=children.services or {},
         related=request.related,
         recalled=recalled,
         controller=request.controller,
     )
 
 
+_KINDS = (PODS, CLAIMS, REVISIONS, SERVICES)
+
+
 def _refuse_other_kinds(children: Raw) -> None:
     for kind, objects in decoded(_decode_kinds, children, "children").items():
-        if kind not in (PODS, CLAIMS, REVISIONS) and bytes(objects).strip() not in (b"{}", b"null"):
+        if kind not in _KINDS and bytes(objects).strip() not in (b"{}", b"null"):
             raise WireError(
                 f"children[{kind!r}]",
-                "this hook manages only pods, claims and revisions, and would delete these; "
-                "remove the kind from the CompositeController's childResources",
+                "this hook manages pods, claims, revisions and Services alone, and would delete "
+                "these; remove the kind from the CompositeController's childResources",
             )

@@ -14,6 +14,7 @@ DECLARED = {
     "pods": ("v1", "Pod.v1"),
     "persistentvolumeclaims": ("v1", "PersistentVolumeClaim.v1"),
     "controllerrevisions": ("apps/v1", "ControllerRevision.apps/v1"),
+    "services": ("v1", "Service.v1"),
 }
 """Plural -> apiVersion, and the key of the kind in Metacontroller's requests."""
 
@@ -27,6 +28,7 @@ class Observed:
         pods: its pods, those that go included.
         claims: its volume claims.
         revisions: its ControllerRevisions.
+        services: its Services; read only where its spec has a template of them.
         namespace: its Namespace; None where it may not be read.
         storage_classes: the cluster's StorageClasses, as far as they may be read.
         controller: the CompositeController that is registered; None where there is none, or it may
@@ -39,6 +41,7 @@ class Observed:
     pods: list[Document] = field(default_factory=list)
     claims: list[Document] = field(default_factory=list)
     revisions: list[Document] = field(default_factory=list)
+    services: list[Document] = field(default_factory=list)
     namespace: Document | None = None
     storage_classes: list[Document] = field(default_factory=list)
     controller: Document | None = None
@@ -74,6 +77,7 @@ class Observed:
             "pods": self.pods,
             "persistentvolumeclaims": self.claims,
             "controllerrevisions": self.revisions,
+            "services": self.services,
         }
         declared = {child["resource"] for child in controller["spec"]["childResources"]}
         related: dict[str, Document] = {}

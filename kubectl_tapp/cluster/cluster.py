@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
 REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
+SERVICES = "services"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
 FIELD_MANAGER = "kubectl-tapp"
@@ -139,7 +140,9 @@ class Cluster:
                 asked[CLASSES] = ()
             if events:
                 asked[EVENTS] = ("--namespace", namespace, _WARNINGS)
-            futures = {each: pool.submit(self._owned, each, tapp) for each in _CHILDREN} | {
+            exposed = (tapp.get("spec") or {}).get("serviceTemplate")
+            owned = (*_CHILDREN, SERVICES) if exposed else _CHILDREN
+            futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
                 each: pool.submit(self._readable, each, *arguments)
                 for each, arguments in asked.items()
             }
@@ -152,6 +155,7 @@ class Cluster:
             pods=known.get(PODS, []),
             claims=known.get(CLAIMS, []),
             revisions=known.get(REVISIONS, []),
+            services=known.get(SERVICES, []),
             namespace=spaces[0] if spaces else None,
             storage_classes=known.get(CLASSES, []),
             controller=controller,

@@ -168,6 +168,7 @@ def as_running(tapp: Document, controller: Document, options: Options, now: floa
         pods=world.list("Pod", space),
         claims=world.list("PersistentVolumeClaim", space),
         revisions=_revisions(runner, space),
+        services=world.list("Service", space),
         namespace=world.cluster.get(NAMESPACE, "", space),
         controller=controller,
     )

@@ -4,6 +4,7 @@ A verb asks this before it writes. How it goes on, in which order and how long, 
 `foresee.forecast` plays, for `kubectl tapp plan`.
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -98,9 +99,21 @@ def _record(after: Plan) -> Record:
         for claim in after.claims.delete
     ]
     acts += [Act(after.now, "update", "PersistentVolumeClaim", name) for name in after.growth.to]
+    acts += _of_services(after)
     last = replace(after, cases=left, troubles={})
     looks = [Moment(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
+
+
+def _of_services(after: Plan) -> Iterator[Act]:
+    """The Services that are made, brought to their template, and deleted."""
+    name, services = after.world.tapp.metadata.name, after.services
+    for id in services.apply:
+        verb = "update" if f"{name}-{id}" in after.world.services else "create"
+        if verb == "create" or id in services.missing:
+            yield Act(after.now, verb, "Service", f"{name}-{id}")
+    for each in services.delete:
+        yield Act(after.now, "delete", "Service", each)
 
 
 def _act(after: Plan, instance: Instance, verdict: Verdict, verb: str = "") -> Act:

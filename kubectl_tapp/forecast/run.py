@@ -235,7 +235,8 @@ def _without_resync(controller: Document) -> Document:
 
 
 def _objects(observed: Observed) -> list[Document]:
-    objects = [*observed.storage_classes, *observed.claims, *observed.revisions, *observed.pods]
+    kept = [*observed.claims, *observed.revisions, *observed.services]
+    objects = [*observed.storage_classes, *kept, *observed.pods]
     if observed.tapp["metadata"].get("uid"):
         objects.insert(0, observed.tapp)
     namespace = observed.namespace or _namespace(observed)

@@ -102,7 +102,8 @@ class _Events:
         if act.instance is not None:
             return act.instance
         number = act.name.rpartition("-")[2]
-        return int(number) if act.kind == "PersistentVolumeClaim" and number.isdecimal() else -1
+        of_one = act.kind in {"PersistentVolumeClaim", "Service"}
+        return int(number) if of_one and number.isdecimal() else -1
 
     def taken(self, at: float) -> int | None:
         """How many of the row had their turn before this moment; None where they were not first."""

@@ -11,6 +11,15 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* The account that Metacontroller runs as. */ -}}
+{{- define "tapp.metacontrollerAccount" -}}
+{{- if .Values.metacontroller.enabled -}}
+{{- include "metacontroller.serviceAccountName" .Subcharts.metacontroller -}}
+{{- else -}}
+metacontroller
+{{- end -}}
+{{- end -}}
+
 {{- /* Whether Metacontroller's replicas elect a leader: a text, or nothing. */ -}}
 {{- define "tapp.elects" -}}
 {{- $arguments := .Values.metacontroller.commandArgs -}}

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from simulator.api.apply import LAST_APPLIED
-from simulator.api.defaults import default_pod_spec, encode
-from simulator.api.store import ForbiddenError
+from simulator.api.defaults import default_pod_spec, default_service_spec, encode
+from simulator.api.store import ForbiddenError, InvalidError
 from simulator.api.validation import storage_of
 from simulator.objects.objects import (
     Object,
@@ -165,6 +165,23 @@ class Admission:
         """Return the claim as the API server reads it from an update."""
         spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
         return self._policies("UPDATE", {**claim, "spec": spec})
+
+    def service_create(self, service: Object) -> Object:
+        """Return the Service as it is stored when created."""
+        spec = default_service_spec(service.get("spec") or {}, self._rng)
+        return self._policies("CREATE", {**service, "spec": spec, "status": {"loadBalancer": {}}})
+
+    def service_update(self, new: Object, old: Object) -> Object:
+        """Return the Service as the API server reads it from an update."""
+        given = new.get("spec") or {}
+        kept = {key: old["spec"][key] for key in ("clusterIP", "clusterIPs") if key in old["spec"]}
+        spec = default_service_spec({**kept, **given}, self._rng)
+        if "clusterIP" in kept and spec.get("clusterIP") != kept["clusterIP"]:
+            raise InvalidError(
+                f'Service "{name_of(new)}" is invalid: spec.clusterIPs[0]: Invalid value: '
+                "may not change once set"
+            )
+        return self._policies("UPDATE", {**new, "spec": spec})
 
     def revision_create(self, revision: Object) -> Object:
         """Return the ControllerRevision as it is stored when created."""

@@ -36,7 +36,16 @@ from simulator.api.validation import (
     check_revision_update,
 )
 from simulator.objects.clock import Clock
-from simulator.objects.kinds import CLAIM, NAMESPACE, POD, REVISION, STORAGE_CLASS, Kind, Kinds
+from simulator.objects.kinds import (
+    CLAIM,
+    NAMESPACE,
+    POD,
+    REVISION,
+    SERVICE,
+    STORAGE_CLASS,
+    Kind,
+    Kinds,
+)
 from simulator.objects.objects import (
     Json,
     Key,
@@ -131,6 +140,8 @@ class Cluster:
         elif kind is CLAIM:
             obj = self.admission.claim_create(obj, self.list(STORAGE_CLASS))
             check_metadata(obj)
+        elif kind is SERVICE:
+            obj = self.admission.service_create(obj)
         elif kind is REVISION:
             obj = self.admission.revision_create(obj)
             check_revision(obj)
@@ -176,6 +187,8 @@ class Cluster:
             new = self.admission.claim_update(new)
             check_claim_update(new, old)
             self.admission.check_claim_resize(new, old, self.list(STORAGE_CLASS))
+        elif kind is SERVICE:
+            new = self.admission.service_update(new, old)
         elif kind is REVISION:
             check_revision_update(new, old)
         else:

@@ -7,6 +7,7 @@ fields vanish when an object is encoded), and resource.Quantity.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 from simulator.objects.objects import Json, Object
@@ -239,3 +240,33 @@ def fill_in(value: Json, schema: Object) -> Json:
         key: fill_in(inner, known.get(key) or (rest if isinstance(rest, dict) else {}))
         for key, inner in {**value, **missing}.items()
     }
+
+
+def default_service_spec(spec: Object, rng: Random) -> Object:
+    """Fill in a Service: defaults, an address, and ports on nodes where it is to have some.
+
+    Source: pkg/apis/core/v1/defaults.go (SetDefaults_Service), pkg/registry/core/service.
+    """
+    spec = encode(spec)
+    kind = spec.get("type", "ClusterIP")
+    on_nodes = kind in {"NodePort", "LoadBalancer"}
+    if kind != "ExternalName":
+        address = f"10.96.{rng.randrange(256)}.{rng.randrange(1, 255)}"
+        filled = {
+            "clusterIP": address,
+            "internalTrafficPolicy": "Cluster",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+        }
+        spec = {**filled, **spec}
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    if on_nodes:
+        spec = {"externalTrafficPolicy": "Cluster", **spec}
+    ports = [
+        {"protocol": "TCP", "targetPort": port["port"], **port} for port in spec.get("ports") or ()
+    ]
+    for port in ports if on_nodes else ():
+        port.setdefault("nodePort", rng.randrange(30_000, 32_768))
+    return {
+        "sessionAffinity": "None", "type": kind, **spec, **({"ports": ports} if ports else {})
+    }  # fmt: skip

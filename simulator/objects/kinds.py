@@ -53,6 +53,7 @@ REVISION = Kind(
     has_status=False,
     has_generation=False,
 )
+SERVICE = Kind("v1", "Service", "services", has_generation=False)
 NODE = Kind("v1", "Node", "nodes", namespaced=False, has_generation=False)
 STORAGE_CLASS = Kind(
     "storage.k8s.io/v1",
@@ -69,10 +70,10 @@ BUILT_IN = (
     NAMESPACE,
     NODE,
     REVISION,
+    SERVICE,
     STORAGE_CLASS,
     Kind("v1", "ConfigMap", "configmaps", has_status=False, has_generation=False),
     Kind("v1", "Secret", "secrets", has_status=False, has_generation=False),
-    Kind("v1", "Service", "services", has_generation=False),
     Kind("apps/v1", "Deployment", "deployments"),
     Kind("apps/v1", "StatefulSet", "statefulsets"),
     Kind("batch/v1", "Job", "jobs"),

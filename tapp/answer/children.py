@@ -1,4 +1,4 @@
-"""All desired children of a plan, in a fixed order: revisions, claims, pods."""
+"""All desired children of a plan, in a fixed order: revisions, claims, Services, pods."""
 
 from typing import Any, Protocol
 
@@ -9,6 +9,7 @@ from tapp.answer.claim_answers import grown_claim, new_claim
 from tapp.answer.pullers import new_puller
 from tapp.answer.render import (
     kept_revision,
+    kept_service,
     marked_pod,
     new_pod,
     new_revision,
@@ -67,6 +68,8 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
+    children += [kept_service(service) for service in plan.services.keep]
+    children += plan.services.apply.values()
     new, keep = NewPods(tapp, options.toleration_seconds), Action.KEEP
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         pod, template = instance.pod, instance.template

@@ -138,6 +138,35 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
     return refused(Type.CLAIMS_NOT_GROWN, Reason.INFEASIBLE, message)
 
 
+def _services_not_created(plan: Plan) -> Finding | None:
+    if plan.world.tapp.spec.service_template is None:
+        return None
+    if not plan.world.declared.services:
+        message = (
+            "no Service is made: spec.serviceTemplate needs metacontroller/components/services"
+        )
+        return refused(Type.SERVICES_NOT_CREATED, Reason.NOT_REGISTERED, message)
+    services, late = plan.services, lasting(plan.not_exposed, plan.now)
+    parts = [
+        f"spec.serviceTemplate{f', instances {some(ids)}' if ids else ''}: {problem}"
+        for problem, ids in services.problems.items()
+    ]
+    if services.taken:
+        parts.append(
+            f"instances {some(services.taken)}: a Service of their name is somebody else's, and is "
+            "left alone; delete it, and the instance gets its own"
+        )
+    if late:
+        parts.append(
+            f"instances {_since(late)}: their Services were asked for and are not there, or not as "
+            "asked. The events of the TApp have the API server's words (kubectl describe); if they "
+            "say that it exists, that Service is not this TApp's"
+        )
+    if not parts:
+        return None
+    return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, _joined(parts, " problems"))
+
+
 def _unreadable_pods(plan: Plan) -> Finding | None:
     odd = [instance for instance, _ in plan.cases if instance.pod is not None and instance.pod.odd]
     if not odd:
@@ -240,6 +269,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _duplicate_merge_keys,
     _claims_not_owned,
     _claims_not_grown,
+    _services_not_created,
     _images_edited,
     _unreadable_pods,
     _foreign_pods,

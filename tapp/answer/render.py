@@ -143,6 +143,15 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
+def kept_service(service: Manifest) -> Document:
+    """The answer that leaves an observed Service alone."""
+    if service.projected is not None:
+        return service.projected
+    # Never applied by Metacontroller: with its name alone nothing of it is changed.
+    metadata = {"name": service.name, "namespace": service.namespace}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+
 def overlaid_pod(
     manifest: Manifest,
     instance: int,

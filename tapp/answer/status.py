@@ -2,7 +2,7 @@
 
 A report on what was observed. The time of a condition's change is the newest time that the request
 itself shows; the sync's own time stands only where something is noted since when (`notCreated`,
-`notOwned`, `settling`).
+`notOwned`, `notExposed`, `settling`).
 """
 
 from typing import Any
@@ -46,6 +46,7 @@ def summarize(plan: Plan) -> Document:
     settling = _settling(plan)
     not_created = {since: ranges(ids) for since, ids in plan.not_created.items()}
     not_owned = {since: ranges(ids) for since, ids in plan.not_owned.items()}
+    not_exposed = {since: ranges(ids) for since, ids in plan.not_exposed.items()}
     outdated = ranges(
         instance.id
         for instance, _ in plan.cases
@@ -76,6 +77,7 @@ def summarize(plan: Plan) -> Document:
         **({"unserved": plan.marks.unserved_since} if plan.marks.unserved_since else {}),
         **({"notCreated": not_created} if not_created else {}),
         **({"notOwned": not_owned} if not_owned else {}),
+        **({"notExposed": not_exposed} if not_exposed else {}),
         "conditions": _conditions(plan, wanted),
     }
 

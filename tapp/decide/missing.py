@@ -1,4 +1,4 @@
-"""Claims that a TApp's pods run with and that are not its own, and since when.
+"""Claims that pods run with and that are not the TApp's, Services that it lacks, and since when.
 
 A hook is shown only what carries its label and belongs to its TApp (docs/operations.md, "Lost
 ownership"). That a claim is missing once says nothing: the cache may lag. That it is missing again
@@ -12,6 +12,7 @@ from itertools import islice
 from tapp.decide.instances import Instance
 from tapp.pod.trouble import PATIENCE
 from tapp.storage.claims import claim_templates, claims_of
+from tapp.storage.services import ServicePlan
 from tapp.words.ranges import MOST, numbers
 from tapp.words.times import seconds, written
 from tapp.world import World
@@ -21,8 +22,8 @@ Since = dict[str, list[int]]
 
 
 @dataclass(frozen=True)
-class MissingClaims:
-    """Claims that pods run with and that are not among the TApp's.
+class Missing:
+    """What instances lack.
 
     Attributes:
         since: since when -> the instances.
@@ -33,18 +34,26 @@ class MissingClaims:
     waits: tuple[float, ...]
 
 
-def missing_claims(world: World, instances: Iterable[Instance], now: float) -> MissingClaims:
-    """Which claims are missing.
+def missing_claims(world: World, instances: Iterable[Instance], now: float) -> Missing:
+    """Which instances' pods run with claims that are not among the TApp's.
 
     Args:
         world: what was observed; its status says what was missing before.
         instances: all instances.
         now: seconds since the epoch.
     """
-    since = _since(world.tapp.status.not_owned, _without_claim(world, instances), now)
-    times = [seconds(time) for time in since]
-    waits = tuple(left for at in times if (left := at + PATIENCE - now) > 0)
-    return MissingClaims(since, waits)
+    return _missing(world.tapp.status.not_owned, _without_claim(world, instances), now)
+
+
+def missing_services(world: World, services: ServicePlan, now: float) -> Missing:
+    """Which instances have no Service yet, or one that is not yet as it was asked for.
+
+    Args:
+        world: what was observed; its status says what was missing before.
+        services: what becomes of the Services.
+        now: seconds since the epoch.
+    """
+    return _missing(world.tapp.status.not_exposed, services.missing, now)
 
 
 def lasting(found: Since, now: float) -> dict[str, list[int]]:
@@ -85,11 +94,12 @@ def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
     return [item.id for item in instances if item.wanted and unseen_claims(world, item)]
 
 
-def _since(noted: Mapping[str, str], ids: list[int], now: float) -> Since:
-    """Since when each of them is missing: as noted, or as of now."""
+def _missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
+    """Since when each of them lacks something: as noted, or as of now."""
     if not ids:
-        return {}
+        return Missing({}, ())
     known, found = as_noted(noted, now), dict[str, list[int]]()
     for id in ids:
         found.setdefault(known.get(id) or written(now), []).append(id)
-    return dict(sorted(found.items()))
+    waits = tuple(left for time in found if (left := seconds(time) + PATIENCE - now) > 0)
+    return Missing(dict(sorted(found.items())), waits)

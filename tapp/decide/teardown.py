@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tapp.decide.changes import Mark
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.lost import limit_of, lost_in
+from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import ClaimPolicy, LostPolicy, Parent
@@ -29,6 +30,7 @@ class Teardown:
         pods: pods that stay for now.
         claims: claims that stay.
         revisions: ControllerRevisions that stay.
+        services: Services that stay: as long as there are pods.
         finalized: whether the TApp may go.
         marks: name of a pod that stays for now -> what it is to carry.
         silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
@@ -38,6 +40,7 @@ class Teardown:
     pods: Sequence[Pod]
     claims: Sequence[ClaimObject]
     revisions: Sequence[RevisionObject]
+    services: Sequence[Manifest]
     finalized: bool
     marks: dict[str, Mark] = field(default_factory=dict)
     silent: dict[str, list[str]] = field(default_factory=dict)
@@ -51,6 +54,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     claims: Sequence[ClaimObject],
     *,
     revisions: Sequence[RevisionObject],
+    services: Sequence[Manifest],
     options: Options,
     now: float,
 ) -> Teardown:
@@ -63,25 +67,27 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         pods: its pods.
         claims: its claims.
         revisions: its ControllerRevisions.
+        services: its Services.
         options: the operator's choices.
         now: seconds since the epoch.
     """
     if parent.metadata.deletion_timestamp is None:
         # It is not going: its labels have left what the controller that asks selects. Another one
         # takes over, and finds everything as it is.
-        return Teardown(pods, claims, revisions, finalized=True)
+        return Teardown(pods, claims, revisions, services, finalized=True)
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
         # The garbage collector owns this deletion; Metacontroller leaves the children alone only
         # if its finalizer goes now.
-        return Teardown(pods, claims, revisions, finalized=True)
+        return Teardown(pods, claims, revisions, services, finalized=True)
     delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
     staying = claims if pods or not delete_claims else []
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
     done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
+    exposed = services if pods else []
     silent = _silent(pods, now)
-    return Teardown(waiting, staying, [], finalized=done, marks=marks, silent=silent)
+    return Teardown(waiting, staying, [], exposed, finalized=done, marks=marks, silent=silent)
 
 
 def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:

@@ -84,6 +84,13 @@ class ClaimObject(msgspec.Struct, frozen=True, gc=False):
     status: Raw = NOTHING
 
 
+class ServiceObject(msgspec.Struct, frozen=True, gc=False):
+    """A Service as Metacontroller sends it, as far as it looks like a pod."""
+
+    metadata: PodMeta
+    spec: Raw = NOTHING
+
+
 class Storage(msgspec.Struct, frozen=True, gc=False):
     """A list of resources of a claim."""
 

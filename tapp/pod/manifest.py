@@ -1,11 +1,11 @@
-"""A pod's own labels, annotations and spec, whole: what an answer to it is made of."""
+"""The labels, annotations and spec of a pod, or of a Service: what an answer to it is made of."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
-from tapp.kube.objects import PodMeta, PodObject
+from tapp.kube.objects import PodMeta, PodObject, ServiceObject
 from tapp.kube.project import project
 from tapp.words.vocabulary import LAST_APPLIED
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Manifest:
-    """What a pod is to be, decoded; a part of a wrong type reads as empty.
+    """What a pod or a Service is to be, decoded; a part of a wrong type reads as empty.
 
     Attributes:
         name: `metadata.name`.
@@ -23,20 +23,22 @@ class Manifest:
         finalizers: `metadata.finalizers`.
         spec: `spec`.
         projected: the answer that changes nothing; None where Metacontroller has not applied this
-            pod before, or its annotation is gone or unreadable.
+            object before, or its annotation is gone or unreadable.
     """
 
-    __slots__ = ("annotations", "finalizers", "labels", "name", "namespace", "projected", "spec")
+    __slots__ = (
+        *("annotations", "finalizers", "kind", "labels", "name", "namespace", "projected", "spec"),
+    )
 
-    def __init__(self, pod: PodObject) -> None:
-        """Decodes the parts of a pod.
+    def __init__(self, pod: PodObject | ServiceObject, kind: str = "Pod") -> None:
+        """Decodes the parts of a pod, or of a Service, which has the same ones.
 
         Raises:
             msgspec.DecodeError: a part is no JSON.
             UnicodeDecodeError: a part is no UTF-8.
             RecursionError: a part is nested too deeply.
         """
-        meta = pod.metadata
+        meta, self.kind = pod.metadata, kind
         self.name = meta.name
         self.namespace = meta.namespace
         self.labels = _decoded_map(meta.labels)
@@ -47,7 +49,7 @@ class Manifest:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The pod as far as projection looks at it: identity, labels, annotations, spec."""
+        """The object as far as projection looks at it: identity, labels, annotations, spec."""
         metadata: dict[str, Any] = {"name": self.name}
         if self.namespace is not None:
             metadata["namespace"] = self.namespace
@@ -55,7 +57,7 @@ class Manifest:
         metadata["annotations"] = self.annotations
         if self.finalizers:
             metadata["finalizers"] = self.finalizers
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": self.spec}
+        return {"apiVersion": "v1", "kind": self.kind, "metadata": metadata, "spec": self.spec}
 
     def _projected(self) -> dict[str, Any] | None:
         applied = read_annotation(msgspec.json.decode, self.annotations.get(LAST_APPLIED))
@@ -74,7 +76,7 @@ class Manifest:
         return {
             **result,
             "apiVersion": "v1",
-            "kind": "Pod",
+            "kind": self.kind,
             "metadata": {**(metadata or {}), **identity},
         }
 

@@ -46,6 +46,7 @@ class Templates:
     _values: dict[str, KeptValues] = field(default_factory=dict)
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
+    _service_slots: Slots | str | None = None
 
     def __post_init__(self) -> None:
         self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
@@ -105,7 +106,8 @@ class Templates:
             )
             for template in map(self.named, names):
                 keys -= template.slots.keys if isinstance(template, Template) else set()
-            for slots in self.claim_slots().values() if keys else ():
+            others = [*self.claim_slots().values(), self.service_slots()] if keys else []
+            for slots in others:
                 keys -= slots.keys if isinstance(slots, Slots) else set()
             self._unread = sorted(keys)
         return self._unread
@@ -118,6 +120,12 @@ class Templates:
                 for claim in self.spec.volume_claim_templates
             }
         return self._claim_slots
+
+    def service_slots(self) -> Slots | str:
+        """The placeholders of `spec.serviceTemplate`, or what is wrong with them."""
+        if self._service_slots is None:
+            self._service_slots = _slots_or_problem(self.spec.service_template)
+        return self._service_slots
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """What stands for these placeholders in what `instance` is made of.

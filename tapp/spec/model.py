@@ -83,6 +83,12 @@ class RetentionPolicy(Value):
     when_scaled: Retention = "Retain"
 
 
+class ServiceRetentionPolicy(Value):
+    """`spec.serviceRetentionPolicy`."""
+
+    when_killed: Retention = "Retain"
+
+
 class TAppSpec(Value):
     """`spec`, field by field as in docs/reference.md."""
 
@@ -102,6 +108,8 @@ class TAppSpec(Value):
     never_migrate: bool = False
     volume_claim_templates: list[Mapping] = Field(default_factory=list)
     service_name: str = ""
+    service_template: Mapping | None = None
+    service_retention_policy: ServiceRetentionPolicy = ServiceRetentionPolicy()
     revision_history_limit: int = Field(default=10, ge=0, le=2**31 - 1)
     min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
@@ -182,6 +190,7 @@ class ObservedStatus(Value):
     unserved: dict[str, str] = Field(default_factory=dict)
     not_created: dict[str, str] = Field(default_factory=dict)
     not_owned: dict[str, str] = Field(default_factory=dict)
+    not_exposed: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
     @model_validator(mode="before")
@@ -242,6 +251,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "unserved": _noted,
     "notCreated": _since,
     "notOwned": _since,
+    "notExposed": _since,
     "conditions": _conditions,
 }
 

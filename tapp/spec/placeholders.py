@@ -32,11 +32,19 @@ Path = tuple[str | int, ...]
 
 
 class Numbers(NamedTuple):
-    """The numbers that a field takes; `named` where it takes a name as well."""
+    """The numbers that a field takes.
+
+    Attributes:
+        least: the least of them.
+        most: the largest.
+        named: whether it takes a name as well.
+        mixed: whether there may be digits around a placeholder (`3000$(tapp.index)`).
+    """
 
     least: int
     most: int
     named: bool = False
+    mixed: bool = False
 
 
 _PORT, _ID, _SECONDS = Numbers(1, 65_535), Numbers(0, 2**31 - 1), Numbers(0, 2**31 - 1)
@@ -70,6 +78,13 @@ NUMBERS: Final[Mapping[str, Numbers]] = {
     },
 }
 """The fields of a pod template in which a placeholder becomes a number."""
+SERVICE_NUMBERS: Final[Mapping[str, Numbers]] = {
+    "spec.ports[].port": Numbers(1, 65_535, mixed=True),
+    "spec.ports[].nodePort": Numbers(1, 65_535, mixed=True),
+    "spec.ports[].targetPort": _NAMED_PORT,
+}
+"""Those of the template of Services; no pod template has a field of these names."""
+_NUMBERS = {**NUMBERS, **SERVICE_NUMBERS}
 
 _NAMES: Final = frozenset(
     {"spec.containers[].name", "spec.initContainers[].name", "spec.volumes[].name"}
@@ -245,8 +260,9 @@ def _slot(text: str, path: Path) -> Slot:
             names.append(name)
             texts.append("")
     texts[-1] += text[end:]
-    numbers = NUMBERS.get(kind)
-    if numbers is not None and (texts != ["", ""]) and not numbers.named:
+    numbers = _NUMBERS.get(kind)
+    only = texts == ["", ""] or (numbers is not None and (numbers.named or numbers.mixed))
+    if numbers is not None and not only:
         said = f"it takes a number, so write nothing but one placeholder, not {_shown(text)}"
         raise UnfilledError(f"{written(path)}: {said}")
     return Slot(path, tuple(texts), tuple(names), numbers)

@@ -24,6 +24,7 @@ class Type(StrEnum):
     DUPLICATE_MERGE_KEYS = "DuplicateMergeKeys"
     CLAIMS_NOT_OWNED = "ClaimsNotOwned"
     CLAIMS_NOT_GROWN = "ClaimsNotGrown"
+    SERVICES_NOT_CREATED = "ServicesNotCreated"
     IMAGES_EDITED = "ImagesEdited"
     UNREADABLE_PODS = "UnreadablePods"
     FOREIGN_PODS = "ForeignPods"

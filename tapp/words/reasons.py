@@ -96,6 +96,8 @@ class Reason(StrEnum):
     NOT_OWNED = "NotOwned", _BLOCKED, "claims in use are not the TApp's"
     NOT_EXPANDABLE = "NotExpandable", _BLOCKED, "claims cannot grow"
     INFEASIBLE = "Infeasible", _BLOCKED, "a storage driver refuses to let claims grow"
+    NOT_REGISTERED = "NotRegistered", _BLOCKED, "the component services is not installed"
+    NO_SERVICE = "NoService", _BLOCKED, "Services that were asked for do not come about"
     EDITED = "Edited", _BLOCKED, "an image was set by hand"
     UNREADABLE = "Unreadable", _BLOCKED, "a pod has a shape that nobody understands"
     NO_CONTAINER = "NoContainer", _BLOCKED, "a container is asked to restart that does not run"

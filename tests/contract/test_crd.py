@@ -231,7 +231,9 @@ def test_status_and_spec_prune_what_they_do_not_know() -> None:
     open_paths = {
         path for path, node in ALL_NODES if node.get("x-kubernetes-preserve-unknown-fields")
     }
-    roots = (".spec.template", ".spec.templatePool.*", ".spec.volumeClaimTemplates[]")
+    pods = (".spec.template", ".spec.templatePool.*")
+    services = (".spec.serviceTemplate.metadata", ".spec.serviceTemplate.spec")
+    roots = (*pods, ".spec.volumeClaimTemplates[]", *services)
     allowed = (*roots, ".spec.selector")
     assert [path for path in open_paths if not path.startswith(allowed)] == []
     assert ".spec.templates" not in open_paths
@@ -470,6 +472,7 @@ def test_rules_are_where_they_belong() -> None:
         ".spec.updateStrategy.forceUpdate.maxUnavailable",
         *[".spec.volumeClaimTemplates"] * 2,
         ".spec.serviceName",
+        ".spec.serviceTemplate.spec",
     ]
 
 
@@ -562,6 +565,8 @@ OWN_WORDS = {
     "defaultTemplateName": f"Unset: '{model.DEFAULT_TEMPLATE}'.",
     "DefaultTemplateName": f"Unset: '{model.DEFAULT_TEMPLATE}'.",
     "serviceName": "Unset: pods have none.",
+    "serviceTemplate": "Unset: no Service.",
+    "serviceRetentionPolicy": "Unset: they are retained.",
     "updateStrategy": f"{unset('maxUnavailable')} {model.UpdateStrategy().max_unavailable}, and "
     f"forceUpdate.maxUnavailable {model.ForceUpdate().max_unavailable}.",
     "forceUpdate": f"{unset('maxUnavailable')} {model.ForceUpdate().max_unavailable}.",
@@ -642,6 +647,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "unserved",
         "notCreated",
         "notOwned",
+        "notExposed",
         "conditions",
     }
     template = STATUS["properties"]["templates"]["additionalProperties"]

@@ -168,7 +168,7 @@ def test_a_parent_without_identity_is_refused_with_the_path(
             ("children", "PersistentVolumeClaim.v1", "shop/data"), None, id="a null claim"
         ),
         pytest.param(
-            ("children", "Service.v1"), {"shop/a": {"metadata": {"name": "a"}}}, id="another kind"
+            ("children", "ConfigMap.v1"), {"shop/a": {"metadata": {"name": "a"}}}, id="another kind"
         ),
     ],
 )

@@ -230,8 +230,14 @@ def assert_no_credentials(documents: list[Document]) -> None:
     """Nothing to be somebody with, and nobody to speak to."""
     assert pod_spec(documents)["automountServiceAccountToken"] is False
     assert "serviceAccountName" not in pod_spec(documents)
-    kinds = {document["kind"] for document in documents}
-    assert not kinds & {"ServiceAccount", "RoleBinding", "ClusterRoleBinding"}
+    assert "ServiceAccount" not in {document["kind"] for document in documents}
+    bound = [
+        subject["namespace"]
+        for document in documents
+        if document["kind"] in {"RoleBinding", "ClusterRoleBinding"}
+        for subject in document["subjects"]
+    ]
+    assert {*bound} <= {"metacontroller"}
     assert only(documents, "NetworkPolicy")["spec"]["egress"] == []
 
 
@@ -375,9 +381,11 @@ def test_registration(installed: list[Document]) -> None:
         "resource": "tapps",
         "ignoreStatusChanges": True,
     }
-    assert {
+    children = {
         child["resource"]: child["updateStrategy"]["method"] for child in spec["childResources"]
-    } == {
+    }
+    assert children.pop("services", "InPlace") == "InPlace"
+    assert children == {
         "pods": "InPlace",
         "persistentvolumeclaims": "InPlace",
         "controllerrevisions": "OnDelete",

@@ -7,6 +7,7 @@ a plain `pytest` run by mistake.
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import secrets
 import shutil
@@ -22,7 +23,7 @@ import pytest
 from . import policies
 from .app import App
 from .binaries import build
-from .cluster import Cluster, Workspace, all_logs, choose, wait_namespace_ready
+from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready
 from .definitions import definition_files
 from .hook import HookService
 from .kube import Kube, KubeError, documents
@@ -42,6 +43,7 @@ from .volumes import Provisioner
 Needs = Callable[[int, str], None]
 FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
+SERVICES = REPOSITORY / "metacontroller" / "components" / "services"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -257,6 +259,20 @@ def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]
     yield controller
     for each in shipped:
         controller.unregister(each["metadata"]["name"])
+
+
+@pytest.fixture
+def exposing(kube: Kube, tapps: Controller, hook_proxy: HookProxy) -> Iterator[None]:
+    """The component services, for the test."""
+    (shipped,) = documents(SHIPPED[0])
+    for document in documents(SERVICES / "cluster-role.yaml"):
+        kube.apply(document)
+    (patch,) = documents(SERVICES / "composite-controller.yaml")
+    changed = copy.deepcopy(shipped)
+    changed["spec"]["childResources"] += [each["value"] for each in patch]
+    tapps.register(changed, hook_proxy.url)
+    yield
+    tapps.register(shipped, hook_proxy.url)
 
 
 @pytest.fixture(scope="module")

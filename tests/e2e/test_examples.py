@@ -67,6 +67,25 @@ def test_shards(app: App) -> None:
     assert app.idle()
 
 
+def test_service_each(app: App, exposing: None) -> None:  # noqa: ARG001 - it is there
+    app.apply(*example("service-each")).settle()
+    names = [f"room-{id}" for id in range(3)]
+    app.until(lambda: [*services(app)] == names, "each has its Service")
+    ports = [found["spec"]["ports"][0]["nodePort"] for found in services(app).values()]
+    assert ports == [30_080, 30_081, 30_082]
+    app.patch(statuses={"1": "Killed"}).settle()
+    assert [*services(app)] == names
+    app.patch(replicas=1).settle()
+    app.until(lambda: [*services(app)] == names[:1], "the Services go with their numbers")
+    assert app.idle()
+
+
+def services(app: App) -> dict[str, Json]:
+    """Name -> Service."""
+    listed = app.kube.list_all("v1", "services", app.namespace)
+    return {found["metadata"]["name"]: found for found in listed}
+
+
 def test_game_servers(app: App) -> None:
     app.apply(*example("game-servers")).settle()
     assert app.wrote(*each("create Pod", "game", 0, 1, 2))

@@ -24,7 +24,7 @@ from tests.model.service import (
     set_resizer,
 )
 from tests.reading import RECORD, images, made_failed, phase
-from tests.scenarios.life import DECORATOR, manifest
+from tests.scenarios.life import DECORATOR, manifest, registration
 
 Document = dict[str, Any]
 
@@ -62,7 +62,7 @@ class Cluster:
         self.mirror = "mirror" in admission
         self.lean = "lean" in admission
         self.world = World(
-            manifest("metacontroller/base/composite-controller.yaml"),
+            registration(exposing=True),
             FaultyHook(self._hook),
             seed=seed,
             policies=ADMISSION[admission],

@@ -54,6 +54,7 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
     for id in range(spec["replicas"], specs.MOST):
         if f"{NAME}-{id}" in pods:
             raise ViolationError(f"P3: {NAME}-{id} is still there")
+    _has_services(world, spec, {*range(spec["replicas"])})
     for id in running:
         pod, body = pods[f"{NAME}-{id}"], own_template(spec, id)
         assert body is not None, default_name(spec)
@@ -64,6 +65,20 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
         raise ViolationError(f"P3: {conditions['Progressing']}")
     if tapp["status"]["observedGeneration"] != tapp["metadata"]["generation"]:
         raise ViolationError("P3: status.observedGeneration is behind")
+
+
+def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
+    """One for each instance, as its template says, and no other."""
+    template, killed = spec.get("serviceTemplate"), spec.get("statuses") or {}
+    kept = (spec.get("serviceRetentionPolicy") or {}).get("whenKilled") != "Delete"
+    wanted = {id for id in numbers if template and (kept or killed.get(str(id)) != "Killed")}
+    found = {service["metadata"]["name"]: service for service in world.list("Service")}
+    if found.keys() != {f"{NAME}-{id}" for id in wanted}:
+        raise ViolationError(f"P3: there are Services {[*found]}, wanted {wanted}")
+    for id in wanted:
+        port = str(template["spec"]["ports"][0]["port"]).replace("$(tapp.index)", str(id))
+        if found[f"{NAME}-{id}"]["spec"]["ports"][0]["port"] != int(port):
+            raise ViolationError(f"P3: the Service of {NAME}-{id} has another port than {port}")
 
 
 def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:

@@ -292,6 +292,11 @@ class Model(NodeRules):
         self.world.edit(change)
         self._pass(wait)
 
+    @rule(port=specs.service_ports, wait=waits)
+    def services(self, port: int | str | None, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_service(spec, port))
+        self._pass(wait)
+
     @rule(back=st.integers(1, 3), wait=waits)
     def roll_back(self, back: int, wait: float) -> None:
         self.world.roll_back(back)

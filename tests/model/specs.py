@@ -146,6 +146,9 @@ def tapps(draw: st.DrawFn) -> Document:
     if draw(st.sampled_from([False, False, True])):
         spec["volumeClaimTemplates"] = [claim("data")]
         spec["persistentVolumeClaimRetentionPolicy"] = draw(retentions)
+    if draw(st.booleans()):
+        set_service(spec, draw(service_ports))
+        spec["serviceRetentionPolicy"] = {"whenKilled": draw(_policies)}
     return spec
 
 
@@ -160,6 +163,15 @@ def claim(name: str, size: str = SIZES[0]) -> Document:
 
 _policies = st.sampled_from(["Retain", "Delete"])
 retentions = st.fixed_dictionaries({"whenDeleted": _policies, "whenScaled": _policies})
+
+
+service_ports = st.sampled_from([80, 81, "8$(tapp.index)", None])
+
+
+def set_service(spec: Document, port: int | str | None) -> None:
+    """A Service for each instance, on this port, or none."""
+    template = {"spec": {"ports": [{"port": port}]}}
+    _put(spec, "serviceTemplate", None if port is None else template)
 
 
 def body_of(spec: Document, name: str) -> Document:

@@ -41,6 +41,16 @@ def manifest(path: str) -> Document:
     return document
 
 
+def registration(*, exposing: bool = False) -> Document:
+    """The CompositeController as shipped, with the component services or without."""
+    found = manifest("metacontroller/base/composite-controller.yaml")
+    if not exposing:
+        return found
+    patch: Any = manifest("metacontroller/components/services/composite-controller.yaml")
+    children = [*found["spec"]["childResources"], *(item["value"] for item in patch)]
+    return {**found, "spec": {**found["spec"], "childResources": children}}
+
+
 def example(path: str) -> list[Document]:
     """The documents of an example file, such as `kill/1-create`."""
     text = (EXAMPLES / f"{path}.yaml").read_text()
@@ -77,7 +87,7 @@ class CheckedHook:
 class Life:
     """One TApp from its first manifest to its end."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a facade; all are options
         self,
         *,
         policies: Iterable[Policy] = (),
@@ -85,6 +95,7 @@ class Life:
         seed: int = 0,
         nodes: int = 3,
         decorated: bool = True,
+        exposing: bool = False,
         **settings: Any,
     ) -> None:
         """Builds a cluster, Metacontroller and the service.
@@ -95,6 +106,7 @@ class Life:
             seed: of the cluster's chances.
             nodes: how many nodes there are.
             decorated: whether the shipped DecoratorController is there.
+            exposing: whether the component services is there.
             settings: of the service.
         """
         application = create_app(
@@ -107,7 +119,7 @@ class Life:
         self.lost_patches = 0
         """How many of the next PATCHes get lost."""
         self.world = World(
-            manifest("metacontroller/base/composite-controller.yaml"),
+            registration(exposing=exposing),
             FaultyHook(CheckedHook(WsgiHook(application.wsgi_app), check_every)),
             seed=seed,
             nodes=nodes,

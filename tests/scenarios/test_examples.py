@@ -22,6 +22,8 @@ def step_name(path: Path) -> str:
     return str(path.relative_to(EXAMPLES).with_suffix(""))
 
 
+EXPOSED = ("service-each",)
+"""What needs the component services."""
 EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
 
 
@@ -62,7 +64,7 @@ def test_every_example_has_a_test_of_its_outcome() -> None:
 @EVERY_STEP
 def test_every_step_comes_to_rest_and_then_nothing_is_written(step: str) -> None:
     """A step on its own, in a fresh cluster, and two hours of resyncs after it."""
-    life = Life().apply(*tapp_of(step))
+    life = Life(exposing=step in EXPOSED).apply(*tapp_of(step))
     assert life.complete
     life.writes()
     life.idle()
@@ -114,6 +116,20 @@ def test_shards() -> None:
     life.patch(values={"1": {"range": "h-n"}})
     assert life.writes() == ["delete Pod shards-1", "create Pod shards-1"]
     assert life.complete
+
+
+def test_service_each() -> None:
+    life = Life(exposing=True).apply(*example("service-each"))
+    names = ["room-0", "room-1", "room-2"]
+    assert life.writes() == [*each("create Pod", *names), *each("create Service", *names)]
+    ports = [item["spec"]["ports"][0]["nodePort"] for item in life.world.list("Service")]
+    assert ports == [30_080, 30_081, 30_082]
+    life.patch(statuses={"1": "Killed"})
+    assert life.writes() == ["delete Pod room-1"]
+    life.patch(replicas=1)
+    assert life.writes() == [
+        "delete Pod room-2", "delete Service room-1", "delete Service room-2",
+    ]  # fmt: skip
 
 
 def test_game_servers() -> None:

@@ -37,7 +37,7 @@ EVERY_EXAMPLE = pytest.mark.parametrize("path", FIRST_STEPS, ids=name_of)
 
 def first_sync(path: Path) -> tuple[Document, list[Document]]:
     """The TApp of an example and the children that its first sync answers."""
-    life = Life()
+    life = Life(exposing=name_of(path) == "service-each")
     documents = example(str(path.relative_to(EXAMPLES).with_suffix("")))
     life.begin(*[document for document in documents if document["kind"] in ("TApp", "Service")])
     life.settle()

@@ -78,6 +78,7 @@ class World:
         strip: bool = False,
         history: bool = False,
         classes: list[Document] | None = None,
+        exposing: bool = False,
     ) -> None:
         """A TApp without pods.
 
@@ -88,12 +89,15 @@ class World:
             strip: an admission policy removes the last-applied annotation from pods at creation.
             history: whether the registration declares ControllerRevisions.
             classes: the cluster's StorageClasses, where the registration lets claims grow.
+            exposing: whether the component services is there.
         """
         self.hook = hook or Hook()
         self.parent = parent
         self.pods: dict[str, Document] = {}
         self.claims: dict[str, Document] = {}
         self.revisions: dict[str, Document] = {}
+        self.services: dict[str, Document] = {}
+        self.exposing = exposing
         self.history = history
         self.policies = policies
         self.strip = strip
@@ -103,11 +107,12 @@ class World:
     def request(self, **options: Any) -> Document:
         """What Metacontroller would post now."""
         shown = list(self.revisions.values()) if self.history else None
+        services = list(self.services.values()) if self.exposing else None
         return builders.request(
             self.parent,
             list(self.pods.values()),
             list(self.claims.values()),
-            **{"revisions": shown, "classes": self.classes, **options},
+            **{"revisions": shown, "classes": self.classes, "services": services, **options},
         )
 
     def decisions(self) -> dict[int, str]:
@@ -149,6 +154,15 @@ class World:
         for name, child in kept.items():
             if "data" in child:
                 self.revisions.setdefault(name, builders.stored(child, self.parent))
+
+        services = desired(answer, "Service")
+        self.services = {name: item for name, item in self.services.items() if name in services}
+        for name, child in services.items():
+            self.services[name] = (
+                builders.updated(self.services[name], child, self.parent)
+                if name in self.services
+                else builders.stored(child, self.parent)
+            )
 
     def kubelet(self, *, ready: bool = True) -> None:
         """Terminating pods go; all others that have not ended run what their spec says."""

@@ -1,0 +1,173 @@
+"""Services of the instances' own: which stay, which are made or changed, which go.
+
+Each selects exactly the pod of its instance, and has its name. A Service that Metacontroller was
+never told to write is somebody else's, whatever its labels say, and is left alone; what has no
+place for certain is deleted, what is in doubt stays (docs/design.md, "A Service each").
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tapp.kube.project import duplicate_merge_key, project
+from tapp.pod.manifest import Manifest
+from tapp.spec.lookup import Templates
+from tapp.spec.placeholders import UnfilledError
+from tapp.spec.revision import own_annotations, own_labels
+from tapp.storage.claims import instance_number
+from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE
+
+Document = dict[str, Any]
+
+
+@dataclass
+class ServicePlan:
+    """What becomes of the Services.
+
+    Attributes:
+        keep: observed Services that stay as they are.
+        apply: instance -> what its Service is to be.
+        delete: names of observed Services that go.
+        missing: instances whose Service is not there, or is not what it was asked to be.
+        taken: instances whose name a Service has that is somebody else's.
+        problems: why nothing can be asked for -> the instances of which that is true; none of them
+            where it is true of all.
+    """
+
+    keep: list[Manifest] = field(default_factory=list)
+    apply: dict[int, Document] = field(default_factory=dict)
+    delete: list[str] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    problems: dict[str, list[int]] = field(default_factory=dict)
+
+
+class OwnServices:
+    """What the Service of each instance is to be: `spec.serviceTemplate`, filled in.
+
+    Attributes:
+        problem: why that cannot be told of any instance, or "".
+    """
+
+    def __init__(self, templates: Templates, uid: str) -> None:
+        """`templates` know what the instances have of their own; `uid` is the TApp's."""
+        self._templates, self._uid = templates, uid
+        self._body: Document = templates.spec.service_template or {}
+        slots = templates.service_slots()
+        self.problem = _shape_problem(self._body)
+        if isinstance(slots, str):
+            self.problem = self.problem or slots
+        else:
+            self._slots = slots
+
+    def of(self, instance: int) -> Document:
+        """The Service of an instance.
+
+        Raises:
+            UnfilledError: the instance lacks a value, or has one that makes no Service.
+        """
+        body = self._body
+        if self._slots:
+            body = self._slots.filled(body, self._templates.own(self._slots, instance))
+        found = body.get("metadata") or {}
+        metadata: Document = {
+            "name": f"{self._templates.app}-{instance}",
+            "namespace": self._templates.namespace,
+            "labels": {**own_labels(found), INSTANCE: str(instance)},
+        }
+        if annotations := own_annotations(found):
+            metadata["annotations"] = annotations
+        spec = _without_blanks(body["spec"])
+        if (path := duplicate_merge_key(spec)) is not None:
+            raise UnfilledError(
+                f"spec{path} has one port number twice, which Metacontroller cannot apply: give "
+                "each entry a number of its own"
+            )
+        selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata,
+            "spec": {**spec, "selector": selector},
+        }
+
+
+def is_ours(service: Manifest) -> bool:
+    """Whether Metacontroller wrote it for this TApp: one that it only adopted has no spec of it."""
+    return service.projected is not None and "spec" in service.projected
+
+
+def plan_services(
+    templates: Templates,
+    uid: str,
+    observed: Mapping[str, Manifest],
+    wanted: Mapping[int, bool],
+) -> ServicePlan:
+    """Sorts the Services of a living TApp.
+
+    Args:
+        templates: its templates, with its spec.
+        uid: its uid.
+        observed: name -> Service.
+        wanted: instance -> whether its pod is on a node, of those that are to have a Service.
+    """
+    result, rest = ServicePlan(), dict(observed)
+    if templates.spec.service_template is not None:
+        own = OwnServices(templates, uid)
+        if own.problem:
+            result.problems[own.problem] = []
+            result.keep = [*observed.values()]
+            return result
+        for instance, is_on_node in wanted.items():
+            service = rest.pop(f"{templates.app}-{instance}", None)
+            if service is not None and not is_ours(service):
+                result.taken.append(instance)
+                result.keep.append(service)
+                continue
+            try:
+                asked = own.of(instance)
+            except UnfilledError as error:
+                result.problems.setdefault(str(error), []).append(instance)
+                result.keep += [] if service is None else [service]
+                continue
+            result.apply[instance] = asked
+            if is_on_node if service is None else project(service.document, asked) != asked:
+                result.missing.append(instance)
+    for name, service in rest.items():
+        ours = is_ours(service) and instance_number(name, f"{templates.app}-") is not None
+        if ours:
+            result.delete.append(name)
+        else:
+            result.keep.append(service)
+    return result
+
+
+def _shape_problem(body: Document) -> str:
+    """Why no Service can be made of a template, or ""."""
+    spec, metadata = body.get("spec"), body.get("metadata")
+    if not isinstance(spec, dict):
+        return "spec is missing" if spec is None else "spec is not an object"
+    if "selector" in spec:
+        return "spec.selector: leave it out; each Service selects the pod of its instance"
+    if not isinstance(metadata or {}, dict):
+        return "metadata is not an object"
+    for part in ("labels", "annotations"):
+        entries = (metadata or {}).get(part) or {}
+        if not isinstance(entries, dict):
+            return f"metadata.{part} is not an object"
+        for key, value in entries.items():
+            if value is not None and not isinstance(value, str):
+                return f"metadata.{part}[{key!r}] is not a string"
+    return ""
+
+
+def _without_blanks(value: Any) -> Any:
+    """A spec without what Kubernetes reads as absent; the API server fills that in itself."""
+    if isinstance(value, dict):
+        items = {key: _without_blanks(item) for key, item in value.items()}
+        return {
+            key: item
+            for key, item in items.items()
+            if item not in (None, "", [], {}) and not (key == "nodePort" and item == 0)
+        }
+    return [_without_blanks(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,109 @@
+"""A Service for each instance, on a real API server, which fills in, refuses, and has others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .app import App, tapp
+from .kube import Json
+from .test_examples import services
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("exposing")]
+NAMES = ["web-0", "web-1"]
+LATE = 60.0
+"""Longer than what is missing is waited for before it is said (30 s)."""
+
+
+def exposed(port: int = 80, **spec: Any) -> Json:
+    """A TApp of two instances with a Service each."""
+    template = {"spec": {"ports": [{"port": port}], **spec}}
+    return tapp(replicas=2, serviceTemplate=template)
+
+
+def plain(app: App, name: str) -> Json:
+    """A Service that somebody made."""
+    metadata = {"name": name, "namespace": app.namespace}
+    spec = {"ports": [{"port": 9}], "selector": {"app": "mine"}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def refused(app: App) -> str:
+    """What the condition says."""
+    return app.condition("ServicesNotCreated")
+
+
+def test_an_edit_reaches_the_services_and_no_pod(app: App) -> None:
+    app.apply(exposed(type="LoadBalancer", clusterIP="", sessionAffinity="None")).settle()
+    app.until(lambda: [*services(app)] == NAMES, "each has its Service")
+    app.quiet()
+    before, pods = services(app), app.uids()
+    assert app.idle()
+    assert {name: found["metadata"]["resourceVersion"] for name, found in before.items()} == {
+        name: found["metadata"]["resourceVersion"] for name, found in services(app).items()
+    }
+    app.patch(serviceTemplate={"spec": {"ports": [{"port": 81, "name": "http"}]}})
+    app.until(
+        lambda: [each["spec"]["ports"][0]["port"] for each in services(app).values()] == [81, 81],
+        "both have the other port",
+    )
+    app.quiet()
+    after = services(app)
+    assert [each["spec"]["clusterIP"] for each in after.values()] == [
+        each["spec"]["clusterIP"] for each in before.values()
+    ]
+    assert app.uids() == pods
+    assert refused(app) == ""
+    assert app.idle()
+
+
+def test_a_service_of_somebody_else_is_left_alone(app: App) -> None:
+    """One that was there before, and one that `kubectl expose pod` gives an instance's labels."""
+    app.kube.apply(plain(app, "web-0"))
+    app.apply(exposed())
+    app.until(lambda: "instances 0 since" in refused(app), "it is said", LATE)
+    assert "web-1" in services(app)
+    assert services(app)["web-0"]["spec"]["selector"] == {"app": "mine"}
+    assert len(app.pods) == 2
+    app.kube.delete("v1", "services", app.namespace, "web-0")
+    app.nudge()  # that one was never shown, so its end is no event: the retry may take minutes
+    app.until(lambda: refused(app) == "", "it gets its own", LATE)
+    labels = app.pod(1)["metadata"]["labels"]
+    app.patch(serviceTemplate=None).quiet()
+    app.until(lambda: not services(app), "without a template there is none")
+    copied = plain(app, "web-1")
+    copied["metadata"]["labels"] = labels
+    made = app.kube.apply(copied)
+    app.patch(serviceTemplate=exposed()["spec"]["serviceTemplate"])
+    app.until(lambda: "instances 1: a Service of their name" in refused(app), "it is said")
+    app.quiet()
+    found = services(app)
+    assert found["web-1"]["spec"] == made["spec"]
+    assert found["web-0"]["spec"]["selector"]["tapp_instance_key"] == "0"
+    app.patch(replicas=0).quiet()
+    app.until(lambda: [*services(app)] == ["web-1"], "only what is not its own stays")
+
+
+def test_what_the_api_server_refuses_is_said_and_pods_go_on(app: App) -> None:
+    template = {"spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]}}
+    app.apply(tapp(replicas=2, serviceTemplate=template))
+    app.until(lambda: "instances 0, 1 since" in refused(app), "it is said", LATE)
+    assert app.statuses == "Running Running"
+    app.patch(serviceTemplate={"spec": {"type": "NodePort", "ports": [{"port": 80}]}})
+    app.patch(serviceTemplate={"spec": {"ports": [{"port": 80}]}})
+    app.until(lambda: refused(app) == "" and len(services(app)) == 2, "they are made", LATE)
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
+def test_they_go_with_their_tapp_unless_it_leaves_orphans(app: App, propagation: str) -> None:
+    app.apply(exposed()).settle()
+    app.until(lambda: [*services(app)] == NAMES, "each has its Service")
+    app.delete(propagationPolicy=propagation)
+    app.until(lambda: app.found is None, "the TApp is gone")
+    if propagation == "Orphan":
+        assert [*services(app)] == NAMES
+        for name in NAMES:
+            app.kube.delete("v1", "services", app.namespace, name)
+            app.kube.delete("v1", "pods", app.namespace, name)
+    app.until(lambda: not services(app), "their Services are gone")
