@@ -107,7 +107,7 @@ class InternPool:
             alike = {
                 name: self._parts.setdefault((name, msgspec.msgpack.encode(part)), part)
                 for name, part in own.items()
-                if part and isinstance(part, Mapping | tuple)
+                if isinstance(part, Mapping | tuple)
             }
             found = self._specs[key] = msgspec.structs.replace(spec, **alike)
         return found
