@@ -162,7 +162,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
     claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
-    services = _services(world, instances)
+    services = _services(world, instances, options.max_new_pods_bytes)
     unexposed = missing_services(world, services, now)
     history = plan_history(world, _running(instances, spec.replicas))
     unsettled = (
@@ -173,7 +173,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         history, unsettled = as_it_is(world), [RECHECK]
     waits = (
         *(removals, paces, changes, unsettled, marks.waits, turns.waits),
-        *(unowned.waits, unexposed.waits),
+        *(unowned.waits, unexposed.waits, [RECHECK] if services.waits else []),
         first.waits,
         resizes.waits,
         [i.update.wait for i in instances if i.update.wait is not None],
@@ -229,7 +229,7 @@ def _running(instances: list[Instance], replicas: int) -> list[Template]:
     return [template for template in names.values() if isinstance(template, Template)]
 
 
-def _services(world: World, instances: list[Instance]) -> ServicePlan:
+def _services(world: World, instances: list[Instance], most_bytes: int) -> ServicePlan:
     """A Service for each instance; who goes, or is killed, keeps one until its pod is gone."""
     tapp, spec = world.tapp, world.tapp.spec
     if not world.declared.services:
@@ -241,7 +241,8 @@ def _services(world: World, instances: list[Instance]) -> ServicePlan:
         if (item.wanted and (kept or not item.killed))
         or (item.pod is not None and f"{tapp.metadata.name}-{item.id}" in world.services)
     }
-    return plan_services(world.templates, tapp.metadata.uid, world.services, wanted)
+    uid, observed = tapp.metadata.uid, world.services
+    return plan_services(world.templates, uid, observed, wanted, most_bytes)
 
 
 def _budgets(spec: TAppSpec, instances: list[Instance], should_run: int) -> Budgets:

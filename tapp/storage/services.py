@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from tapp.kube.project import duplicate_merge_key, project
 from tapp.pod.manifest import Manifest
 from tapp.spec.lookup import Templates
-from tapp.spec.placeholders import UnfilledError
+from tapp.spec.placeholders import LARGEST, UnfilledError
 from tapp.spec.revision import own_annotations, own_labels
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE
@@ -28,6 +30,7 @@ class ServicePlan:
         keep: observed Services that stay as they are.
         apply: instance -> what its Service is to be.
         delete: names of observed Services that go.
+        waits: whether some of them are only written with a later answer, because this one is full.
         missing: instances whose Service is not there, or is not what it was asked to be.
         taken: instances whose name a Service has that is somebody else's.
         problems: why nothing can be asked for -> the instances of which that is true; none of them
@@ -37,6 +40,7 @@ class ServicePlan:
     keep: list[Manifest] = field(default_factory=list)
     apply: dict[int, Document] = field(default_factory=dict)
     delete: list[str] = field(default_factory=list)
+    waits: bool = False
     missing: list[int] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)
     problems: dict[str, list[int]] = field(default_factory=dict)
@@ -102,6 +106,7 @@ def plan_services(
     uid: str,
     observed: Mapping[str, Manifest],
     wanted: Mapping[int, bool],
+    most_bytes: int,
 ) -> ServicePlan:
     """Sorts the Services of a living TApp.
 
@@ -110,8 +115,9 @@ def plan_services(
         uid: its uid.
         observed: name -> Service.
         wanted: instance -> whether its pod is on a node, of those that are to have a Service.
+        most_bytes: how much may be written anew with one answer, about, and one at least.
     """
-    result, rest = ServicePlan(), dict(observed)
+    result, rest, written = ServicePlan(), dict(observed), 0
     if templates.spec.service_template is not None:
         own = OwnServices(templates, uid)
         if own.problem:
@@ -124,6 +130,10 @@ def plan_services(
                 result.taken.append(instance)
                 result.keep.append(service)
                 continue
+            if written >= most_bytes:
+                result.waits = True
+                result.keep += [] if service is None else [service]
+                continue
             try:
                 asked = own.of(instance)
             except UnfilledError as error:
@@ -131,7 +141,10 @@ def plan_services(
                 result.keep += [] if service is None else [service]
                 continue
             result.apply[instance] = asked
-            if is_on_node if service is None else project(service.document, asked) != asked:
+            differs = service is not None and project(service.document, asked) != asked
+            if differs or service is None:
+                written += len(msgspec.json.encode(asked))
+            if differs or (service is None and is_on_node):
                 result.missing.append(instance)
     for name, service in rest.items():
         ours = is_ours(service) and instance_number(name, f"{templates.app}-") is not None
@@ -145,6 +158,9 @@ def plan_services(
 def _shape_problem(body: Document) -> str:
     """Why no Service can be made of a template, or ""."""
     spec, metadata = body.get("spec"), body.get("metadata")
+    size = len(msgspec.json.encode(body))
+    if size > LARGEST:
+        return f"it has {size} bytes, and each instance would have its own; at most {LARGEST}"
     if not isinstance(spec, dict):
         return "spec is missing" if spec is None else "spec is not an object"
     if "selector" in spec:

@@ -66,6 +66,26 @@ def test_claims_count_too() -> None:
     assert list(desired(answer, "PersistentVolumeClaim")) == [f"data-web-{n}" for n in range(3)]
 
 
+def test_services_count_too_and_none_is_left_out() -> None:
+    template = {"metadata": {"annotations": {"large": "x" * 60_000}}, "spec": {"ports": []}}
+    world = World(tapp(replicas=10, serviceTemplate=template), hook=HOOK, exposing=True)
+    sizes, longest = [], 0
+    for _ in range(4):
+        answer = world.sync()
+        world.kubelet()
+        sizes.append(len(world.services))
+        longest = max(longest, len(json.dumps(answer)))
+    assert sizes == [4, 8, 10, 10]
+    template["metadata"]["annotations"]["large"] = "y" * 60_000
+    world.change(serviceTemplate=template)
+    written = []
+    for _ in range(4):
+        world.sync()
+        written.append(len(world.writes))
+    assert written == [4, 4, 2, 0]
+    assert len(world.services) == 10
+
+
 def test_who_waits_for_its_turn_was_not_asked_for() -> None:
     """PodsNotCreated called it "asked for and not there"."""
     world = World(tapp(replicas=10, template=large()), hook=Hook(max_new_pods_bytes=200 * KB))
