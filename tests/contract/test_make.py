@@ -58,17 +58,18 @@ def test_an_older_python_is_told_in_a_sentence_what_is_needed(clone: Path, targe
     [
         (["demo"], False, ".venv/bin/python -m demo"),
         (["demo", "ALL=1"], False, ".venv/bin/python -m demo --all"),
+        (["kind"], False, ".venv/bin/python -m release.kind"),
         (["run"], False, ".venv/bin/gunicorn 'hooks.app:create_app()'"),
         (["test"], True, ".venv/bin/pytest -n auto --dist worksteal"),
     ],
-    ids=["brief", "all", "run", "test"],
+    ids=["brief", "all", "kind", "run", "test"],
 )
 def test_the_demo_does_not_wait_for_the_developers_tools(
     clone: Path, arguments: list[str], developer: bool, last: str
 ) -> None:
     steps = make(clone, "-n", *arguments).stdout.splitlines()
     assert steps[-1].strip() == last
-    assert any("-r requirements-demo.txt" in step for step in steps)
+    assert any("-r requirements-plugin.txt" in step for step in steps)
     assert any("requirements-dev.txt" in step for step in steps) == developer
 
 
@@ -92,7 +93,7 @@ def test_what_a_change_is_checked_by(changed: list[str], tests: list[str]) -> No
 
 def test_what_the_demo_imports_is_what_it_installs() -> None:
     pinned = set()
-    for name in ("requirements.txt", "requirements-demo.txt"):
+    for name in ("requirements.txt", "requirements-plugin.txt"):
         text = (ROOT / name).read_text(encoding="utf-8")
         pinned |= set(re.findall(r"(?m)^([\w-]+)==", text))
     brought = {
