@@ -93,7 +93,7 @@ def test_what_a_change_is_checked_by(changed: list[str], tests: list[str]) -> No
 
 def test_what_the_demo_imports_is_what_it_installs() -> None:
     pinned = set()
-    for name in ("requirements.txt", "requirements-plugin.txt"):
+    for name in ("requirements.in", "requirements-plugin.in"):
         text = (ROOT / name).read_text(encoding="utf-8")
         pinned |= set(re.findall(r"(?m)^([\w-]+)==", text))
     brought = {
@@ -116,6 +116,22 @@ def test_what_the_demo_imports_is_what_it_installs() -> None:
         if not {each.lower().replace("_", "-") for each in found[name]} & (pinned | brought)
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("level", ["", "-plugin", "-dev"])
+def test_what_is_installed_is_what_is_asked_for_and_has_hashes(level: str) -> None:
+    """Also where one level needs what another one has: stages are installed into one place."""
+    entries = re.split(r"\n(?=\w)", (ROOT / f"requirements{level}.txt").read_text("utf-8"))[1:]
+    assert [each for each in entries if "--hash=sha256:" not in each] == []
+    locked = pins("\n".join(entries))
+    asked = pins((ROOT / f"requirements{level}.in").read_text("utf-8"))
+    everything = pins((ROOT / "requirements-dev.txt").read_text("utf-8"))
+    assert asked.items() <= locked.items() <= everything.items()
+
+
+def pins(text: str) -> dict[str, str]:
+    """Name -> version."""
+    return {name.lower(): found for name, found in re.findall(r"(?m)^([\w-]+)==([^\s;]+)", text)}
 
 
 def names(node: ast.AST) -> list[str]:
