@@ -41,6 +41,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "docs/": ("tests/contract/test_docs.py",),
     "README.md": ("tests/contract/test_docs.py",),
     "CONTRIBUTING.md": ("tests/contract/test_docs.py",),
+    ".github/": ("tests/contract/test_workflows.py",),
     "Makefile": ("tests/contract/test_make.py",),
 }
 
