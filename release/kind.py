@@ -9,6 +9,7 @@ and restarts the service on the image of now. `--down` is `make kind-down`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shlex
@@ -39,7 +40,7 @@ TOOLS = {
 WORKLOADS = {"metacontroller": "statefulset/metacontroller", "tapp-system": "deployment/tapp-hooks"}
 PATIENCE = 120.0
 NEXT = """
-TApp runs, and a TApp of three. In a shell that knows the cluster and the plugin
+TApp runs, and an example with three instances. In a shell that knows the cluster and the plugin
 
   export KUBECONFIG={kubeconfig} PATH={bin}:$PATH
 
@@ -174,7 +175,8 @@ class Steps:
         try:
             self._run("kubectl", *arguments, "--timeout=5m")
         except ReleaseError as error:
-            self._run("kubectl", "get", "pods", "--all-namespaces")
+            with contextlib.suppress(ReleaseError):  # what failed first is said
+                self._run("kubectl", "get", "pods", "--all-namespaces")
             raise ReleaseError(
                 f"{error}. `kubectl --kubeconfig {self._kubeconfig} describe pod` says what a pod"
                 " waits for. `make kind` continues, `make kind-down` and `make kind` begin anew"

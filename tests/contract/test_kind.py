@@ -202,6 +202,15 @@ def test_waiting_in_vain_shows_the_pods(
     assert "`make kind` continues" in said
 
 
+def test_a_cluster_that_does_not_answer(
+    machine: Machine, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is said is about the wait, not about the look at the pods."""
+    machine.refuse("kubectl [wg]")
+    assert machine.run() == 1
+    assert "error: `kubectl wait nodes --all " in capfd.readouterr().err
+
+
 def test_an_older_kubernetes_is_refused(
     machine: Machine, capfd: pytest.CaptureFixture[str]
 ) -> None:
