@@ -2,7 +2,7 @@
 FROM python:3.11.14-slim-bookworm AS build
 COPY requirements.txt /
 RUN python -m venv /venv \
-    && /venv/bin/pip install --no-cache-dir --only-binary=:all: -r /requirements.txt
+    && /venv/bin/pip install --no-cache-dir --only-binary=:all: --require-hashes -r /requirements.txt
 
 FROM python:3.11.14-slim-bookworm
 # One arena for all of glibc's threads, and large request buffers that are kept between calls but

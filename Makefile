@@ -10,18 +10,19 @@ export HOST PORT
 unexport PYTHONDONTWRITEBYTECODE
 
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+REQUIREMENTS := requirements requirements-plugin requirements-dev
 
 # Two stages, so that who only wants to look at it need not wait for the developers' tools.
-$(VENV)/.small: requirements.txt requirements-demo.txt
+$(VENV)/.small: requirements-plugin.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: this needs Python 3.11 \
 	or newer, and $(PYTHON) is %d.%d: make PYTHON=python3.11 ..." % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -r requirements-demo.txt
+	$(PIP) --require-hashes -r requirements-plugin.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/.ready: $(VENV)/.small requirements-plugin.txt requirements-dev.txt pyproject.toml
-	$(PIP) -r requirements-dev.txt
-	$(PIP) --no-deps --no-build-isolation --editable .
+$(VENV)/.ready: $(VENV)/.small requirements-dev.txt
+	$(PIP) --require-hashes -r requirements-dev.txt
 	touch $@
 
 .PHONY: help
@@ -38,6 +39,14 @@ demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real s
 .PHONY: film
 film: $(VENV)/.small ## Write the demo as a moving picture, docs/img/demo.svg
 	$(BIN)/python -m demo --film docs/img/demo.svg
+
+.PHONY: kind
+kind: $(VENV)/.small ## Run TApp on a kind cluster of its own (needs Docker, kind and kubectl)
+	@$(BIN)/python -m release.kind
+
+.PHONY: kind-down
+kind-down: $(VENV)/.small ## Delete that cluster
+	@$(BIN)/python -m release.kind --down
 
 .PHONY: run
 run: $(VENV)/.small ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
@@ -77,6 +86,11 @@ fmt: $(VENV)/.ready ## Format the code
 .PHONY: generate
 generate: $(VENV)/.ready ## Generate the CRD and the reference page anew
 	$(BIN)/python -m crds.generate
+
+.PHONY: requirements
+requirements: $(VENV)/.ready ## Write requirements*.txt anew from requirements*.in, with hashes
+	for each in $(REQUIREMENTS); do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate -o $$each.txt $$each.in || exit; done
 
 .PHONY: docs
 docs: $(VENV)/.ready ## Build README and docs as a site into build/docs, strictly

@@ -17,13 +17,12 @@ import tempfile
 import venv
 from pathlib import Path
 
-import yaml
-
 from hooks.version import VERSION
 
 from . import chart, metacontroller
 from .errors import ReleaseError
-from .kustomize import PLACEHOLDER, ROOT, Document, composed, parts
+from .kustomize import PLACEHOLDER, ROOT, parts
+from .manifests import write_manifests
 
 DIST = ROOT / "dist"
 REQUIREMENTS = ROOT / "requirements.txt"
@@ -87,19 +86,6 @@ def path_of(tool: str) -> str:
             " directory on PATH"
         )
     return path
-
-
-def write_manifests(dist: Path, image: str) -> None:
-    """install.yaml, and the same after Metacontroller's own objects."""
-    ours = composed((), image)
-    write(dist / "install.yaml", ours)
-    write(dist / "install-with-metacontroller.yaml", [*metacontroller.manifests(), *ours])
-
-
-def write(file: Path, documents: list[Document]) -> None:
-    """One YAML file of several objects."""
-    text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, width=100)
-    file.write_text(text, encoding="utf-8")
 
 
 def write_chart(dist: Path, image: str, helm: str) -> None:

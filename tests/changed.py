@@ -33,6 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "crds/": ("tests/contract/test_crd.py",),
     "metacontroller/": ("tests/contract/test_manifests.py",),
     "release/": ("tests/contract/test_release.py", "tests/contract/test_chart.py"),
+    "release/kind.py": ("tests/contract/test_kind.py",),
     "migration/": ("tests/migration",),
     "demo/": ("tests/scenarios/test_demo.py",),
     "bench/": ("tests/bench",),
@@ -40,6 +41,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "docs/": ("tests/contract/test_docs.py",),
     "README.md": ("tests/contract/test_docs.py",),
     "CONTRIBUTING.md": ("tests/contract/test_docs.py",),
+    ".github/": ("tests/contract/test_workflows.py",),
     "Makefile": ("tests/contract/test_make.py",),
 }
 

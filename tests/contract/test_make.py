@@ -58,17 +58,18 @@ def test_an_older_python_is_told_in_a_sentence_what_is_needed(clone: Path, targe
     [
         (["demo"], False, ".venv/bin/python -m demo"),
         (["demo", "ALL=1"], False, ".venv/bin/python -m demo --all"),
+        (["kind"], False, ".venv/bin/python -m release.kind"),
         (["run"], False, ".venv/bin/gunicorn 'hooks.app:create_app()'"),
         (["test"], True, ".venv/bin/pytest -n auto --dist worksteal"),
     ],
-    ids=["brief", "all", "run", "test"],
+    ids=["brief", "all", "kind", "run", "test"],
 )
 def test_the_demo_does_not_wait_for_the_developers_tools(
     clone: Path, arguments: list[str], developer: bool, last: str
 ) -> None:
     steps = make(clone, "-n", *arguments).stdout.splitlines()
     assert steps[-1].strip() == last
-    assert any("-r requirements-demo.txt" in step for step in steps)
+    assert any("-r requirements-plugin.txt" in step for step in steps)
     assert any("requirements-dev.txt" in step for step in steps) == developer
 
 
@@ -92,7 +93,7 @@ def test_what_a_change_is_checked_by(changed: list[str], tests: list[str]) -> No
 
 def test_what_the_demo_imports_is_what_it_installs() -> None:
     pinned = set()
-    for name in ("requirements.txt", "requirements-demo.txt"):
+    for name in ("requirements.in", "requirements-plugin.in"):
         text = (ROOT / name).read_text(encoding="utf-8")
         pinned |= set(re.findall(r"(?m)^([\w-]+)==", text))
     brought = {
@@ -115,6 +116,22 @@ def test_what_the_demo_imports_is_what_it_installs() -> None:
         if not {each.lower().replace("_", "-") for each in found[name]} & (pinned | brought)
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("level", ["", "-plugin", "-dev"])
+def test_what_is_installed_is_what_is_asked_for_and_has_hashes(level: str) -> None:
+    """Also where one level needs what another one has: stages are installed into one place."""
+    entries = re.split(r"\n(?=\w)", (ROOT / f"requirements{level}.txt").read_text("utf-8"))[1:]
+    assert [each for each in entries if "--hash=sha256:" not in each] == []
+    locked = pins("\n".join(entries))
+    asked = pins((ROOT / f"requirements{level}.in").read_text("utf-8"))
+    everything = pins((ROOT / "requirements-dev.txt").read_text("utf-8"))
+    assert asked.items() <= locked.items() <= everything.items()
+
+
+def pins(text: str) -> dict[str, str]:
+    """Name -> version."""
+    return {name.lower(): found for name, found in re.findall(r"(?m)^([\w-]+)==([^\s;]+)", text)}
 
 
 def names(node: ast.AST) -> list[str]:

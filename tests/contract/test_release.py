@@ -1,12 +1,10 @@
-"""What a release needs, and what is said where it is missing; and the forge's workflow."""
+"""What a release needs, and what is said where it is missing."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -18,9 +16,7 @@ from release.kustomize import parts
 from tests.contract.charts import tools
 from tests.contract.theirs import chart_in
 
-Document = dict[str, Any]
 IMAGE = "registry.example.com/tapp-hooks:0.1.0"
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -123,34 +119,3 @@ def test_another_version_of_metacontroller_is_refused(directory: Path, tmp_path:
 )
 def test_an_image_is_split_as_kustomize_wants_it(image: str, split: dict[str, str]) -> None:
     assert parts(image) == split
-
-
-# --- the forge ------------------------------------------------------------------------------------
-
-
-class TestWorkflow:
-    FILE = ROOT / ".github" / "workflows" / "release.yaml"
-    JOB: Document = yaml.safe_load(FILE.read_text())["jobs"]["release"]
-    SCRIPT = "\n".join(step.get("run", "") for step in JOB["steps"])
-
-    def test_actions_are_pinned_to_a_commit(self) -> None:
-        """With the version as a comment, for whoever raises it."""
-        used = re.findall(r"uses: (.+)", self.FILE.read_text())
-        assert len(used) == 2
-        for each in used:
-            assert re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
-
-    def test_runs_for_tags_with_no_more_rights_than_it_needs(self) -> None:
-        whole = yaml.safe_load(self.FILE.read_text())
-        assert whole[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
-        assert whole["permissions"] == {"contents": "read"}
-        assert self.JOB["permissions"] == {"contents": "write", "packages": "write"}
-
-    def test_tests_before_it_publishes_and_names_the_image_by_its_digest(self) -> None:
-        steps = ["make lint test", "docker buildx build", "make release", "helm push", "gh release"]
-        assert sorted(steps, key=self.SCRIPT.index) == steps
-        assert "IMAGE=$PLACE/tapp-hooks@$digest" in self.SCRIPT
-        assert "dist/tapp-$VERSION.tgz" in self.SCRIPT
-
-    def test_nothing_from_outside_is_pasted_into_a_script(self) -> None:
-        assert "${{" not in self.SCRIPT

@@ -24,7 +24,7 @@ MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR, shipped.DEFINITION)
 
 def pins() -> dict[str, str]:
     """Name -> version, of what the tests run on."""
-    texts = [file.read_text(encoding="utf-8") for file in ROOT.glob("requirements*.txt")]
+    texts = [file.read_text(encoding="utf-8") for file in ROOT.glob("requirements*.in")]
     return dict(re.findall(r"(?m)^([\w-]+)==(\S+)$", "\n".join(texts)))
 
 

@@ -9,26 +9,31 @@ service by its Service's address.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import yaml
 
+from release import kind
 from tests.contract import theirs
 
 from . import shipped
 from .cluster import REPOSITORY, choose
-from .kube import Json
-from .metacontroller import binary_from
+from .definitions import metacontroller_manifests
+from .kube import Json, KubeError
+from .metacontroller import API, binary_from
 from .pods import is_ready
 from .realnode.node import missing
 from .realnode.whole import WholeCluster
-from .released import CHART, GROUP, IMAGE, release_into
+from .released import CHART, CONTROLLER, GROUP, IMAGE, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 EXAMPLE = REPOSITORY / "examples" / "same-template.yaml"
@@ -193,3 +198,62 @@ def test_one_manifest_of_kubectls(whole: WholeCluster, product: Product, note: l
     whole.until_done("kubectl", "apply", "--server-side", "-f", manifest)
     ready = example_runs(whole, begun)
     note.append(f"real node: install-with-metacontroller.yaml by kubectl, from nothing: {ready}")
+
+
+STAND_IN = """\
+#!/bin/sh
+case "$(basename "$0") $1" in
+"kind get") cat "$CLUSTERS" ;;
+"kind create") echo tapp > "$CLUSTERS"; cp "$GIVEN" "$KUBECONFIG" ;;
+"kind delete") : > "$CLUSTERS" ;;
+esac
+"""
+"""For docker and kind: the cluster is there, and the image is in its node."""
+
+
+def test_make_kind(
+    whole: WholeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, note: list[str]
+) -> None:
+    """Its own commands, but for Docker and kind; what it says that may be tried; and again."""
+    for tool in ("docker", "kind"):
+        (tmp_path / tool).write_text(STAND_IN)
+        (tmp_path / tool).chmod(0o755)
+    (tmp_path / "clusters").touch()
+    manifests = metacontroller_manifests(os.environ) or theirs.manifests_in(tmp_path)
+    monkeypatch.setenv("METACONTROLLER_MANIFESTS", str(manifests))
+    monkeypatch.setenv("CLUSTERS", str(tmp_path / "clusters"))
+    monkeypatch.setenv("GIVEN", str(whole.kubeconfig))
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    loaded = f"docker.io/library/{kind.IMAGE}"
+    whole.node.containerd.ctr("images", "tag", IMAGE, loaded)
+
+    begun = time.monotonic()
+    command = (sys.executable, "-m", "release.kind", "--place", tmp_path / "build")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(whole.do, *command)
+        whole.until(lambda: registered(whole) or running.done(), "it is installed")
+        which = control(whole)
+        said = running.result()
+    note.append(f"real node: make kind, without Docker: {time.monotonic() - begun:.1f} s; {which}")
+    assert whole.ready("same")
+
+    tried = "\n".join(re.findall(r"(?m)^  ((?:export|kubectl) .*?)(?:  .*)?$", said))
+    left = {name: uid for name, uid in whole.pods("same").items() if name != "same-1"}
+    told = whole.do("bash", "-euc", re.sub(r"(?m)^(kubectl tapp (?:set|kill).*)", r"\1 -y", tried))
+    assert "default/same: " in told
+    whole.until(lambda: whole.pods("same") == left and whole.ready("same"), "one is stopped")
+    assert images(whole) == [OTHER] * 2
+
+    service = {each["metadata"]["uid"] for each in service_pods(whole)}
+    again = whole.do(*command)
+    assert "Continuing with the cluster that is there" in again
+    assert not service & {each["metadata"]["uid"] for each in service_pods(whole)}
+    assert whole.do(*command, "--down").strip() == "$ kind delete cluster --name tapp"
+
+
+def registered(whole: WholeCluster) -> bool:
+    """Whether Metacontroller knows of TApps."""
+    try:
+        return whole.kube.find(API, "compositecontrollers", None, CONTROLLER) is not None
+    except KubeError:
+        return False

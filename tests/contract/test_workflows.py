@@ -1,0 +1,122 @@
+"""What the forge does with a pull request and a tag, and what it raises by itself."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release import kind
+
+Document = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
+WORKFLOWS: dict[str, Document] = {file.stem: yaml.safe_load(file.read_text()) for file in FILES}
+ACTIONLINT = r"github\.com/rhysd/actionlint/cmd/actionlint@(v\S+)"
+
+workflows = pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+
+
+def script(job: Document) -> str:
+    """All commands of a job."""
+    return "\n".join(step["run"] for step in job["steps"] if "run" in step)
+
+
+@workflows
+def test_actionlint_finds_nothing(file: Path) -> None:
+    if shutil.which("actionlint") is None:
+        pytest.skip("there is no actionlint: `go install`, as .ci/run does, builds one")
+    done = subprocess.run(["actionlint", file], text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@workflows
+def test_actions_are_pinned_to_a_commit(file: Path) -> None:
+    """With the version as a comment, for whoever raises it; each in one version."""
+    used = re.findall(r"uses: (.+)", file.read_text())
+    assert used
+    for each in used:
+        assert re.fullmatch(r"(actions|sigstore)/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
+    everywhere = set(re.findall(r"uses: (.+)", "".join(each.read_text() for each in FILES)))
+    assert len(everywhere) == len({each.partition("@")[0] for each in everywhere})
+
+
+@workflows
+def test_no_job_may_do_more_than_it_needs(file: Path) -> None:
+    """Nobody's credentials stay in a checkout, and only the release may write."""
+    whole = WORKFLOWS[file.stem]
+    assert whole["permissions"] == {"contents": "read"}
+    own = {name: job["permissions"] for name, job in whole["jobs"].items() if "permissions" in job}
+    writes = dict.fromkeys(("attestations", "contents", "id-token", "packages"), "write")
+    assert own == ({"release": writes} if file.stem == "release" else {})
+    for job in whole["jobs"].values():
+        assert job["steps"][0]["with"] == {"persist-credentials": False}
+        assert "timeout-minutes" in job
+
+
+@workflows
+def test_nothing_from_outside_is_pasted_into_a_script(file: Path) -> None:
+    assert not any("${{" in script(job) for job in WORKFLOWS[file.stem]["jobs"].values())
+
+
+class TestRelease:
+    WHOLE = WORKFLOWS["release"]
+    JOB: Document = WHOLE["jobs"]["release"]
+
+    def test_runs_for_tags_after_the_tests(self) -> None:
+        assert self.WHOLE[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+        assert self.JOB["needs"] == "test"
+        assert script(self.WHOLE["jobs"]["test"]) == "make lint test"
+
+    def test_signs_what_it_publishes_by_its_digest(self) -> None:
+        steps = [
+            "docker buildx build", 'cosign sign --yes "$PLACE/tapp-hooks@$digest"', "make release",
+            "helm push", 'cosign sign --yes "$PLACE/charts/tapp@$(', "cosign sign-blob",
+            "gh release",
+        ]  # fmt: skip
+        done = script(self.JOB)
+        assert sorted(steps, key=done.index) == steps
+        assert "IMAGE=$PLACE/tapp-hooks@$digest" in done
+        assert "dist/tapp-$VERSION.tgz" in done
+
+    def test_what_is_in_the_checksums_has_provenance(self) -> None:
+        (attested,) = [each for each in self.JOB["steps"] if "actions/attest@" in str(each)]
+        assert attested["with"] == {"subject-checksums": "dist/SHA256SUMS"}
+        assert attested is self.JOB["steps"][-2]
+
+
+class TestPullRequest:
+    JOBS: Document = WORKFLOWS["ci"]["jobs"]
+
+    def test_is_tested_here_and_on_kind_and_built_for_both_architectures(self) -> None:
+        assert "pull_request" in WORKFLOWS["ci"][True]
+        assert "make lint test" in script(self.JOBS["test"])
+        assert script(self.JOBS["e2e"]) == "make e2e"
+        (step,) = [each for each in self.JOBS["e2e"]["steps"] if "run" in each]
+        assert step["env"] == {"E2E_KIND": "1", "E2E_REQUIRED": "1"}
+        assert "--platform linux/amd64,linux/arm64 " in script(self.JOBS["image"])
+        assert "push" not in script(self.JOBS["image"])
+
+    def test_does_what_make_kind_says_may_be_tried(self) -> None:
+        done = script(self.JOBS["kind"])
+        tried = re.findall(r"(?m)^(kubectl tapp .*?)(?: --yes)?$", done)
+        assert len(tried) == 3
+        assert [each for each in tried if f"  {each} " not in kind.NEXT.replace("\n", " \n")] == []
+        assert done.count("make kind\n") == 2
+        assert done.endswith("make kind-down")
+
+    def test_has_the_actionlint_of_the_other_runs(self) -> None:
+        (here,) = re.findall(ACTIONLINT, script(self.JOBS["test"]))
+        assert re.findall(ACTIONLINT, (ROOT / ".ci" / "run").read_text()) == [here]
+
+
+def test_what_is_pinned_is_raised() -> None:
+    """Requirements, base image and actions; uv, which writes requirements*.txt, among them."""
+    found = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text())["updates"]
+    assert {each["package-ecosystem"] for each in found} == {"uv", "docker", "github-actions"}
+    assert {each["directory"] for each in found} == {"/"}
