@@ -37,11 +37,29 @@ Post = Callable[[str, bytes], bytes]
 
 def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
-    found = [*_lives(post), *_nearly_alike(post), *_histories(post)]
+    found = [*_lives(post), *_nearly_alike(post), *_histories(post), *_exposed(post)]
     ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
     for _, item in ends[::2]:  # the others are handed over
         item["parent"] = with_meta(item["parent"], deletionTimestamp=DELETED)
     return [*found, *ends, *_drained(post)]
+
+
+def _exposed(post: Post) -> Iterator[tuple[str, Document]]:
+    """A Service for each instance: some as asked for, one changed, one of somebody else."""
+    ports = [{"port": "8$(tapp.index)", "targetPort": "$(tapp.values.port)"}]
+    body = {"metadata": {"labels": {"app": "web"}}, "spec": {"type": "NodePort", "ports": ports}}
+    parent = tapp(replicas=4, serviceTemplate=body, defaultValues={"port": "http"})
+    asked = request(parent, services=[])
+    answer = msgspec.json.decode(post("/sync", msgspec.json.encode(asked)))
+    made = [stored(child, parent) for child in answer["children"]]
+    services = [item for item in made if item["kind"] == "Service"]
+    pods = [running(item) for item in made if item["kind"] == "Pod"]
+    services[1]["spec"]["ports"][0]["port"] = 9
+    services[2] = with_meta(services[2], annotations={})
+    yield "/sync", asked
+    yield "/sync", request(parent, pods, services=services)
+    without = {**parent, "spec": {**parent["spec"], "serviceTemplate": None, "replicas": 2}}
+    yield "/sync", request(without, pods, services=services)
 
 
 def _drained(post: Post) -> Iterator[tuple[str, Document]]:

@@ -39,6 +39,7 @@ class _Children(msgspec.Struct):
     revisions: dict[str, msgspec.Raw] | None = msgspec.field(
         name="ControllerRevision.apps/v1", default=None
     )
+    services: dict[str, msgspec.Raw] | None = msgspec.field(name="Service.v1", default=None)
 
 
 class Request(msgspec.Struct):
@@ -84,7 +85,12 @@ def name_of(child: msgspec.Raw) -> str:
         return msgspec.json.decode(read_odd(child).metadata["name"], type=str)
 
 
-API_VERSIONS = {"Pod": "v1", "PersistentVolumeClaim": "v1", "ControllerRevision": "apps/v1"}
+API_VERSIONS = {
+    "Pod": "v1",
+    "PersistentVolumeClaim": "v1",
+    "ControllerRevision": "apps/v1",
+    "Service": "v1",
+}
 HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
 SECONDS = 20.0
@@ -95,7 +101,7 @@ ANSWER_KEYS = {
     "/sync": {"status", "children", "resyncAfterSeconds"},
     "/finalize": {"status", "children", "finalized", "resyncAfterSeconds"},
     "/customize": {"relatedResources"},
-    "/plan": {"instances", "budget", "claims", "revisions", "refused"},
+    "/plan": {"instances", "budget", "claims", "revisions", "refused", "services"},
     "/pod-status": {"status", "resyncAfterSeconds"},
 }
 _ERROR_TYPES = re.compile(rb"Traceback|\.py\b|[a-z]Error\b|0x[0-9a-f]{6}")
@@ -227,6 +233,7 @@ class Service:
         }
         gone |= {("PersistentVolumeClaim", claim) for claim in plan["claims"]["delete"]}
         gone |= {("ControllerRevision", name) for name in plan["revisions"]["delete"]}
+        gone |= {("Service", name) for name in plan.get("services", {}).get("delete", ())}
         hold(omitted == gone, f"left out: {omitted - gone}; kept though to go: {gone - omitted}")
 
 
@@ -293,6 +300,7 @@ def check_children(request: Request, answer: Document) -> set[tuple[str, str]]:
         ("PersistentVolumeClaim", name_of(claim)) for claim in (children.claims or {}).values()
     }
     observed |= {("ControllerRevision", name_of(it)) for it in (children.revisions or {}).values()}
+    observed |= {("Service", name_of(each)) for each in (children.services or {}).values()}
     return observed - found
 
 
