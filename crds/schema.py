@@ -209,6 +209,14 @@ def _spec() -> Schema:
                 "How long a pod must have been Ready before it counts as available. Unset: 0.",
                 maximum=2**31 - 1,
             ),
+            "progressDeadlineSeconds": count(
+                "After how many seconds in which a roll came no further it counts as failed: "
+                "Progressing turns False, with the reason ProgressDeadlineExceeded, until it goes "
+                "on. What minReadySeconds, gracePeriodSeconds and the termination grace period of "
+                "pods that are stopped take is added. Nothing is taken back by itself. With 0 "
+                "there is no deadline. Unset: 600.",
+                maximum=2**31 - 1,
+            ),
             "persistentVolumeClaimRetentionPolicy": object_of(
                 "What happens to claims that are no longer needed. Unset: they are retained.",
                 {

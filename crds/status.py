@@ -102,6 +102,10 @@ def status() -> Schema:
                 "Since when -> the instances, as ranges, whose pod uses a claim that is not among "
                 "the TApp's own."
             ),
+            "progressed": texts(
+                "Generation/updates begun/instances available -> since when a roll has come that "
+                "far, while it is under way."
+            ),
             "conditions": _conditions(),
         },
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tapp.answer import mistakes
 from tapp.answer.mistakes import refused
+from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
@@ -232,6 +233,13 @@ def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 
 
+def _stalled(plan: Plan) -> Finding | None:
+    message = stalled(plan)
+    if not message:
+        return None
+    return refused(Type.STALLED, Reason.PROGRESS_DEADLINE_EXCEEDED, message)
+
+
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created,
     _template_not_found,
@@ -256,4 +264,5 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pod_status_not_written,
     _most_nodes_silent,
     _invalid_lost_node_seconds,
+    _stalled,
 )

@@ -40,6 +40,7 @@ class Type(StrEnum):
     POD_STATUS_NOT_WRITTEN = "PodStatusNotWritten"
     MOST_NODES_SILENT = "MostNodesSilent"
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
+    STALLED = "Stalled"
 
 
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)

@@ -80,6 +80,7 @@ class Reason(StrEnum):
     UPDATING = "Updating", _MOVING, "instances are updated"
     DELETING = "Deleting", _MOVING, "pods are ending"
     WAITING_FOR_INSTANCES = "WaitingForInstances", _MOVING, "pods are not available yet"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a roll comes no further"
     STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
     # Ready
