@@ -53,6 +53,13 @@ def _update_strategy() -> Schema:
                 "a number, or a percentage of the instances that should run, rounded up. "
                 "Unset: 1."
             ),
+            "order": text(
+                "Which number goes first where several instances wait for an update: Ascending, "
+                "the lowest; Descending, the highest. Instances on another than the rolling "
+                "template go before all others, and within both groups those with a higher "
+                "annotation apps.tkestack.io/update-priority. Unset: Ascending.",
+                enum=["Ascending", "Descending"],
+            ),
             "forceUpdate": object_of(
                 "Updates of instances whose template is not the rolling template. Unset: "
                 "maxUnavailable 100%.",

@@ -8,7 +8,13 @@ from typing import Any
 
 Document = dict[str, Any]
 
-HARMLESS = {"UnusedInstances", "RollingTemplateUnused", "UnusedTemplates", "PullersNotRun"}
+HARMLESS = {
+    "UnusedInstances",
+    "RollingTemplateUnused",
+    "UnusedTemplates",
+    "PullersNotRun",
+    "InvalidUpdatePriority",
+}
 """Conditions that leave every instance as the spec asks."""
 LATE = "ProgressDeadlineExceeded"
 BROKEN = ("InstancesBroken", "NodesSilent")

@@ -71,6 +71,7 @@ class UpdateStrategy(Value):
 
     template: str = ""
     max_unavailable: int | str = 1
+    order: Literal["Ascending", "Descending"] = "Ascending"
     force_update: ForceUpdate = ForceUpdate()
     in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
     paused: bool = False

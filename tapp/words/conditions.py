@@ -40,6 +40,7 @@ class Type(StrEnum):
     POD_STATUS_NOT_WRITTEN = "PodStatusNotWritten"
     MOST_NODES_SILENT = "MostNodesSilent"
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
+    INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
     STALLED = "Stalled"
 
 
@@ -53,6 +54,7 @@ HARMLESS: Final = frozenset(
         Type.ROLLING_TEMPLATE_UNUSED,
         Type.UNUSED_TEMPLATES,
         Type.PULLERS_NOT_RUN,
+        Type.INVALID_UPDATE_PRIORITY,
     }
 )
 """Those that leave every instance as it should be."""

@@ -111,6 +111,7 @@ class Reason(StrEnum):
     UNUSED = "Unused", _DONE, "nothing uses a template"
     NOT_SERVED = "NotServed", _BLOCKED, "nobody writes the pods' status"
     GUARDED = "Guarded", _HELD, "most nodes are silent, so none counts as lost"
+    NOT_A_PRIORITY = "NotAPriority", _DONE, "an update's priority is no integer"
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"
 
 
