@@ -54,6 +54,13 @@ def _update_strategy() -> Schema:
                 "a number, or a percentage of the instances that should run, rounded up. "
                 "Unset: 1."
             ),
+            "order": text(
+                "Which number goes first where several instances wait for an update: Ascending, "
+                "the lowest; Descending, the highest. Instances on another than the rolling "
+                "template go before all others, and within both groups those with a higher "
+                "annotation apps.tkestack.io/update-priority. Unset: Ascending.",
+                enum=["Ascending", "Descending"],
+            ),
             "forceUpdate": object_of(
                 "Updates of instances whose template is not the rolling template. Unset: "
                 "maxUnavailable 100%.",
@@ -226,6 +233,14 @@ def _spec() -> Schema:
             ),
             "minReadySeconds": count(
                 "How long a pod must have been Ready before it counts as available. Unset: 0.",
+                maximum=2**31 - 1,
+            ),
+            "progressDeadlineSeconds": count(
+                "After how many seconds in which a roll came no further it counts as failed: "
+                "Progressing turns False, with the reason ProgressDeadlineExceeded, until it goes "
+                "on. What minReadySeconds, gracePeriodSeconds and the termination grace period of "
+                "pods that are stopped take is added. Nothing is taken back by itself. With 0 "
+                "there is no deadline. Unset: 600.",
                 maximum=2**31 - 1,
             ),
             "persistentVolumeClaimRetentionPolicy": object_of(

@@ -106,6 +106,10 @@ def status() -> Schema:
                 "Since when -> the instances, as ranges, whose Service does not exist, or is not "
                 "yet as it was requested."
             ),
+            "progressed": texts(
+                "Generation/updates begun/instances available -> since when a roll has come that "
+                "far, while it is under way."
+            ),
             "conditions": _conditions(),
         },
     )

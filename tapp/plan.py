@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from tapp.decide.deadline import Roll, follow_roll
 from tapp.decide.instances import (
     RECHECK,
     Instance,
@@ -51,6 +52,7 @@ class Plan:
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
         cases: the instances that do not simply run their template, with their decisions.
         resizes: how long pods wait for other resources.
+        roll: how far the roll has come that is under way, and whether it is too late.
         pulls: what is pulled on nodes before updates there.
         claims: what becomes of the claims.
         history: what becomes of the ControllerRevisions.
@@ -78,6 +80,7 @@ class Plan:
     cases: list[tuple[Instance, Verdict]]
     pulls: Pulls
     resizes: Resizes
+    roll: Roll
     claims: ClaimPlan
     history: HistoryPlan
     services: ServicePlan
@@ -158,6 +161,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     decisions = _with(turns.holds, instances, decisions)
 
     resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
+    roll = follow_roll(world.tapp, instances, verdicts, decisions, serving.available, now)
     unowned = missing_claims(world, instances, now)
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
@@ -176,6 +180,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         *(unowned.waits, unexposed.waits, [RECHECK] if services.waits else []),
         first.waits,
         resizes.waits,
+        roll.waits,
         [i.update.wait for i in instances if i.update.wait is not None],
         [found.wait for found in troubles.values() if found.wait is not None],
     )
@@ -188,6 +193,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         cases=_open(instances, decisions),
         pulls=first,
         resizes=resizes,
+        roll=roll,
         claims=claims,
         history=history,
         services=services,

@@ -8,8 +8,15 @@ from typing import Any
 
 Document = dict[str, Any]
 
-HARMLESS = {"UnusedInstances", "RollingTemplateUnused", "UnusedTemplates", "PullersNotRun"}
+HARMLESS = {
+    "UnusedInstances",
+    "RollingTemplateUnused",
+    "UnusedTemplates",
+    "PullersNotRun",
+    "InvalidUpdatePriority",
+}
 """Conditions that leave every instance as the spec asks."""
+LATE = "ProgressDeadlineExceeded"
 BROKEN = ("InstancesBroken", "NodesSilent")
 """Other reasons of Degraded."""
 ALWAYS = ("Available", "Progressing", "Ready", "Degraded")
@@ -20,6 +27,7 @@ TABLE: tuple[tuple[str, str, str, str], ...] = (
     ("False Complete", "True", "False, as Degraded", "True"),
     ("False Paused", "False", "False, as Progressing", "any"),
     ("False Paused", "True", "False, as Degraded", "any"),
+    ("False ProgressDeadlineExceeded", "True", "False, as Degraded", "any"),
     ("False Stuck", "True", "False, as Degraded", "any"),
     ("True", "False", "False, as Progressing", "any"),
     ("True", "True", "False, as Degraded", "any"),
@@ -44,6 +52,8 @@ def contradictions(status: Document) -> list[str]:
         shown = [f"{type} {known[type]['status']} {known[type]['reason']}" for type in ALWAYS]
         problems.append(f"these contradict each other: {shown}")
     refused = [type for type in known if type not in ALWAYS]
+    if (known["Progressing"]["reason"] == LATE) != ("Stalled" in known):
+        problems.append("Progressing says that a roll is too late, and Stalled does not, or so")
     harmful = [type for type in refused if type not in HARMLESS]
     if any(known[type]["status"] != "True" for type in refused):
         problems.append(f"what is refused is True or absent: {refused}")
@@ -87,7 +97,7 @@ def _of_ready(status: Document) -> list[str]:
         problems.append(f"Ready is True, and instances are {odd}")
     problems += [
         f"Ready is True, and status.{field} is {status[field]}"
-        for field in ("outdated", "notCreated", "failures")
+        for field in ("outdated", "notCreated", "failures", "progressed")
         if status.get(field)
     ]
     running, wanted = status["ready"].split("/")

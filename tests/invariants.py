@@ -39,6 +39,7 @@ from tests.reading import (
     template_name,
     without_size,
 )
+from tests.rolls import out_of_turn, untimely
 
 Document = dict[str, Any]
 
@@ -71,6 +72,8 @@ def check(
     well_formed(request, answer)
     conditions_agree(request, answer)
     p2_budget_is_respected(request, after, now)
+    late = untimely(request, answer, now)
+    _hold(not late, late)
     stopped = stopped_for_what_is_not_there(request, answer)
     _hold(not stopped, "stopped for images that are not there:", stopped)
     p5_every_update_is_legal(request, answer, after)
@@ -82,6 +85,8 @@ def check(
     p8_the_same_answer_again_changes_nothing(after)
     if plan is not None:
         p4_a_pod_is_touched_only_for_a_reason(request, after, plan)
+        overtaken = out_of_turn(request, plan)
+        _hold(not overtaken, overtaken)
 
 
 def writes(request: Document, answer: Document) -> list[str]:

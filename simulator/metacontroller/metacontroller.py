@@ -116,7 +116,9 @@ class Metacontroller(Loop[Key]):
     def _write(self, key: Key, sync: _Sync) -> None:
         parent, answer = sync.parent, sync.answer
         if answer.resync_after > 0:
-            self.queue.add_after(key, answer.resync_after)
+            # After the resync period it changes nothing: the next sync comes sooner anyway.
+            late = answer.resync_after > self._resync_seconds
+            self.queue.add_after(key, answer.resync_after, background=late)
         if answer.finalized:
             parent = self._finalizer.remove(parent)
         self._check_labels(parent, answer)

@@ -43,15 +43,15 @@ class WorkQueue(Generic[K]):
                 max(self.delay, SHORTEST), lambda: self._take(key, self._soon)
             )
 
-    def add_after(self, key: K, seconds: float) -> None:
-        """Ask for a sync some time from now."""
+    def add_after(self, key: K, seconds: float, *, background: bool = False) -> None:
+        """Ask for a sync some time from now; in the background nobody waits for it to come."""
         timer = self._later.get(key)
         if timer is not None:
             if timer.due <= self._clock.now + seconds:
                 return
             self._clock.cancel(timer)
         self._later[key] = self._clock.after(
-            max(seconds, SHORTEST), lambda: self._take(key, self._later)
+            max(seconds, SHORTEST), lambda: self._take(key, self._later), background=background
         )
 
     def done(self, key: K, *, failed: bool = False) -> None:

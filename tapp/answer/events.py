@@ -283,11 +283,16 @@ Before = Mapping[str, ObservedCondition]
 
 
 def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
-    """A condition that turns True, or says something else than before."""
+    """A condition that turns True, or says something else than before.
+
+    What a stalled roll waits for changes with every crash, and is told once.
+    """
     for type, condition in conditions.items():
         message = condition["message"]
         old = before.get(type)
         if type in _ALWAYS or (old is not None and (old.status, old.message) == ("True", message)):
+            continue
+        if type == Type.STALLED and old is not None:
             continue
         yield _News(type, "Refuse", message, (message,), warning=type not in HARMLESS)
 

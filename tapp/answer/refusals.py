@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 from tapp.answer import mistakes
 from tapp.answer.mistakes import refused
+from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
+from tapp.decide.rollout import PRIORITY, priorities
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import RESTART_IN_PLACE
+from tapp.words.vocabulary import RESTART_IN_PLACE, UPDATE_PRIORITY
 
 
 def refusals(plan: Plan) -> list[Finding]:
@@ -261,6 +263,34 @@ def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 
 
+def _invalid_update_priority(plan: Plan) -> Finding | None:
+    wrong: dict[str, list[int]] = {}
+    for instance in plan.instances:
+        for text in priorities(instance) if instance.wanted else ():
+            if not PRIORITY.fullmatch(text):
+                ids = wrong.setdefault(text[:_QUOTED], [])
+                ids += [] if instance.id in ids else [instance.id]
+    if not wrong:
+        return None
+    parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
+    message = (
+        f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
+        f"most 9 digits: {_joined(parts, ' values')}"
+    )
+    return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
+
+
+_QUOTED = 40
+"""Characters that are quoted of what should be a number."""
+
+
+def _stalled(plan: Plan) -> Finding | None:
+    message = stalled(plan)
+    if not message:
+        return None
+    return refused(Type.STALLED, Reason.PROGRESS_DEADLINE_EXCEEDED, message)
+
+
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created,
     _template_not_found,
@@ -286,4 +316,6 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pod_status_not_written,
     _most_nodes_silent,
     _invalid_lost_node_seconds,
+    _invalid_update_priority,
+    _stalled,
 )

@@ -2,12 +2,13 @@
 
 A report on what was observed. The time of a condition's change is the newest time that the request
 itself shows; the sync's own time stands only where something is noted since when (`notCreated`,
-`notOwned`, `notExposed`, `settling`).
+`notOwned`, `notExposed`, `settling`, `progressed`).
 """
 
 from typing import Any
 
 from tapp.answer.refusals import refusals
+from tapp.answer.stalled import stalled
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
@@ -78,6 +79,7 @@ def summarize(plan: Plan) -> Document:
         **({"notCreated": not_created} if not_created else {}),
         **({"notOwned": not_owned} if not_owned else {}),
         **({"notExposed": not_exposed} if not_exposed else {}),
+        **({"progressed": plan.roll.progressed} if plan.roll.progressed else {}),
         "conditions": _conditions(plan, wanted),
     }
 
@@ -128,6 +130,9 @@ def _available(plan: Plan) -> Finding:
 
 
 def _progress(plan: Plan) -> Finding:
+    if message := stalled(plan):
+        reason = Reason.PROGRESS_DEADLINE_EXCEEDED
+        return Finding(Type.PROGRESSING, "False", reason, message)
     numbers: dict[Reason, list[int]] = {}
     updating, deleting = [], []
     for instance, verdict in plan.cases:
@@ -242,7 +247,8 @@ def _ready(progressing: Finding, degraded: Finding) -> Finding:
 
 def _degraded(refused: list[Finding], broken: list[str]) -> Finding:
     harmful = [finding for finding in refused if finding.type not in HARMLESS]
-    if harmful:
+    # That a roll is stalled comes last: what is broken tells why.
+    if harmful and not (broken and harmful[0].type is Type.STALLED):
         message = "; ".join(finding.message for finding in harmful)
         return Finding(Type.DEGRADED, "True", harmful[0].type, message)
     if broken:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict, hold
+from tapp.decide.rollout import turn
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
@@ -104,12 +105,13 @@ class _Pulling:
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Pulls:
         """Goes over all instances, in the order in which the budget is spent."""
-        rolling = self.world.tapp.spec.rolling_name
+        spec = self.world.tapp.spec
+        strategy, rolling = spec.update_strategy, spec.rolling_name
         pairs = zip(instances, verdicts, strict=True)
         updates = [(i, v.change) for i, v in pairs if isinstance(v.change, Update)]
         self.there = _running(instances) if updates else {}
         states: dict[str, Verdict | None] = {}
-        for instance, change in sorted(updates, key=lambda pair: pair[0].template.name == rolling):
+        for instance, change in sorted(updates, key=lambda it: turn(it[0], strategy, rolling)):
             puller = self._puller(change)
             if puller is None:
                 continue

@@ -12,7 +12,9 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Verdict, hold
 from tapp.decide.serving import Serving
 from tapp.spec.model import UpdateStrategy
+from tapp.spec.templates import Template
 from tapp.words.reasons import Reason
+from tapp.words.vocabulary import UPDATE_PRIORITY
 
 _PERCENT = re.compile(r"0*(\d{1,3})%")
 FULL = 100
@@ -114,6 +116,36 @@ class Budgets:
                 self.force = rolling
 
 
+def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tuple[bool, int, int]:
+    """Whose update comes first: what to sort instances by.
+
+    The force group goes before the rolling group. Within each, a higher priority goes first: that
+    of the annotation on the pod or else in the template, or 0; then the lower number, or with
+    `order: Descending` the higher one.
+
+    Args:
+        instance: the instance.
+        strategy: `spec.updateStrategy`.
+        rolling_name: name of the rolling template.
+    """
+    found = [int(text) for text in priorities(instance) if PRIORITY.fullmatch(text)]
+    number = -instance.id if strategy.order == "Descending" else instance.id
+    return instance.template.name == rolling_name, -found[0] if found else 0, number
+
+
+PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")
+"""What is a priority; anything else is ignored, and a condition says so."""
+
+
+def priorities(instance: Instance) -> list[str]:
+    """The priorities that an instance is given, whether they are any: its pod's, its template's."""
+    pod, template = instance.pod, instance.template
+    texts = ["" if pod is None else pod.spec.update_priority]
+    if isinstance(template, Template):
+        texts.append(template.annotations.get(UPDATE_PRIORITY) or "")
+    return [text for text in texts if text]
+
+
 def spend(
     pending: Iterable[tuple[Instance, Verdict]],
     serving: Serving,
@@ -122,31 +154,28 @@ def spend(
 ) -> dict[int, Verdict]:
     """Why updates do not happen now: instance -> `Keep` with the reason, for those held back.
 
-    The force group goes first, each group by ascending number. An instance that is not available
-    may always be updated, so the next template can always repair a broken roll-out; one that serves
-    or may serve only while enough others are available, and it leaves the set when chosen.
+    One instance after the other has its `turn`. One that is not available may always be updated, so
+    the next template can always repair a broken roll-out; one that serves or may serve only while
+    enough others are available, and it leaves the set when chosen.
 
     Args:
-        pending: instances whose verdict is an update, by ascending number.
+        pending: instances whose verdict is an update.
         serving: which instances serve.
         budgets: both budgets.
         rolling_name: name of the rolling template.
     """
-    groups: tuple[list[tuple[Instance, Verdict]], ...] = ([], [])
-    for instance, verdict in pending:
-        groups[instance.template.name == rolling_name].append((instance, verdict))
-    available, result = serving.available - serving.resized, {}
-    for group, limit in zip(groups, (budgets.force, budgets.rolling), strict=True):
-        for instance, _ in group:
-            held = (
-                hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
-                if budgets.strategy.paused
-                else _held(instance.id, available, serving, limit)
-            )
-            if held is None:
-                available.discard(instance.id)
-            else:
-                result[instance.id] = held
+    strategy, available, result = budgets.strategy, serving.available - serving.resized, {}
+    for instance, _ in sorted(pending, key=lambda pair: turn(pair[0], strategy, rolling_name)):
+        limit = budgets.rolling if instance.template.name == rolling_name else budgets.force
+        held = (
+            hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
+            if strategy.paused
+            else _held(instance.id, available, serving, limit)
+        )
+        if held is None:
+            available.discard(instance.id)
+        else:
+            result[instance.id] = held
     return result
 
 

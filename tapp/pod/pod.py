@@ -56,6 +56,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
             "" for all -> digest of the text.
         asked: those of them that no update has met yet.
         bare_hash: the hash of its template without images and resources, "" where it does not say.
+        update_priority: the annotation by which somebody has moved its update forward or back, as
+            far as it can be a number; not the one that it has of its template.
         restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
@@ -88,6 +90,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     requests: Mapping[str, str] = {}
     asked: tuple[str, ...] = ()
     bare_hash: str = ""
+    update_priority: str = ""
     restarted_at: str = ""
     drain: str = ""
     lost: str = ""

@@ -27,6 +27,7 @@ from tapp.words.vocabulary import (
     TEMPLATE_HASH,
     TEMPLATE_IMAGES,
     UNIQ_HASH,
+    UPDATE_PRIORITY,
     WRITTEN,
 )
 
@@ -92,7 +93,9 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
     both = [*main, *init]
     running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
     requests = requests_of(annotations, RESTART_INSTANCE)
-    applied = (manifest.projected or {}).get("spec")
+    projected = manifest.projected or {}
+    applied = projected.get("spec")
+    given = _dict(projected.get("metadata")).get("annotations")
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),
@@ -122,6 +125,9 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         requests=requests,
         asked=tuple(name for name, text in requests.items() if met.get(name) != text),
         bare_hash=_word(annotations.get(WRITTEN)).partition(" ")[2],
+        update_priority=""
+        if UPDATE_PRIORITY in _dict(given)
+        else _word(annotations.get(UPDATE_PRIORITY))[:_LONGEST_PRIORITY],
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
@@ -201,6 +207,14 @@ def _json(value: Any) -> str:
 
 def _word(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+_LONGEST_PRIORITY = 40
+"""Characters that are kept: more is no number, and enough to show."""
 
 
 def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:

@@ -71,6 +71,7 @@ class UpdateStrategy(Value):
 
     template: str = ""
     max_unavailable: int | str = 1
+    order: Literal["Ascending", "Descending"] = "Ascending"
     force_update: ForceUpdate = ForceUpdate()
     in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
     paused: bool = False
@@ -112,6 +113,7 @@ class TAppSpec(Value):
     service_retention_policy: ServiceRetentionPolicy = ServiceRetentionPolicy()
     revision_history_limit: int = Field(default=10, ge=0, le=2**31 - 1)
     min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
+    progress_deadline_seconds: int = Field(default=600, ge=0, le=2**31 - 1)
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 
     @property
@@ -176,7 +178,7 @@ class ObservedStatus(Value):
     """What of `status` is read back.
 
     The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
-    have failed, and of the times of conditions.
+    have failed, of how far a roll has come, and of the times of conditions.
     """
 
     observed_generation: int | None = None
@@ -191,6 +193,7 @@ class ObservedStatus(Value):
     not_created: dict[str, str] = Field(default_factory=dict)
     not_owned: dict[str, str] = Field(default_factory=dict)
     not_exposed: dict[str, str] = Field(default_factory=dict)
+    progressed: dict[str, str] = Field(default_factory=dict)
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
     @model_validator(mode="before")
@@ -252,6 +255,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "notCreated": _since,
     "notOwned": _since,
     "notExposed": _since,
+    "progressed": _noted,
     "conditions": _conditions,
 }
 

@@ -41,6 +41,8 @@ class Type(StrEnum):
     POD_STATUS_NOT_WRITTEN = "PodStatusNotWritten"
     MOST_NODES_SILENT = "MostNodesSilent"
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
+    INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
+    STALLED = "Stalled"
 
 
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
@@ -53,6 +55,7 @@ HARMLESS: Final = frozenset(
         Type.ROLLING_TEMPLATE_UNUSED,
         Type.UNUSED_TEMPLATES,
         Type.PULLERS_NOT_RUN,
+        Type.INVALID_UPDATE_PRIORITY,
     }
 )
 """Those that leave every instance as it should be."""

@@ -80,6 +80,7 @@ class Reason(StrEnum):
     UPDATING = "Updating", _MOVING, "instances are updated"
     DELETING = "Deleting", _MOVING, "pods are ending"
     WAITING_FOR_INSTANCES = "WaitingForInstances", _MOVING, "pods are not available yet"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded", _BLOCKED, "a roll comes no further"
     STUCK = "Stuck", _BLOCKED, "nothing can be done; Degraded says why"
     COMPLETE = "Complete", _DONE, "nothing is left to be done"
     # Ready
@@ -112,6 +113,7 @@ class Reason(StrEnum):
     UNUSED = "Unused", _DONE, "nothing uses a template"
     NOT_SERVED = "NotServed", _BLOCKED, "nobody writes the pods' status"
     GUARDED = "Guarded", _HELD, "most nodes are silent, so none counts as lost"
+    NOT_A_PRIORITY = "NotAPriority", _DONE, "an update's priority is no integer"
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"
 
 

@@ -50,6 +50,9 @@ LOST_NODE: Final = "apps.tkestack.io/lost-node"
 RESTART_INSTANCE: Final = "apps.tkestack.io/restart-instance"
 """Set on a pod by people and programs: another text asks for a restart in place of its containers,
 or of the one named behind a dot."""
+UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
+"""On a pod, set by people and programs, or in a template: an integer; within their group those with
+a higher one are updated earlier."""
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 

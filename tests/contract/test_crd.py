@@ -546,7 +546,7 @@ def test_model_and_schema_have_the_same_limits_and_defaults() -> None:
     """Numbers, enums and the one default agree."""
     assert schema.MAX_REPLICAS == model.MAX_REPLICAS
     described = model.TAppSpec.model_json_schema(by_alias=True)["properties"]
-    for name in ("replicas", "minReadySeconds"):
+    for name in ("replicas", "minReadySeconds", "progressDeadlineSeconds"):
         for limit in ("minimum", "maximum"):
             assert described[name].get(limit) == SPEC["properties"][name].get(limit), (name, limit)
     assert SPEC["properties"]["replicas"]["default"] == described["replicas"]["default"]
@@ -648,6 +648,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "notCreated",
         "notOwned",
         "notExposed",
+        "progressed",
         "conditions",
     }
     template = STATUS["properties"]["templates"]["additionalProperties"]

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from tapp.answer import mistakes, refusals, status
 from tapp.decide import judge, marks, rollout, turns
 from tapp.words.conditions import HARMLESS, Type
 from tapp.words.reasons import OF_DECISIONS, Reason
+from tapp.words.vocabulary import UPDATE_PRIORITY
 from tests.builders import crashing, template
 from tests.conditions import TABLE
+from tests.reading import observed
 from tests.unit.world import settled
 
 ROOT = Path(__file__).parents[2]
@@ -333,13 +336,23 @@ def test_the_worked_example_is_what_happens() -> None:
     world.modify(1, crashing)
     world.change(template=template("app:2"), templatePool={"canary": template("canary:2")})
     for sync, *expected, _ in table:
-        instances = world.hook.answer("/plan", world.request())["instances"]
+        if "if" not in sync:
+            request = world.request()
+        asked = deepcopy(request)
+        if "Descending" in sync:
+            asked["parent"]["spec"]["updateStrategy"]["order"] = "Descending"
+        if "priority" in sync:
+            pod = observed(asked, "Pod")["web-3"]
+            pod["metadata"]["annotations"][UPDATE_PRIORITY] = "1"
+        instances = world.hook.answer("/plan", asked)["instances"]
         got = [
             [item["id"] for item in instances if item["available"]],
             [item["id"] for item in instances if item["action"] == "UpdateInPlace"],
             [item["id"] for item in instances if item["reason"] == "WaitingForBudget"],
         ]
         assert [" ".join(map(str, ids)) or "-" for ids in got] == expected, f"sync {sync}"
+        if "if" in sync:
+            continue  # what would be instead
         world.sync()
         if sync != "1":  # the table's second sync comes before the containers restart
             world.kubelet()

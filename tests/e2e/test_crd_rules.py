@@ -94,6 +94,11 @@ REFUSED = {
         {"updateStrategy": {"forceUpdate": {"maxUnavailable": -1}}},
         BUDGET,
     ),
+    "an order that does not exist": (
+        {"updateStrategy": {"order": "descending"}},
+        'spec.updateStrategy.order: Unsupported value: "descending"',
+    ),
+    "a deadline before the beginning": ({"progressDeadlineSeconds": -1}, "progressDeadlineSeconds"),
     "two claim templates of one name": (
         {"volumeClaimTemplates": [claim("a"), claim("a")]},
         "two claim templates have the same metadata.name",

@@ -146,11 +146,12 @@ class Cluster:
             self.world.delete("Pod", f"{NAME}-{id}")
 
     def ask_to_restart(self, id: int, container: str, text: str) -> None:
+        self.annotate(id, f"{specs.RESTART_INSTANCE}.{container}".removesuffix("."), text)
+
+    def annotate(self, id: int, key: str, text: str) -> None:
         """Annotate a pod, as `kubectl annotate` does."""
         if self.pod(id) is not None:
-            key = f"{specs.RESTART_INSTANCE}.{container}".removesuffix(".")
-            asked = {"metadata": {"annotations": {key: text}}}
-            self.world.patch("Pod", f"{NAME}-{id}", asked)
+            self.world.patch("Pod", f"{NAME}-{id}", {"metadata": {"annotations": {key: text}}})
 
     def resize(self, id: int, cpu: str) -> None:
         """A vertical autoscaler: what has no resources cannot be given any."""

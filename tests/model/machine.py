@@ -224,6 +224,26 @@ class Model(NodeRules):
         self.world.edit(change)
         self._pass(wait)
 
+    @rule(
+        name=specs.names, order=specs.orders, text=specs.priorities, id=numbers, own=st.booleans(),
+        wait=waits,
+    )  # fmt: skip
+    def whose_turn(  # noqa: PLR0913, PLR0917 - one draw each
+        self, name: str, order: str | None, text: str | None, id: int, own: bool, wait: float
+    ) -> None:
+        """Another order, and another priority of a template, or of a pod."""
+        self.world.edit(lambda spec: _put(spec["updateStrategy"], "order", order))
+        if own and text is not None:
+            self.world.annotate(id, specs.PRIORITY, text)
+        else:
+            self.world.edit(lambda spec: specs.set_priority(spec, name, text))
+        self._pass(wait)
+
+    @rule(seconds=specs.deadlines, wait=waits)
+    def new_deadline(self, seconds: int | None, wait: float) -> None:
+        self.world.edit(lambda spec: _put(spec, "progressDeadlineSeconds", seconds))
+        self._pass(wait)
+
     @rule(replicas=specs.replicas, wait=waits)
     def scale(self, replicas: int, wait: float) -> None:
         self.world.edit(lambda spec: _put(spec, "replicas", replicas))

@@ -25,6 +25,7 @@ MOST = 6
 HOOK = {"postStart": {"exec": {"command": ["true"]}}}
 """How long it takes, the cluster says for each image."""
 RESTART = "apps.tkestack.io/restart-in-place"
+PRIORITY = "apps.tkestack.io/update-priority"
 RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
 _FIELD = {"apiVersion": "v1", "fieldPath": "metadata.labels['tier']"}
 TIER = {"name": "TIER", "valueFrom": {"fieldRef": _FIELD}}
@@ -39,6 +40,9 @@ instances = st.integers(0, MOST - 1)
 replicas = st.sampled_from([0, 1, 2, 3, 4, 4, 5, 6])
 graces = st.sampled_from([0, 1, 1, 4, 4, 20])
 lost_node_seconds = st.sampled_from([0, 3, 10, 40, None])
+orders = st.sampled_from([None, "Ascending", "Descending"])
+priorities = st.sampled_from([None, "0", "1", "-1", "high", "$(tapp.index)"])
+deadlines = st.sampled_from([None, 0, 5, 20, 60])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
@@ -139,6 +143,8 @@ def tapps(draw: st.DrawFn) -> Document:
         set_grace(spec, draw(graces))
     if draw(st.booleans()):
         set_pre_pull(spec, pulls=True)
+    spec["updateStrategy"]["order"] = draw(orders)
+    _put(spec, "progressDeadlineSeconds", draw(deadlines))
     set_mode(spec, draw(modes))
     if draw(st.booleans()):
         spec["forceDeletePod"] = True
@@ -275,6 +281,11 @@ def set_restart(spec: Document, name: str, container: str, text: str | None) -> 
         asked.pop(key, None)
     else:
         asked[key] = text
+
+
+def set_priority(spec: Document, name: str, text: str | None) -> None:
+    """Whose update comes first, of the instances of a template."""
+    _put(body_of(spec, name)["metadata"].setdefault("annotations", {}), PRIORITY, text)
 
 
 def repair(spec: Document) -> None:

@@ -22,6 +22,15 @@ def broken() -> Life:
     return life.patch(template=template("web:broken"))
 
 
+def stalled() -> Life:
+    """A roll whose first instance never becomes ready; nothing is known to be broken."""
+    life = running()
+    life.world.kubelet.behaviour.unready_images.add("web:unready")
+    life.patch(template=template("web:unready"), progressDeadlineSeconds=60)
+    life.world.run(120)
+    return life
+
+
 def paused() -> Life:
     """Updates that wait for a person."""
     return running().patch(template=template("web:2"), updateStrategy={"paused": True})
@@ -61,6 +70,7 @@ STATES: dict[str, Callable[[], Life]] = {
     "paused-with-nothing-to-do": lambda: running().patch(updateStrategy={"paused": True}),
     "killed": lambda: running().patch(statuses={"1": "Killed"}),
     "broken": broken,
+    "stalled": stalled,
     "refused": refused,
     "deleting": deleting,
 }

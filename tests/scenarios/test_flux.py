@@ -21,6 +21,7 @@ SEEN = {
     "paused-with-nothing-to-do": ("Current", "Current"),
     "killed": ("Current", "Current"),
     "broken": ("InProgress", "Failed"),  # kstatus waits until the timeout
+    "stalled": ("Failed", "Failed"),
     "refused": ("InProgress", "Failed"),
     "deleting": ("Terminating", "InProgress"),
 }

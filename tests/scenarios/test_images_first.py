@@ -81,7 +81,10 @@ def test_a_puller_is_no_instance() -> None:
     assert len(pullers(life)) == 3
     now = {**life.status, "conditions": ()}
     changes = {key for key in now | before if now.get(key) != before.get(key)}
-    assert changes == {"outdated", "pulling", "updatedReplicas", "templates", "observedGeneration"}
+    assert changes == {
+        *("outdated", "pulling", "progressed"),
+        *("updatedReplicas", "templates", "observedGeneration"),
+    }
     assert now["scaleLabelSelector"].endswith(",!apps.tkestack.io/puller")
     assert life.condition("ForeignPods") == ""
     assert life.condition("Progressing").startswith("True Updating: updating: 0-4")

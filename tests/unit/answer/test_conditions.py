@@ -74,7 +74,12 @@ def test_the_table_speaks_of_the_conditions_that_there_are() -> None:
     assert tuple(map(str, ALWAYS)) == conditions.ALWAYS
     assert {str(type) for type in HARMLESS} == conditions.HARMLESS
     words = {word for row in TABLE for word in row[0].split()[1:]}
-    assert words == {Reason.COMPLETE, Reason.PAUSED, Reason.STUCK}
+    assert words == {
+        Reason.COMPLETE,
+        Reason.PAUSED,
+        Reason.PROGRESS_DEADLINE_EXCEEDED,
+        Reason.STUCK,
+    }
 
 
 def test_what_an_earlier_release_answered_contradicts_itself() -> None:

@@ -65,6 +65,9 @@ NONSENSE = {
     "not created: a list": {"notCreated": {SINCE: ["0-2"]}},
     "unserved since the year 10000": {"unserved": {"0": AFTER}},
     "settling since a week": {"settling": {"0/1": "2026-W01-1"}},
+    "progressed as nobody writes it": {"progressed": {"x": SINCE, "1/1": SINCE, "-1/0/0": SINCE}},
+    "progressed since the year 10000": {"progressed": {"1/3/3": AFTER}},
+    "progressed without end": {"progressed": {f"{'9' * 5000}/1/1": SINCE}},
     "turned: containers that are none": {"turned": {"0/1": ",,", "0/2": "x", "": "web", "1": 5}},
 }
 

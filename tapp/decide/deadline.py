@@ -1,0 +1,139 @@
+"""Whether a roll comes further, or nothing has for longer than `spec.progressDeadlineSeconds`.
+
+docs/design.md, "The deadline". A roll is on from the first instance that is to be updated, or is
+new, until all that should run are available. How far it has come are two counts, and the status
+notes the highest of each with the time: an instance that falls back and recovers, however often, is
+no progress.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tapp.decide.instances import FINISHED, Instance
+from tapp.decide.judge import Verdict
+from tapp.decide.rollout import is_update
+from tapp.spec.model import TApp, TAppSpec
+from tapp.words.reasons import Disposition, Reason
+from tapp.words.times import noted_since
+from tapp.words.vocabulary import InstanceStatus
+
+_FRESH = ("", InstanceStatus.KILLED, *FINISHED)
+"""What the status says of an instance that is new, or is started again."""
+
+
+@dataclass(frozen=True)
+class Roll:
+    """How a roll goes on.
+
+    Attributes:
+        progressed: generation and how far it has come -> since when, RFC 3339; empty where there is
+            no roll.
+        since: that time.
+        waiting: the instances that are waited for, with their decisions.
+        late: whether nothing has come further for too long.
+        waits: seconds after which it will be too long.
+    """
+
+    progressed: Mapping[str, str] = field(default_factory=dict)
+    since: str = ""
+    waiting: Sequence[tuple[Instance, Verdict]] = ()
+    late: bool = False
+    waits: tuple[float, ...] = ()
+
+
+class _Reached(NamedTuple):
+    """How far a roll had come, as the status notes it.
+
+    Attributes:
+        generation: of the spec.
+        begun: so many instances need no update, or theirs has begun.
+        available: so many of them are available.
+        since: since when, RFC 3339.
+    """
+
+    generation: int
+    begun: int
+    available: int
+    since: str
+
+
+def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
+    tapp: TApp,
+    instances: Sequence[Instance],
+    verdicts: Sequence[Verdict],
+    decisions: Sequence[Verdict],
+    available: Set[int],
+    now: float,
+) -> Roll:
+    """How the roll goes on that is under way, if one is.
+
+    Args:
+        tapp: the parent; its status says how far the roll had come.
+        instances: all instances.
+        verdicts: what each of them needs, judged alone.
+        decisions: what happens to each of them now.
+        available: numbers of the available instances.
+        now: seconds since the epoch.
+    """
+    limit = tapp.spec.progress_deadline_seconds
+    if not limit:
+        return Roll()
+    noted, generation = _noted(tapp.status.progressed), tapp.metadata.generation
+    waiting, is_on, begun, ready = list[tuple[Instance, Verdict]](), bool(noted), 0, 0
+    for instance, verdict, decision in zip(instances, verdicts, decisions, strict=True):
+        if not instance.wanted:
+            continue
+        done = verdict.reason.disposition is Disposition.DONE
+        serves = instance.id in available or not instance.should_run
+        begun += done
+        ready += done and serves
+        if (done and serves) or not _is_waited_for(instance, decision, serves=serves):
+            continue
+        waiting.append((instance, decision))
+        before = tapp.status.statuses.get(str(instance.id), "")
+        is_on = is_on or is_update(verdict) or before in _FRESH
+    if not waiting or not is_on:
+        return Roll()
+    mine = [one for one in noted if one.generation == generation]
+    had = max(mine, default=_Reached(generation, -1, -1, ""))
+    further = begun > had.begun or ready > had.available
+    since, at = noted_since("" if further else had.since, now)
+    key = f"{generation}/{max(begun, had.begun)}/{max(ready, had.available)}"
+    left = at + limit + _asked_to_wait(tapp.spec, waiting) - now
+    if tapp.spec.update_strategy.paused:
+        return Roll({key: since}, since, waiting)
+    return Roll({key: since}, since, waiting, left <= 0, (left,) if left > 0 else ())
+
+
+def _is_waited_for(instance: Instance, decision: Verdict, *, serves: bool) -> bool:
+    """Whether it is to come further, and neither its author nor a refusal keeps it where it is."""
+    if decision.reason is Reason.PAUSED or not instance.should_run:
+        return False
+    refused = decision.reason.disposition is Disposition.BLOCKED
+    return not (refused and (serves or instance.pod is None))
+
+
+def _asked_to_wait(spec: TAppSpec, waiting: Iterable[tuple[Instance, Verdict]]) -> float:
+    """Seconds that an update may take because its author has asked for that."""
+    stopping = [
+        pod.spec.grace_seconds * max(1, len(instance.update.unfinished))
+        for instance, _ in waiting
+        if (pod := instance.pod) is not None and (pod.terminating or instance.update.unfinished)
+    ]
+    grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
+    return spec.min_ready_seconds + grace + max(stopping, default=0.0)
+
+
+_KEY = re.compile(r"(\d{1,19})/(\d{1,6})/(\d{1,6})", re.ASCII)
+
+
+def _noted(progressed: Mapping[str, str]) -> list[_Reached]:
+    """What the status notes; what makes no sense there is left out."""
+    matches = [(_KEY.fullmatch(key), since) for key, since in progressed.items()]
+    return [
+        _Reached(int(match[1]), int(match[2]), int(match[3]), since)
+        for match, since in matches
+        if match is not None
+    ]

@@ -1,0 +1,68 @@
+"""What must hold of a roll: whose turn it is, and when it is too late; from JSON alone."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from simulator.api.apply import LAST_APPLIED
+from tests.reading import note, observed, own_template, rolling_name, template_name
+
+Document = dict[str, Any]
+PRIORITY = "apps.tkestack.io/update-priority"
+_TAKEN = {"UpdateInPlace", "Recreate"}
+
+
+def out_of_turn(request: Document, plan: Document) -> str:
+    """Why an available instance is updated before another one that waits for the budget, or ""."""
+    spec = request["parent"]["spec"]
+    strategy = spec.get("updateStrategy") or {}
+    if request["finalizing"] or (strategy.get("inPlaceUpdateStrategy") or {}).get("resources"):
+        return ""  # a resize takes its place before it is over
+    taken = dict[bool, list[int]]()
+    waiting = dict[bool, list[int]]()
+    for item in plan["instances"]:
+        rolling = template_name(spec, item["id"]) == rolling_name(spec)
+        if item["available"] and item["action"] in _TAKEN:
+            taken.setdefault(rolling, []).append(item["id"])
+        elif item["available"] and item["reason"] == "WaitingForBudget":
+            waiting.setdefault(rolling, []).append(item["id"])
+    for rolling in taken.keys() & waiting.keys():
+        last = max(taken[rolling], key=lambda id: _turn(request, id))
+        first = min(waiting[rolling], key=lambda id: _turn(request, id))
+        if _turn(request, last) > _turn(request, first):
+            return f"{last} is updated, and {first} waits, whose turn it is"
+    return ""
+
+
+def _turn(request: Document, id: int) -> tuple[int, int]:
+    spec = request["parent"]["spec"]
+    falls = (spec.get("updateStrategy") or {}).get("order") == "Descending"
+    pod = observed(request, "Pod")[f"{request['parent']['metadata']['name']}-{id}"]
+    body = own_template(spec, id) or {}
+    of_template = ((body.get("metadata") or {}).get("annotations") or {}).get(PRIORITY) or ""
+    of_template = of_template.replace("$(tapp.index)", str(id))
+    copied = f'"{PRIORITY}":' in note(pod, LAST_APPLIED)
+    texts = ["" if copied else note(pod, PRIORITY), of_template]
+    found = [int(text) for text in texts if re.fullmatch(r"[-+]?[0-9]{1,9}", text)]
+    return -found[0] if found else 0, -id if falls else id
+
+
+def untimely(request: Document, answer: Document, now: float | None) -> str:
+    """Why a roll must not be called too late, or one is noted that is none, or ""."""
+    spec, status = request["parent"].get("spec") or {}, answer["status"]
+    if request["finalizing"]:
+        return ""
+    limit = spec.get("progressDeadlineSeconds")
+    limit = 600 if limit is None else limit
+    noted = status.get("progressed") or {}
+    if len(noted) > 1 or (noted and not limit):
+        return f"noted of a roll: {noted}, its deadline is {limit}"
+    if not any(item["type"] == "Stalled" for item in status.get("conditions") or []):
+        return ""
+    if not noted or (spec.get("updateStrategy") or {}).get("paused"):
+        return f"a roll is too late that is paused, or none: {noted}"
+    since = datetime.fromisoformat(next(iter(noted.values()))).timestamp()
+    least = limit + spec.get("minReadySeconds", 0)
+    if now is not None and now - since < least:
+        return f"a roll is too late after {now - since:.1f} s of {least}"
+    return ""
