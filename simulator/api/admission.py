@@ -9,8 +9,6 @@ A policy is a callable `(operation, object) -> object`; operation is "CREATE" or
 return a new object rather than change the one it got.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable

@@ -7,8 +7,6 @@ equal keys collapse: the last one overwrites them all. A value of the wrong type
 as empty. Nothing is mutated, and what does not change is shared with the observed object.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec
@@ -134,11 +132,9 @@ def last_applied(obj: Object) -> Object | None:
     try:
         value: Json = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        message = f'can\'t unmarshal "{LAST_APPLIED}" annotation: {error}'
-        raise ApplyError(message) from error
+        raise ApplyError(f'can\'t unmarshal "{LAST_APPLIED}" annotation: {error}') from error
     if value is not None and not isinstance(value, dict):
-        message = f'can\'t unmarshal "{LAST_APPLIED}" annotation: not an object'
-        raise ApplyError(message)
+        raise ApplyError(f'can\'t unmarshal "{LAST_APPLIED}" annotation: not an object')
     return value
 
 

@@ -5,8 +5,6 @@ Source: Metacontroller's pkg/controller/common/customize. Answers are cached for
 selector means everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -6,12 +6,10 @@ pending is called off when the taints go or the pod tolerates them without end; 
 `tolerationSeconds` neither delays nor hastens it. Not modelled: the condition DisruptionTarget.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from simulator.api.cluster import Cluster
-from simulator.api.store import DeleteOptions, Event, NotFoundError
+from simulator.api.store import DeleteOptions, Event
 from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import NODE, POD
 from simulator.objects.objects import Object, is_terminating, key_of, name_of, same, uid_of
@@ -43,10 +41,7 @@ class TaintManager:
                 self._look(new, self._taints_on(new["spec"]["nodeName"]))
 
     def _taints_on(self, node: str) -> list[Object]:
-        try:
-            return _taints(self._cluster.get(NODE, "", node))
-        except NotFoundError:
-            return []
+        return _taints(self._cluster.find(NODE, "", node))
 
     def _look(self, pod: Object, taints: list[Object]) -> None:
         uid = uid_of(pod)

@@ -4,8 +4,6 @@ Built-in kinds are those a workload hook may meet. Custom kinds come from Custom
 manifests, or are taken as "namespaced, with status and generation" when first seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -125,8 +123,7 @@ class Kinds:
         if known is not None:
             return known
         if "/" not in api_version:
-            message = f'no matches for kind "{name}" in version "{api_version}"'
-            raise UnknownKindError(message)
+            raise UnknownKindError(f'no matches for kind "{name}" in version "{api_version}"')
         return self.add(Kind(api_version, name, f"{name.lower()}s", custom=True))
 
     def by_plural(self, api_version: str, plural: str) -> Kind:
@@ -142,5 +139,4 @@ class Kinds:
         for kind in self._by_name.values():
             if word.lower() in (kind.name.lower(), kind.plural):
                 return kind
-        message = f'the server does not have a resource type "{word}"'
-        raise UnknownKindError(message)
+        raise UnknownKindError(f'the server does not have a resource type "{word}"')
