@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from kubectl_tapp.base.event_times import last_time, times
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import last_time, times
 
 REASON = "SyncError"
 _HEAD = re.compile(r"^(?:\(combined from similar events\): )?(?:Sync error: )?")

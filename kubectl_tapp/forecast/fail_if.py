@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 
 _CONDITION = re.compile(
@@ -96,4 +96,4 @@ _EXAMPLES = {"unavailable": "unavailable>2", "duration": "duration>10m"}
 
 
 def _no_condition(text: str, why: str) -> CommandError:
-    return CommandError(f"--fail-if {text!r}: {why}", Exit.USAGE)
+    return UsageError(f"--fail-if {text!r}: {why}")

@@ -146,16 +146,12 @@ def _print_template(console: Console, change: TemplateChange) -> None:
 def _print_difference(  # noqa: PLR0913, PLR0917
     console: Console, path: str, before: Any, after: Any, effect: str, indent: str = ""
 ) -> None:
-    sign, style = (
-        ("+", "green") if before is None else ("-", "red") if after is None else ("~", "yellow")
-    )
-    values = (
-        shown(after)
-        if before is None
-        else shown(before)
-        if after is None
-        else f"{shown(before)} → {shown(after)}"
-    )
+    if before is None:
+        sign, style, values = "+", "green", shown(after)
+    elif after is None:
+        sign, style, values = "-", "red", shown(before)
+    else:
+        sign, style, values = "~", "yellow", f"{shown(before)} → {shown(after)}"
     tail = f"  [dim]# {escape(effect)}[/]" if effect else ""
     line = f"  {indent}[{style}]{sign}[/] {escape(path)}: {escape(values)}{tail}"
     console.print(line, highlight=False, soft_wrap=True)

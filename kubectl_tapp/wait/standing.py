@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
 from tapp.decide.instances import Instance
@@ -138,12 +139,12 @@ def standing(plan: Plan, tapp: Document, obstacles: Mapping[int, str] = _UNKNOWN
     generation = int(metadata.get("generation") or 0)
     # A spec without a number was acted on by nobody, as far as anybody can tell.
     answered = 0 < generation <= int(status.get("observedGeneration") or 0)
-    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or []}
+    told = {type for type, each in conditions(tapp).items() if each.get("status") == "True"}
     found = Standing(
         generation=generation,
         answered=answered,
-        ready=answered and conditions.get("Ready") == "True",
-        enough=answered and conditions.get("Available") == "True",
+        ready=answered and "Ready" in told,
+        enough=answered and "Available" in told,
         paused=plan.budgets.strategy.paused,
         mark=_mark(plan, tapp),
     )
