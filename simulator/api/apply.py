@@ -8,6 +8,7 @@ as empty. Nothing is mutated, and what does not change is shared with the observ
 """
 
 import re
+from operator import is_
 
 import msgspec
 
@@ -111,12 +112,8 @@ def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | No
         if name not in seen:
             seen.add(name)
             result.append(merged[name])
-    unchanged = len(result) == len(observed) and all(map(_is, result, observed))
+    unchanged = len(result) == len(observed) and all(map(is_, result, observed))
     return observed if unchanged else result
-
-
-def _is(left: Json, right: Json) -> bool:
-    return left is right
 
 
 def merge(observed: Object, last_applied: Object | None, desired: Object) -> Object:

@@ -264,11 +264,10 @@ class Cluster:
             message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
             raise InvalidError(message, "metadata.resourceVersion")
         if (version and version != version_of(old)) or uid_of(obj) not in ("", uid_of(old)):
-            message = (
+            raise ConflictError(
                 f'Operation cannot be fulfilled on {kind.plural} "{name_of(obj)}": the object has '
                 "been modified; please apply your changes to the latest version and try again"
             )
-            raise ConflictError(message)
         return old
 
     def _server_fields(self, obj: Object, old: Object) -> Object:

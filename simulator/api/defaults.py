@@ -16,6 +16,7 @@ CONTAINER_LISTS = ("initContainers", "containers")
 _DATA_MAPS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "volumeAttributes", "options"}
 )
+_QUANTITIES = ("sizeLimit", "divisor")
 _QUANTITY_MAPS = frozenset({"limits", "requests", "overhead", "capacity"})
 # Fields kept though empty: pointers, and those without omitempty.
 _KEPT_WHEN_FALSE = frozenset(
@@ -57,14 +58,11 @@ def _encode_map(value: Object, field: str) -> Object:
         return {key: canonical(amount) for key, amount in value.items() if amount is not None}
     encoded = {}
     for key, inner in value.items():
-        inner = canonical(inner) if _is_quantity(key, inner) else encode(inner, key)  # noqa: PLW2901
+        is_quantity = key in _QUANTITIES and inner is not None
+        inner = canonical(inner) if is_quantity else encode(inner, key)  # noqa: PLW2901
         if not _vanishes(key, inner, field):
             encoded[key] = inner
     return encoded
-
-
-def _is_quantity(key: str, value: Json) -> bool:
-    return key in ("sizeLimit", "divisor") and value is not None
 
 
 def _vanishes(key: str, value: Json, holder: str) -> bool:

@@ -36,10 +36,7 @@ class Related:
     """Answers which related objects a parent has, and which parents an object concerns."""
 
     def __init__(
-        self,
-        composite: Composite,
-        environment: Environment,
-        ask: Callable[[Entry], list[Object]],
+        self, composite: Composite, environment: Environment, ask: Callable[[Entry], list[Object]]
     ) -> None:
         self._hook = composite.customize
         self._cache = environment.cache

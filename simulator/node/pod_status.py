@@ -113,10 +113,7 @@ def _truth(truth: bool, reason: str, message: str = "") -> Truth:
 
 
 def conditions(
-    before: Iterable[Object],
-    truths: Mapping[str, Truth],
-    now: str,
-    generation: int | None,
+    before: Iterable[Object], truths: Mapping[str, Truth], now: str, generation: int | None
 ) -> list[Object]:
     """Set conditions, keep all others; a transition time stays while the status does."""
     known = {condition["type"]: condition for condition in before}

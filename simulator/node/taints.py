@@ -38,10 +38,8 @@ class TaintManager:
         elif event.kind is POD and new is not None and new["spec"].get("nodeName"):
             fields = ("nodeName", "tolerations")
             if old is None or any(old["spec"].get(f) != new["spec"].get(f) for f in fields):
-                self._look(new, self._taints_on(new["spec"]["nodeName"]))
-
-    def _taints_on(self, node: str) -> list[Object]:
-        return _taints(self._cluster.find(NODE, "", node))
+                node = self._cluster.find(NODE, "", new["spec"]["nodeName"])
+                self._look(new, _taints(node))
 
     def _look(self, pod: Object, taints: list[Object]) -> None:
         uid = uid_of(pod)

@@ -45,11 +45,7 @@ POD = Kind("v1", "Pod", "pods")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", has_generation=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False, has_generation=False)
 REVISION = Kind(
-    "apps/v1",
-    "ControllerRevision",
-    "controllerrevisions",
-    has_status=False,
-    has_generation=False,
+    "apps/v1", "ControllerRevision", "controllerrevisions", has_status=False, has_generation=False
 )
 NODE = Kind("v1", "Node", "nodes", namespaced=False, has_generation=False)
 STORAGE_CLASS = Kind(
