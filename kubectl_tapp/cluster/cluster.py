@@ -195,13 +195,7 @@ class Cluster:
         return Registration(controller, chosen(deployment))
 
     def patch(
-        self,
-        resource: str,
-        name: str,
-        patch: object,
-        type_: str = "json",
-        *,
-        dry_run: bool = False,
+        self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
     ) -> Document:
         """Change an object; what the API server has afterwards.
 

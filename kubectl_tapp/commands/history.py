@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from kubectl_tapp.edit.revisions import Entry
 
 ToShow = Annotated[
-    str | None,
-    option("--revision", metavar="REVISION", help="Show this one whole."),
+    str | None, option("--revision", metavar="REVISION", help="Show this one whole.")
 ]
 
 

@@ -10,10 +10,7 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
 from kubectl_tapp.commands.options import Yes, argument
 
-Tapps = Annotated[
-    list[str] | None,
-    argument("[TAPP]...", "Only these.", autocompletion=names),
-]
+Tapps = Annotated[list[str] | None, argument("[TAPP]...", "Only these.", autocompletion=names)]
 All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
 KeepClaims = Annotated[
     bool,

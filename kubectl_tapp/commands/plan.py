@@ -37,12 +37,10 @@ class Asked:
         ),
     ] = None
     filename: Annotated[
-        str | None,
-        option("-f", "--filename", metavar="FILE", help="The edited TApp; - is stdin."),
+        str | None, option("-f", "--filename", metavar="FILE", help="The edited TApp; - is stdin.")
     ] = None
     from_: Annotated[
-        str | None,
-        option("--from", metavar="FILE", help="Take this as running; ask no cluster."),
+        str | None, option("--from", metavar="FILE", help="Take this as running; ask no cluster.")
     ] = None
     image: Annotated[_Texts, option("--image", metavar="CONTAINER=IMAGE", help="Set it.")] = None
     template: Annotated[
@@ -59,8 +57,7 @@ class Asked:
         bool, typer.Option("--in-place", help="With --restart: the containers, in their pods.")
     ] = False
     assume_broken: Annotated[
-        _Texts,
-        option("--assume-broken", metavar="IMAGE", help="It will not come up."),
+        _Texts, option("--assume-broken", metavar="IMAGE", help="It will not come up.")
     ] = None
     fail_if: Annotated[
         _Texts,
@@ -71,8 +68,7 @@ class Asked:
         ),
     ] = None
     html: Annotated[
-        str | None,
-        option("--html", metavar="FILE", help="Write a page with the plan."),
+        str | None, option("--html", metavar="FILE", help="Write a page with the plan.")
     ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run/--no-dry-run", help="Ask the API server what it would say.")

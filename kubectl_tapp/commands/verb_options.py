@@ -48,8 +48,7 @@ SomeIds = Annotated[
     list[str], typer.Argument(metavar="ID...", help=ID_HELP, autocompletion=complete_ids)
 ]
 TemplateName = Annotated[
-    str,
-    typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates),
+    str, typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates)
 ]
 Canary = Annotated[str | None, option("--canary", metavar="SHARE", help="Pick 3, or 10%, of them.")]
 Cause = Annotated[

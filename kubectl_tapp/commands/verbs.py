@@ -76,8 +76,7 @@ def image(  # noqa: PLR0913 - the options of a command
     *,
     canary: Canary = None,
     copy_as: Annotated[
-        str | None,
-        option(metavar="NAME", help="With --canary: name of the new template; canary."),
+        str | None, option(metavar="NAME", help="With --canary: name of the new template; canary.")
     ] = None,
     cause: Cause = None,
 ) -> None:

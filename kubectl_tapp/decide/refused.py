@@ -96,6 +96,6 @@ def _parts(text: str) -> Iterator[tuple[Key | None, str]]:
         yield (match[1].lower(), match[2]), short(said)
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = _LONGEST) -> str:
     """No more than a person reads."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}..."
+    return text if len(text) <= most else f"{text[:most].rstrip()}..."

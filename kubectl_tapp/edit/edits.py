@@ -139,17 +139,15 @@ def copied(tapp: Document, template: str, name: str) -> Document:
     spec = spec_of(tapp)
     body = body_of(spec, template)
     if not _NAME.fullmatch(name):
-        message = (
+        raise UsageError(
             f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
             "and '.', the first and the last a letter or a digit"
         )
-        raise UsageError(message)
     if name in (template, *template_users(spec), spec.rolling_name, DEFAULT_TEMPLATE):
-        message = (
+        raise UsageError(
             f"template {name!r} is in use: `kubectl tapp promote` or `abort` ends that canary, "
             "--copy-as gives this one another name"
         )
-        raise UsageError(message)
     return put(tapp, ("spec", "templatePool", name), body)
 
 

@@ -234,11 +234,10 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
     else:
         digest = to.removeprefix(PREFIX)
         if len(digest) < _LEAST:
-            message = (
+            raise UsageError(
                 f"{to!r} names no revision: give its number, or {_LEAST} or more characters of its "
                 f"hash, such as {PREFIX}4ff13b"
             )
-            raise UsageError(message)
         fitting = [each for each in known if each.hash.removeprefix(PREFIX).startswith(digest)]
     if len(fitting) == 1:
         return fitting[0]

@@ -10,6 +10,7 @@ stuck               something does not come to its end, and not because updates 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt
 
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
@@ -19,13 +20,8 @@ _CONDITION = re.compile(
 )
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">": lambda found, limit: found > limit,
-    ">=": lambda found, limit: found >= limit,
-    "<": lambda found, limit: found < limit,
-    "<=": lambda found, limit: found <= limit,
-    "=": lambda found, limit: found == limit,
-    "==": lambda found, limit: found == limit,
-}
+    ">": gt, ">=": ge, "<": lt, "<=": le, "=": eq, "==": eq,
+}  # fmt: skip
 COUNTS: dict[str, Callable[[Forecast], int]] = {
     "recreate": lambda forecast: len(forecast.of(Outcome.RECREATED)),
     "in-place": lambda forecast: len(forecast.of(Outcome.IN_PLACE)),

@@ -1,7 +1,7 @@
 """From the record of a run to what a person asks: who, why, when, how many, and what is stuck."""
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -10,12 +10,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.forecast.ends import paused, stuck
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
 from kubectl_tapp.forecast.record import Act, Record, unavailable
-from kubectl_tapp.forecast.templates import (
-    body_of,
-    kept_bodies,
-    template_bodies,
-    templates_of,
-)
+from kubectl_tapp.forecast.templates import body_of, kept_bodies, template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
@@ -278,18 +273,17 @@ class Outcomes:
         if plan is None:
             return ()
         rolling = plan.world.tapp.spec.rolling_name
-        found = []
-        for budget, here in (
-            (plan.budgets.rolling, True),
-            (plan.budgets.force, False),
-        ):
-            count = sum(
-                1 for i in plan.instances if i.should_run and (i.template.name == rolling) is here
+        rolls = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
+        return tuple(
+            Limit(
+                budget.name,
+                budget.value,
+                None if budget.least is None else budget.should_run - budget.least,
+                rolls[is_rolling],
             )
-            allowed = None if budget.least is None else budget.should_run - budget.least
-            if count:
-                found.append(Limit(budget.name, budget.value, allowed, count))
-        return tuple(found)
+            for budget, is_rolling in ((plan.budgets.rolling, True), (plan.budgets.force, False))
+            if rolls[is_rolling]
+        )
 
     # What else is said of the edit.
 

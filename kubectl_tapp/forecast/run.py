@@ -44,11 +44,7 @@ class Run:
     """One run: a world around an observation, an edit, and what follows."""
 
     def __init__(
-        self,
-        observed: Observed,
-        registration: Registration,
-        behaviour: Behaviour,
-        now: float,
+        self, observed: Observed, registration: Registration, behaviour: Behaviour, now: float
     ) -> None:
         """Builds the world.
 

@@ -204,10 +204,7 @@ def _killed(events: Iterable[Document]) -> dict[str, list[_Killing]]:
 
 
 def _note(
-    samples: list[float],
-    before: float | None,
-    after: float | None,
-    most: float = LONGEST,
+    samples: list[float], before: float | None, after: float | None, most: float = LONGEST
 ) -> None:
     """Adds what lies between two times, if that can have been what it is taken for.
 

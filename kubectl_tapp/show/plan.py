@@ -13,13 +13,7 @@ from rich.table import Table
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.plural import plural
 from kubectl_tapp.decide.phrases import instances
-from kubectl_tapp.forecast.forecast import (
-    Forecast,
-    InstanceForecast,
-    Outcome,
-    Step,
-    TemplateChange,
-)
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Step, TemplateChange
 from tapp.spec.differences import Difference, Effect
 from tapp.words.ranges import ranges, some
 
@@ -87,7 +81,7 @@ def _print_notes(console: Console, name: str, lines: Iterable[str]) -> None:
     for number, line in enumerate(lines):
         if not number:
             console.print(f"\n[bold]{name}[/]")
-        console.print(f"  [{style}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+        console.print(f"  [{style}]{escape(line)}[/]", soft_wrap=True)
 
 
 _STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow", "Note": "default"}
@@ -136,9 +130,7 @@ def _print_changes(console: Console, forecast: Forecast) -> None:
 
 def _print_template(console: Console, change: TemplateChange) -> None:
     who = instances(change.instances) if change.instances else "no instance runs it"
-    console.print(
-        f"  template [bold]{escape(change.name)}[/] {change.how} ({who})", highlight=False
-    )
+    console.print(f"  template [bold]{escape(change.name)}[/] {change.how} ({who})")
     for item in change.differences:
         _print_difference(console, item.path, item.before, item.after, EFFECTS[item.effect], "  ")
 
@@ -154,7 +146,7 @@ def _print_difference(  # noqa: PLR0913, PLR0917
         sign, style, values = "~", "yellow", f"{shown(before)} → {shown(after)}"
     tail = f"  [dim]# {escape(effect)}[/]" if effect else ""
     line = f"  {indent}[{style}]{sign}[/] {escape(path)}: {escape(values)}{tail}"
-    console.print(line, highlight=False, soft_wrap=True)
+    console.print(line, soft_wrap=True)
 
 
 def shown(value: Any) -> str:
@@ -176,7 +168,7 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
         table.add_row(
             f"  [{style}]{sign}[/]", text, f"[{style}]{each.outcome}[/]", escape(why(each))
         )
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 def folds(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
@@ -225,14 +217,12 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
     steps = list(forecast.steps)
     hidden = steps[HEAD:-TAIL] if len(steps) > HEAD + TAIL + 1 else []
     for step in steps[:HEAD] if hidden else steps:
-        console.print(f"  {escape(step_line(step))}", highlight=False, soft_wrap=True)
+        console.print(f"  {escape(step_line(step))}", soft_wrap=True)
     if hidden:
         until = spoken(hidden[-1].at)
-        console.print(
-            f"  [dim]… {len(hidden)} more steps like these, until {until}[/]", highlight=False
-        )
+        console.print(f"  [dim]… {len(hidden)} more steps like these, until {until}[/]")
         for step in steps[-TAIL:]:
-            console.print(f"  {escape(step_line(step))}", highlight=False, soft_wrap=True)
+            console.print(f"  {escape(step_line(step))}", soft_wrap=True)
 
 
 def step_line(step: Step) -> str:
@@ -264,7 +254,7 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
         lines += forecast.pace
     console.print(f"\n[bold]Budget{' and time'[: 9 * forecast.played]}[/]")
     for line in lines:
-        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+        console.print(f"  {escape(line)}", soft_wrap=True)
 
 
 def _budget_line(forecast: Forecast) -> str:

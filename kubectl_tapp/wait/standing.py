@@ -10,6 +10,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
+from kubectl_tapp.decide.refused import short
 from tapp.decide.instances import Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict
 from tapp.plan import Plan
@@ -106,7 +107,7 @@ class Standing:
         held = [(why.removeprefix(_PREFIX), found) for why, found in self.held.items()]
         parts += [f"waiting: {some(found)} ({why})" for why, found in held]
         broken = list(grouped(self.broken).items())[:_FEW]
-        parts += [f"{some(found)}: {_brief(why)}" for why, found in broken]
+        parts += [f"{some(found)}: {short(why, _LONGEST)}" for why, found in broken]
         return "; ".join(parts)
 
 
@@ -118,12 +119,8 @@ def grouped(broken: Mapping[int, str]) -> dict[str, Ids]:
     return found
 
 
-def _brief(why: str) -> str:
-    """A reason for one line; the whole of it is told in the end."""
-    return why if len(why) <= _LONGEST else f"{why[:_LONGEST].rstrip()}..."
-
-
 _SHOWN, _FEW, _LONGEST = 5, 2, 60
+"""Of progress, a line; the whole of a reason is told in the end."""
 _PREFIX = "spec.updateStrategy."
 
 
