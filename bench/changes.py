@@ -13,14 +13,13 @@ from bench.pods import LAST_APPLIED, container_id, go
 _OF_CONTAINERS = ("Ready", "ContainersReady")
 
 
-def stops_being_ready(pod: Document, now: str) -> None:
-    """Its readiness probe fails."""
-    _ready(pod, now, ready=False)
-
-
-def is_ready_again(pod: Document, now: str) -> None:
-    """Its readiness probe succeeds again."""
-    _ready(pod, now, ready=True)
+def readiness(pod: Document, now: str, *, ready: bool) -> None:
+    """Its readiness probe begins to fail, or succeeds again."""
+    pod["status"]["containerStatuses"][0]["ready"] = ready
+    for condition in pod["status"]["conditions"]:
+        if condition["type"] in _OF_CONTAINERS:
+            condition["status"] = "True" if ready else "False"
+            condition["lastTransitionTime"] = now
 
 
 def restarts(pod: Document, now: str, rng: random.Random) -> None:
@@ -46,7 +45,7 @@ def is_updated(pod: Document, child: Document, now: str) -> None:
     pod["metadata"]["generation"] += 1
     pod["spec"]["containers"][0]["image"] = child["spec"]["containers"][0]["image"]
     pod["status"]["observedGeneration"] = pod["metadata"]["generation"]
-    _ready(pod, now, ready=False)
+    readiness(pod, now, ready=False)
     status = pod["status"]["containerStatuses"][0]
     status["started"] = False
     status["state"] = {"waiting": {"reason": "ContainerCreating"}}
@@ -73,15 +72,7 @@ def _started(pod: Document, now: str, rng: random.Random) -> None:
     status["containerID"] = container_id(rng)
     status["state"] = {"running": {"startedAt": now}}
     status["started"] = True
-    _ready(pod, now, ready=True)
-
-
-def _ready(pod: Document, now: str, *, ready: bool) -> None:
-    pod["status"]["containerStatuses"][0]["ready"] = ready
-    for condition in pod["status"]["conditions"]:
-        if condition["type"] in _OF_CONTAINERS:
-            condition["status"] = "True" if ready else "False"
-            condition["lastTransitionTime"] = now
+    readiness(pod, now, ready=True)
 
 
 def copied(pod: bytes) -> Document:

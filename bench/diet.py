@@ -40,9 +40,7 @@ def sizes() -> Table:
     }.items():
         pods = msgspec.json.decode(body)["children"]["Pod.v1"].values()
         table.add_row(
-            name,
-            f"{sum(len(go(pod)) for pod in pods) / INSTANCES:,.0f}",
-            f"{len(body) / 1e6:.2f}",
+            name, f"{sum(len(go(pod)) for pod in pods) / INSTANCES:,.0f}", f"{len(body) / 1e6:.2f}"
         )
     return table
 

@@ -14,14 +14,7 @@ from typing import Any
 
 from bench.echo import Echo
 from bench.herd import Call
-from bench.inprocess import (
-    GROWTH_TARGET,
-    Application,
-    Reference,
-    as_shipped,
-    call,
-    collector_off,
-)
+from bench.inprocess import GROWTH_TARGET, Application, Reference, as_shipped, call, collector_off
 from bench.streams import ECHO, FULL_REF, ONE_CHANGED, SMALL, Stream, at_rest, streams
 
 MEMO_PODS = 1_000

@@ -125,8 +125,8 @@ def one_changed(n: int, counted: int, templates: int = 1, *, values: bool = Fals
         herd.change(
             pod,
             (
-                partial(changes.stops_being_ready, now=herd.time),
-                partial(changes.is_ready_again, now=herd.time),
+                partial(changes.readiness, now=herd.time, ready=False),
+                partial(changes.readiness, now=herd.time, ready=True),
                 partial(changes.restarts, now=herd.time, rng=herd.rng),
                 lambda _pod: None,
             )[turn % KINDS],

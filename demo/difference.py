@@ -8,6 +8,9 @@ from rich.text import Text
 
 STYLES = {"+": "green", "-": "red", " ": "bright_black"}
 
+_HEAD = 3
+"""Lines in which difflib says which files it compares, and where."""
+
 
 class _Dumper(yaml.SafeDumper):
     """YAML as people write it: the items of a list stand deeper than its name."""
@@ -37,16 +40,10 @@ def _lines(spec: dict[str, Any]) -> list[str]:
 
 
 def _merged(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """Both texts in one, each line marked `-`, `+` or blank."""
-    result = []
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for _, old_from, old_to, new_from, new_to in matcher.get_opcodes():
-        if old[old_from:old_to] == new[new_from:new_to]:
-            result += [(" ", line) for line in old[old_from:old_to]]
-        else:
-            result += [("-", line) for line in old[old_from:old_to]]
-            result += [("+", line) for line in new[new_from:new_to]]
-    return result
+    """Both texts in one, each line marked `-`, `+` or blank; nothing where they are equal."""
+    everything = len(old) + len(new)
+    lines = [*difflib.unified_diff(old, new, n=everything, lineterm="")]
+    return [(line[0], line[1:]) for line in lines[_HEAD:]]
 
 
 def _above(merged: list[tuple[str, str]], index: int) -> list[int]:

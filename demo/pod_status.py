@@ -63,10 +63,7 @@ def lose_node(stage: Stage) -> Play:
         Goal(f"{listed(moved)} run on other nodes", recreated == moved and lost not in homes),
         Goal("no other pod was made anew, and all six are Ready", ready(stage) == set(nodes)),
         Goal("with the claims they had", stage.claims == claims),
-        Goal(
-            "not before a minute of silence",
-            min(map(created_at, new), default=0) >= earliest,
-        ),
+        Goal("not before a minute of silence", min(map(created_at, new), default=0) >= earliest),
         complete(stage),
     ]
     stage.world.nodes.recover(lost)

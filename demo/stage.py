@@ -227,12 +227,8 @@ class Stage:
         return status
 
     def condition(self, type: str) -> Document:
-        """One of the status' conditions; empty where it is not there."""
-        for found in self.status.get("conditions") or []:
-            if found["type"] == type:
-                condition: Document = found
-                return condition
-        return {}
+        """One of the TApp's conditions; empty where it is not there."""
+        return condition_of({"status": self.status}, type)
 
 
 def is_ready(pod: Document) -> bool:
@@ -240,13 +236,10 @@ def is_ready(pod: Document) -> bool:
     return condition_of(pod, "Ready").get("status") == "True"
 
 
-def condition_of(pod: Document, type: str) -> Document:
-    """One of the conditions of the pod's status; empty where it is not there."""
-    for found in (pod.get("status") or {}).get("conditions") or []:
-        if found["type"] == type:
-            condition: Document = found
-            return condition
-    return {}
+def condition_of(item: Document, type: str) -> Document:
+    """One of the conditions of an object's status; empty where it is not there."""
+    known = (item.get("status") or {}).get("conditions") or []
+    return next((condition for condition in known if condition["type"] == type), {})
 
 
 def _read(path: str) -> Document:

@@ -6,8 +6,6 @@ and helm on PATH, and the network for Metacontroller's chart and manifests (meta
 PyPI.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import re

@@ -5,8 +5,6 @@ false; the other values are in values.py, and what they fill in places.py. The n
 release's, so the chart leaves the Namespace object out.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

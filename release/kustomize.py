@@ -1,7 +1,5 @@
 """The objects that kustomize makes of metacontroller/, the one source of manifests and chart."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

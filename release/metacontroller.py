@@ -5,8 +5,6 @@ of Metacontroller serves as well: METACONTROLLER_MANIFESTS (its `manifests/produ
 METACONTROLLER_CHART (its `deploy/helm/metacontroller`, or a packed chart).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

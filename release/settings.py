@@ -1,7 +1,5 @@
 """The chart's value `settings`: environment variables, as hooks/service/settings.py has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hooks.service.settings import Settings

@@ -4,8 +4,6 @@ What all variants share is written once; what some have stands in an `if` on the
 bring it; what the chart lets a user set is a value's name.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -76,14 +74,10 @@ def entry(key: str, variants: Variants, indent: str, path: Path, overrides: Over
     if path in overrides:
         return overrides[path](indent)
     values = list(variants.values())
-    if all(isinstance(value, dict) and value for value in values) and differ(
-        values, path, overrides
-    ):
-        return [f"{indent}{key}:", *mapping(variants, indent + "  ", path, overrides)]
-    if all(isinstance(value, list) and value for value in values) and differ(
-        values, path, overrides
-    ):
-        return [f"{indent}{key}:", *sequence(variants, indent + "  ", path, overrides)]
+    for kind, write in ((dict, mapping), (list, sequence)):
+        nested = all(isinstance(value, kind) and value for value in values)
+        if nested and differ(values, path, overrides):
+            return [f"{indent}{key}:", *write(variants, indent + "  ", path, overrides)]
     return chosen_text(variants, lambda value: literal({key: value}, indent))
 
 

@@ -4,8 +4,6 @@ A variant is what kustomize made of one set of components. Base, each component 
 are built, so a place may depend on two components; where more act on one place, that is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, product
 from typing import Any

@@ -4,9 +4,8 @@ Tests say "exactly these writes" against the record, so it also holds the writes
 and those that changed nothing.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from simulator.api.store import (
@@ -20,7 +19,7 @@ from simulator.api.store import (
 )
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import Kind
-from simulator.objects.objects import Object, changed_paths, name_of, namespace_of, version_of
+from simulator.objects.objects import Object, changed_paths, key_of, version_of
 
 NOT_CHANGES = ("metadata.resourceVersion", "metadata.managedFields", "metadata.generation")
 
@@ -80,12 +79,8 @@ class RecordingStore:
 
     def create(self, kind: Kind, obj: Object) -> Object:
         """Create the object; return it as stored."""
-        try:
-            self._maybe_fail("create", kind)
+        with self._trying("create", kind, obj):
             created = self._inner.create(kind, obj)
-        except ApiError as error:
-            self._record("create", kind, obj, outcome=error)
-            raise
         self._record("create", kind, created)
         return created
 
@@ -101,12 +96,8 @@ class RecordingStore:
         self, verb: str, write: Callable[[Kind, Object], Object], kind: Kind, obj: Object
     ) -> Object:
         before, paths = self._difference(kind, obj)
-        try:
-            self._maybe_fail(verb, kind)
+        with self._trying(verb, kind, obj, paths):
             updated = write(kind, obj)
-        except ApiError as error:
-            self._record(verb, kind, obj, paths, error)
-            raise
         outcome = "no-op" if version_of(updated) == before else "ok"
         self._record(verb, kind, obj, paths, outcome)
         return updated
@@ -116,47 +107,45 @@ class RecordingStore:
     ) -> None:
         """Delete the object, if it still has that uid."""
         target = {"metadata": {"namespace": namespace, "name": name}}
-        try:
-            self._maybe_fail("delete", kind)
+        with self._trying("delete", kind, target):
             self._inner.delete(kind, namespace, name, options)
-        except ApiError as error:
-            self._record("delete", kind, target, outcome=error)
-            raise
         self._record("delete", kind, target)
 
     def _difference(self, kind: Kind, obj: Object) -> tuple[str, tuple[str, ...]]:
         try:
-            live = self._inner.get(kind, namespace_of(obj), name_of(obj))
+            live = self._inner.get(kind, *key_of(obj))
         except NotFoundError:
             return "", ()
         paths = tuple(path for path in changed_paths(live, obj) if path not in NOT_CHANGES)
         return version_of(live), paths
 
-    def _record(
+    @contextmanager
+    def _trying(
+        self, verb: str, kind: Kind, obj: Object, paths: tuple[str, ...] = ()
+    ) -> Iterator[None]:
+        """Let the write fail if it is to; record what is refused."""
+        try:
+            self._maybe_fail(verb, kind)
+            yield
+        except ApiError as error:
+            self._record(verb, kind, obj, paths, error.reason, str(error))
+            raise
+
+    def _record(  # noqa: PLR0913, PLR0917 - what a `Write` holds
         self,
         verb: str,
         kind: Kind,
         obj: Object,
         paths: tuple[str, ...] = (),
-        outcome: ApiError | str = "ok",
+        outcome: str = "ok",
+        message: str = "",
     ) -> None:
-        message = ""
-        if isinstance(outcome, ApiError):
-            outcome, message = outcome.reason, str(outcome)
-        namespace, name = namespace_of(obj), name_of(obj)
-        self.writes.append(
-            Write(self._clock.now, verb, kind.name, namespace, name, paths, outcome, message)
-        )
+        now, (namespace, name) = self._clock.now, key_of(obj)
+        self.writes.append(Write(now, verb, kind.name, namespace, name, paths, outcome, message))
 
     def _maybe_fail(self, verb: str, kind: Kind) -> None:
         for fault in self._faults:
             if fault.times and fault.verb in ("", verb) and fault.kind in ("", kind.name):
                 fault.times -= 1
-                message = f"injected: {verb} {kind.name}"
-                match fault.code:
-                    case 409:
-                        raise ConflictError(message)
-                    case 422:
-                        raise InvalidError(message)
-                    case _:
-                        raise ApiError(message)
+                error = {409: ConflictError, 422: InvalidError}.get(fault.code, ApiError)
+                raise error(f"injected: {verb} {kind.name}")

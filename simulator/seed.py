@@ -1,18 +1,13 @@
 """A world that begins as another cluster is: its objects as they are, at its time.
 
-    world = seeded(snapshot, manifest, hook, now=time.time())
+    world = seeded(objects, manifest, hook, clock_at(time.time()), patience=300)
 
 Uids, versions, statuses, owners and finalizers stay. The simulated kubelets take over what runs
-(`simulator.node.takeover`). What the snapshot does not show is made up as little as possible:
-owners that are named and not there are taken to exist, and there is one node beside those that are
-named.
+(`simulator.node.takeover`). What the objects do not show is made up as little as possible: owners
+that are named and not there are taken to exist, and there is one node beside those that are named.
 """
 
-from __future__ import annotations
-
-import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from simulator.metacontroller.hook_client import HookClient
 from simulator.node.levers import Levers
@@ -29,64 +24,51 @@ SEED = 7919
 """Of the chances: another one than worlds have that begin empty, so that no id comes twice."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """What there is.
-
-    Attributes:
-        objects: all of it, as the API server has it.
-        silent_nodes: names of nodes that are not heard of.
-        start_patience: see `Sight`.
-        ready_patience: see `Sight`.
-        levers: how containers and kubelets behave.
-    """
-
-    objects: Iterable[Object]
-    silent_nodes: frozenset[str] = frozenset()
-    start_patience: float = 300.0
-    ready_patience: float = 300.0
-    levers: Levers = field(default_factory=Levers)
-
-
-def clock_at(now: float | None = None, tick: float = 0.0) -> Clock:
-    """A clock that shows this time, in seconds since 1970; None is the real one. Ticks: `Clock`."""
+def clock_at(now: float, tick: float = 0.0) -> Clock:
+    """A clock that shows this time, in seconds since 1970. Ticks: see `Clock`."""
     clock = Clock(tick)
-    clock.now = (time.time() if now is None else now) - EPOCH.timestamp()
+    clock.now = now - EPOCH.timestamp()
     return clock
 
 
-def restore(world: World, snapshot: Snapshot) -> None:
-    """Put all of a snapshot into a world that has nothing in it yet."""
-    objects = sorted(snapshot.objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
-    world.kubelet.behaviour = snapshot.levers
-    world.kubelet.sight = Sight(
-        world.clock.moment, snapshot.start_patience, snapshot.ready_patience
-    )
-    named = {(obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"}
-    for name in sorted(filter(None, named | {SPARE})):
-        world.nodes.add(name)
-    world.kubelet.lost_nodes |= snapshot.silent_nodes
-    known = {uid_of(obj) for obj in objects}
-    for owner in _missing_owners(objects, known):
-        world.cluster.restore(_kind_of(world, owner), owner)
-    for obj in objects:
-        world.cluster.restore(_kind_of(world, obj), obj)
-    taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
-    for name in sorted(snapshot.silent_nodes):
-        node = world.cluster.get(NODE, "", name)
-        world.cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
-
-
-def seeded(
-    snapshot: Snapshot,
+def seeded(  # noqa: PLR0913 - a world and what is in it
+    objects: Iterable[Object],
     controller: Object,
     hook: HookClient,
     clock: Clock,
+    *,
+    levers: Levers,
+    patience: float,
+    silent_nodes: Iterable[str] = (),
     **options: object,
 ) -> World:
-    """Build a world around a snapshot; the options are those of `World`."""
+    """Build a world around objects.
+
+    Args:
+        objects: all of them, as the API server has them.
+        controller: see `World`.
+        hook: see `World`.
+        clock: shows the time.
+        levers: how containers and kubelets behave.
+        patience: see `Sight`.
+        silent_nodes: names of nodes that are not heard of.
+        options: others of `World`.
+    """
     world = World(controller, hook, clock=clock, seed=SEED, nodes=0, **options)  # type: ignore[arg-type]
-    restore(world, snapshot)
+    objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
+    world.kubelet.behaviour = levers
+    world.kubelet.sight = Sight(clock.moment, patience)
+    named = {(obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"}
+    for name in sorted(filter(None, named | {SPARE})):
+        world.nodes.add(name)
+    world.kubelet.lost_nodes.update(silent_nodes)
+    known = {uid_of(obj) for obj in objects}
+    for obj in [*_missing_owners(objects, known), *objects]:
+        world.cluster.restore(_kind_of(world, obj), obj)
+    taint = {"key": UNREACHABLE, "effect": NO_EXECUTE}
+    for name in sorted(silent_nodes):
+        node = world.cluster.get(NODE, "", name)
+        world.cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
     return world
 
 

@@ -9,8 +9,6 @@
 DecoratorControllers run beside it: `World(..., decorators=[manifest])`.
 """
 
-from __future__ import annotations
-
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +20,7 @@ from simulator.api.apply import canonical_json
 from simulator.api.cluster import Cluster
 from simulator.api.controllers import ClaimController, GarbageCollector, NamespaceController
 from simulator.api.defaults import containers_of
-from simulator.api.store import DeleteOptions, Event, NotFoundError, Propagation
+from simulator.api.store import DeleteOptions, Event, Propagation
 from simulator.metacontroller.cache import Cache
 from simulator.metacontroller.composite import read
 from simulator.metacontroller.decorator import Decorator, read_decorator
@@ -82,7 +80,7 @@ class World:
         self.claim_controller = ClaimController(self.cluster, self.clock)
         self.namespace_controller = NamespaceController(self.cluster, self.clock)
         self.kubelet = Kubelet(self.cluster, self.clock, random.Random(seed + 1))  # noqa: S311
-        self.nodes = Nodes(self.cluster, self.clock, self.kubelet, 0)
+        self.nodes = Nodes(self.cluster, self.clock, self.kubelet)
         self.cache = Cache(self.clock)
         self.cluster.subscribe(self.cache.feed)
         self.cluster.subscribe(self._note_change)
@@ -144,9 +142,8 @@ class World:
         applied = canonical_json(manifest)
         annotations = {**annotations_of(manifest), KUBECTL_APPLIED: applied}
         wanted = with_meta(manifest, annotations=annotations)
-        try:
-            live = self.cluster.get(kind, *key_of(manifest))
-        except NotFoundError:
+        live = self.cluster.find(kind, *key_of(manifest))
+        if live is None:
             return self.cluster.create(kind, wanted)
         return self.cluster.update(kind, kubectl_applied(live, wanted))
 
@@ -232,8 +229,7 @@ class World:
         end = self.clock.now + max_seconds
         while not predicate():
             if not self.clock.step(end):
-                message = f"not reached within {max_seconds:g} s\n{self.dump()}"
-                raise UnsettledError(message)
+                raise UnsettledError(f"not reached within {max_seconds:g} s\n{self.dump()}")
 
     def settle(
         self, *, quiet: float = 120.0, max_seconds: float = 7200.0, allow_errors: bool = False
@@ -243,12 +239,10 @@ class World:
         self._last_change = self.clock.now
         while self.clock.busy and self.clock.now - self._last_change < quiet:
             if not self.clock.step(end):
-                message = f"still changing after {max_seconds:g} s\n{self.dump()}"
-                raise UnsettledError(message)
+                raise UnsettledError(f"still changing after {max_seconds:g} s\n{self.dump()}")
         failed = {key: text for key, text in self.outcomes.items() if text}
         if failed and not allow_errors:
-            message = f"syncs fail: {failed}\n{self.dump()}"
-            raise UnsettledError(message)
+            raise UnsettledError(f"syncs fail: {failed}\n{self.dump()}")
 
     def _note_change(self, _event: Event) -> None:
         self._last_change = self.clock.now

@@ -10,7 +10,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.sizes import FULL
+from tests.sizes import FULL, size
 
 if not FULL:
     # jsonschema's check of what is an IRI makes 38 grammars when it is imported, for a second.
@@ -18,7 +18,7 @@ if not FULL:
 
 settings.register_profile(
     "fast",
-    max_examples=30,
+    max_examples=size(15, 30),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import UsageError
 from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
 from tapp.spec.placeholders import KEY
 from tapp.words.ranges import some
@@ -58,14 +58,12 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
         match = _PART.fullmatch(part)
         first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
         if int(first) > int(last):
-            message = f"{part!r} names no instances: write 3, or 0-3,7, or all"
-            raise CommandError(message, Exit.USAGE)
+            raise UsageError(f"{part!r} names no instances: write 3, or 0-3,7, or all")
         found.update(range(int(first), int(last) + 1))
     strange = [id for id in found if id >= replicas]
     if strange:
         there = f"there are 0 to {replicas - 1}" if replicas else "there are none (replicas is 0)"
-        message = f"there is no instance {some(strange)}: {there}"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(f"there is no instance {some(strange)}: {there}")
     return sorted(found)
 
 
@@ -77,8 +75,7 @@ def read_replicas(text: str | int) -> int:
     """
     number = int(text) if str(text).isascii() and str(text).isdigit() else -1
     if not 0 <= number <= MAX_REPLICAS:
-        message = f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}")
     return number
 
 
@@ -92,10 +89,9 @@ def read_images(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, image = text.partition("=")
         if not (name and equals and image) or image != image.strip():
-            message = f"{text!r} sets no image: write CONTAINER=IMAGE"
-            raise CommandError(message, Exit.USAGE)
+            raise UsageError(f"{text!r} sets no image: write CONTAINER=IMAGE")
         if name in images:
-            raise CommandError(f"container {name!r} is given two images", Exit.USAGE)
+            raise UsageError(f"container {name!r} is given two images")
         images[name] = image
     return images
 
@@ -115,14 +111,12 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
         key = key if equals else text[:-1]
         if not _KEY.fullmatch(key):
             message = f"{key!r} is no key of a value: 1 to 63 letters, digits, '-', '_' and '.'"
-            raise CommandError(message, Exit.USAGE)
+            raise UsageError(message)
         if key in values:
-            raise CommandError(f"the value {key!r} is given twice", Exit.USAGE)
+            raise UsageError(f"the value {key!r} is given twice")
         values[key] = value if equals else None
     if not values:
-        raise CommandError(
-            "no value is given: write KEY=TEXT, or KEY- to take one away", Exit.USAGE
-        )
+        raise UsageError("no value is given: write KEY=TEXT, or KEY- to take one away")
     return words, values
 
 
@@ -135,7 +129,7 @@ def read_use(text: str, spec: TAppSpec) -> tuple[str, list[int]]:
     name, equals, ids = text.rpartition("=")
     if not equals or not name:
         message = f"{text!r} gives no template to instances: write TEMPLATE=IDS, such as v2=0,3-5"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(message)
     return name, read_ids([ids], spec.replicas)
 
 
@@ -154,7 +148,7 @@ def read_share(text: str, of: int) -> int:
     share = math.ceil(of * number / 100) if match and match[2] else number
     if not 1 <= share <= of:
         message = f"{text!r} is no share of {of} instances: write a number such as 1, or 10%"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(message)
     return share
 
 

@@ -42,3 +42,11 @@ class CommandError(Exception):
         """`message` is one sentence: what is wrong, where, and what to do."""
         super().__init__(message)
         self.code = code
+
+
+class UsageError(CommandError):
+    """A command line or a file that is invalid."""
+
+    def __init__(self, message: str) -> None:
+        """`message` is one sentence: what is wrong, and what to write instead."""
+        super().__init__(message, Exit.USAGE)

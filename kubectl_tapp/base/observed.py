@@ -1,7 +1,7 @@
 """What the cluster shows of one TApp, and the request that Metacontroller would send of it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -62,10 +62,6 @@ class Observed:
         for resource in resources:
             if resource in self.unread:
                 raise CommandError(self.unread[resource])
-
-    def with_tapp(self, tapp: Document) -> "Observed":
-        """The same world with an edited TApp."""
-        return replace(self, tapp=tapp)
 
     def request(self, controller: Document) -> bytes:
         """The body of a sync call.

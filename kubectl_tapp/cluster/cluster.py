@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,10 +12,7 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
-from kubectl_tapp.cluster.registration import in_charge
-
-if TYPE_CHECKING:
-    from tapp.world import Options
+from kubectl_tapp.cluster.registration import Registration, in_charge, with_services
 
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
@@ -28,11 +24,11 @@ FIELD_MANAGER = "kubectl-tapp"
 """Who owns the fields that are written."""
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
-_WARNINGS = "--field-selector=type=Warning"
+WARNINGS = "--field-selector=type=Warning"
+STOPS = "--field-selector=reason=Killing,involvedObject.kind=Pod"
+"""The events that tell when pods were stopped."""
 _TIMEOUT = "30s"
 _LONG = 100_000
-
-
 Documents = list[Document]
 _Words = list[str]
 
@@ -139,7 +135,7 @@ class Cluster:
             if (tapp.get("spec") or {}).get("volumeClaimTemplates"):
                 asked[CLASSES] = ()
             if events:
-                asked[EVENTS] = ("--namespace", namespace, _WARNINGS)
+                asked[EVENTS] = ("--namespace", namespace, WARNINGS)
             exposed = (tapp.get("spec") or {}).get("serviceTemplate")
             owned = (*_CHILDREN, SERVICES) if exposed else _CHILDREN
             futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
@@ -148,19 +144,18 @@ class Cluster:
             }
             found = {each: future.result() for each, future in futures.items()}
             controller = in_charge(registered.result(), tapp)
-        known = {each: items for each, items in found.items() if not isinstance(items, str)}
-        spaces = known.get(NAMESPACES)
+        known, unread = _told_apart(found)
         return Observed(
             tapp=tapp,
             pods=known.get(PODS, []),
             claims=known.get(CLAIMS, []),
             revisions=known.get(REVISIONS, []),
             services=known.get(SERVICES, []),
-            namespace=spaces[0] if spaces else None,
+            namespace=next(iter(known.get(NAMESPACES, [])), None),
             storage_classes=known.get(CLASSES, []),
             controller=controller,
             events=known.get(EVENTS, []),
-            unread={each: text for each, text in found.items() if isinstance(text, str)},
+            unread=unread,
         )
 
     def again(self, observed: Observed) -> Observed:
@@ -172,8 +167,7 @@ class Cluster:
             found = {each: future.result() for each, future in owned.items()}
         if newer.result()["metadata"]["uid"] != tapp["metadata"]["uid"]:
             return self.observe(observed.name)
-        unread = {each: text for each, text in found.items() if isinstance(text, str)}
-        known = {each: items for each, items in found.items() if not isinstance(items, str)}
+        known, unread = _told_apart(found)
         pods, claims = known.get(PODS, []), known.get(CLAIMS, [])
         return replace(observed, tapp=newer.result(), pods=pods, claims=claims, unread=unread)
 
@@ -185,34 +179,29 @@ class Cluster:
         """
         return in_charge(self._registered(), tapp) or shipped.manifest(shipped.COMPOSITE)
 
-    def registration(self, observed: Observed) -> "tuple[Document, Options]":
-        """The CompositeController that a TApp was observed with, and the operator's choices."""
-        controller = observed.controller or self.controller(observed.tapp)
-        return controller, self.options(controller)
+    def registration(self, observed: Observed | None = None) -> Registration:
+        """The CompositeController that a TApp was observed with, and the operator's choices.
 
-    def options(self, controller: Document | None = None) -> "Options":
-        """The operator's choices, from the service's Deployment if that may be read.
-
-        Args:
-            controller: the CompositeController; its webhook names the service.
+        These are those of the service's Deployment, if that may be read. Without a TApp the
+        CompositeController is meant that serves TApps of no shard.
         """
         from kubectl_tapp.cluster.service import chosen, service_of  # noqa: PLC0415 - it costs start time
 
-        service = service_of(controller or self.controller())
-        if service is None:
-            return chosen(None)
-        name, namespace = service
-        found = self._readable(DEPLOYMENTS, name, "--namespace", namespace)
-        return chosen(found[0] if found and not isinstance(found, str) else None)
+        if observed is None:
+            controller = self.controller()
+        else:
+            controller = observed.controller or self.controller(observed.tapp)
+            if observed.controller is None and observed.services:
+                controller = with_services(controller)
+        found: Documents | str = []
+        if service := service_of(controller):
+            name, namespace = service
+            found = self._readable(DEPLOYMENTS, name, "--namespace", namespace)
+        deployment = found[0] if found and not isinstance(found, str) else None
+        return Registration(controller, chosen(deployment))
 
     def patch(
-        self,
-        resource: str,
-        name: str,
-        patch: object,
-        type_: str = "json",
-        *,
-        dry_run: bool = False,
+        self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
     ) -> Document:
         """Change an object; what the API server has afterwards.
 
@@ -250,16 +239,9 @@ class Cluster:
         text = json.dumps(document)
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
-    def with_warnings(self, observed: Observed) -> Observed:
-        """The same with the warnings of its namespace, as far as they may be read."""
+    def with_events(self, observed: Observed, which: str = WARNINGS) -> Observed:
+        """The same with these events of its namespace (`STOPS`), as far as they may be read."""
         space = observed.tapp["metadata"]["namespace"]
-        found = self._readable(EVENTS, "--namespace", space, _WARNINGS)
-        return observed if isinstance(found, str) else replace(observed, events=found)
-
-    def with_stops(self, observed: Observed) -> Observed:
-        """The same with the events that tell when pods were stopped, as far as they may be read."""
-        space = observed.tapp["metadata"]["namespace"]
-        which = "--field-selector=reason=Killing,involvedObject.kind=Pod"
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
 
@@ -285,7 +267,7 @@ class Cluster:
         found = self._readable(CONTROLLERS)
         return [
             each
-            for each in (found if not isinstance(found, str) else ())
+            for each in ([] if isinstance(found, str) else found)
             if each.get("spec", {}).get("parentResource", {}).get("resource") == "tapps"
         ]
 
@@ -334,7 +316,14 @@ class Cluster:
         return self._runner.run([*self._options, *arguments], stdin)
 
 
-def _items(found: Document) -> list[Document]:
+def _told_apart(found: dict[str, Documents | str]) -> tuple[dict[str, Documents], dict[str, str]]:
+    """Resource -> its objects, and of those that may not be read why."""
+    unread = {each: items for each, items in found.items() if isinstance(items, str)}
+    known = {each: items for each, items in found.items() if not isinstance(items, str)}
+    return known, unread
+
+
+def _items(found: Document) -> Documents:
     """The objects of a list; one object is a list of one."""
     items = found.get("items", [found])
     return items if isinstance(items, list) else []

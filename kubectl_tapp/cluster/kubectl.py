@@ -59,7 +59,8 @@ class Program:
                     errors="replace",
                 )
             except OSError as error:
-                raise _not_run(error) from None
+                message = f"kubectl cannot be run ({error.strerror}): see PATH and $KUBECTL"
+                raise CommandError(message) from None
             with process:
                 try:
                     out, err = self._ended(process)
@@ -98,10 +99,6 @@ class Program:
                 "there is no kubectl on PATH: install it, or name it in the variable KUBECTL"
             )
         return path
-
-
-def _not_run(error: OSError) -> CommandError:
-    return CommandError(f"kubectl cannot be run ({error.strerror}): see PATH and $KUBECTL")
 
 
 class KubectlError(CommandError):

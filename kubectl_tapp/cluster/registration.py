@@ -1,12 +1,25 @@
 """Which of several CompositeControllers serves a TApp."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_tapp.base.observed import Document
 from tapp.words.vocabulary import SHARD
 
+if TYPE_CHECKING:
+    from tapp.world import Options
+
 FINALIZER = "metacontroller.io/compositecontroller-"
 """What Metacontroller puts before a CompositeController's name, on each TApp that it serves."""
+
+
+class Registration(NamedTuple):
+    """The registration of the service, and how its operator runs it."""
+
+    controller: Document
+    """The CompositeController that is registered, or the shipped one."""
+    options: "Options"
+    """The operator's choices."""
 
 
 def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Document | None:
@@ -26,3 +39,14 @@ def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Documen
         each for each in controllers if (each["metadata"].get("labels") or {}).get(SHARD) == shard
     ]
     return next(iter(own or controllers), None)
+
+
+def with_services(controller: Document) -> Document:
+    """The shipped one where the TApp has Services: the component is there, though nobody sees it."""
+    child = {
+        "apiVersion": "v1",
+        "resource": "services",
+        "updateStrategy": {"method": "InPlace"},
+    }
+    spec = controller["spec"]
+    return {**controller, "spec": {**spec, "childResources": [*spec["childResources"], child]}}

@@ -8,11 +8,11 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.dry_run import DryRun
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import TAPPS
@@ -43,23 +43,6 @@ class Choices:
     timeout: float = 600.0
 
 
-@dataclass(frozen=True)
-class Deed:
-    """One edit.
-
-    Attributes:
-        seen: the TApp as it was when the edit was made of it.
-        edited: the TApp as it is to be.
-        notes: what else is to be said before the question.
-        everything: wait for all instances, not only for those that the edit means something to.
-    """
-
-    seen: Observed
-    edited: Document
-    notes: Sequence[str] = ()
-    everything: bool = False
-
-
 def observed(session: Session, name: str) -> Observed:
     """The TApp with all that decisions need.
 
@@ -73,17 +56,32 @@ def observed(session: Session, name: str) -> Observed:
     return found
 
 
-def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
+def carry_out(  # noqa: PLR0913 - what a verb under way consists of
+    session: Session,
+    seen: Observed,
+    edited: Document,
+    choices: Choices,
+    *,
+    notes: Sequence[str],
+    everything: bool,
+) -> None:
     """Shows what an edit does, asks, writes, and waits if that is asked for.
+
+    Args:
+        session: where.
+        seen: the TApp as it was when the edit was made of it.
+        edited: the TApp as it is to be.
+        choices: how.
+        notes: what else is to be said before the question.
+        everything: wait for all instances, not only for those that the edit means something to.
 
     Raises:
         CommandError: it is refused (nothing is written then), or it does not come about.
     """
-    seen, edited = deed.seen, deed.edited
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
     if not any(str(each["path"]).startswith("/spec") for each in operations):
-        for note in deed.notes:
+        for note in notes:
             session.say(note)
         session.say(f"{name}: no change needed")
         return
@@ -93,7 +91,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
             tried = _write(session, seen, edited, dry_run=True)
         ids = _preview(session, seen, tried)
         scaling = any(each["path"] == "/spec/replicas" for each in operations)
-        for note in ("", *deed.notes) if deed.notes else ():
+        for note in ("", *notes) if notes else ():
             session.say(note)
         for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
             session.note(f"warning: {warning}")
@@ -101,7 +99,7 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
             checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
             session.say(f"Dry run: nothing was written.{checked}")
             return
-        ask(session, choices)
+        ask(session, yes=choices.yes)
     except KeyboardInterrupt:
         session.note("interrupted; nothing was written")
         raise
@@ -110,24 +108,21 @@ def carry_out(session: Session, deed: Deed, choices: Choices) -> None:
     generation = written["metadata"].get("generation")
     session.say(f"{name}: written (generation {generation})")
     if choices.wait:
-        which = None if deed.everything else ids
+        which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
-        follow(
-            session, Watch(name, lambda now: now.is_done(which), which, choices.timeout, message)
-        )
+        follow(session, Watch(name, which, choices.timeout, message))
 
 
-def ask(session: Session, choices: Choices) -> None:
-    """Goes on only if a person says yes, or `-y` did.
+def ask(session: Session, *, yes: bool) -> None:
+    """Goes on only if a person says yes, or `-y` did (`yes`).
 
     Raises:
         CommandError: the answer is no, or there is nobody to ask.
     """
-    if choices.yes:
+    if yes:
         return
     if not session.interactive:
-        message = "there is no terminal to ask on: repeat it with -y; nothing was written"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError("there is no terminal to ask on: repeat it with -y; nothing was written")
     try:
         answer = session.ask("\nApply? [y/N] ")
     except EOFError:
@@ -157,7 +152,7 @@ def _preview(session: Session, seen: Observed, edited: Document) -> list[int]:
 
     registration = session.cluster.registration(seen)
     try:
-        expected, concerned = meaning(seen, edited, *registration, session.now())
+        expected, concerned = meaning(seen, edited, registration, session.now())
     except WireError as error:
         where = f"{error.path}: " if error.path else ""
         raise CommandError(f"{where}{error.message}; nothing was written") from None
@@ -192,11 +187,10 @@ def _with_newest_notes(
     generation, and a patch made of the old ones could take away what is new.
     """
     live = session.cluster.get(TAPPS, seen.name)
-    before, now = seen.tapp["metadata"], live["metadata"]
-    if any(before.get(field) != now.get(field) for field in ("uid", "generation")):
+    if changed(seen.tapp, live):
         return seen, edited  # the guard refuses it
-    base = {**seen.tapp, "metadata": now}
-    return seen.with_tapp(base), edits.moved(seen.tapp, edited, base)
+    base = {**seen.tapp, "metadata": live["metadata"]}
+    return replace(seen, tapp=base), edits.moved(seen.tapp, edited, base)
 
 
 def _explained(
@@ -213,11 +207,16 @@ def _explained(
     if unsure:
         done = live.get("spec") == edited["spec"]
         return CommandError(f"{error}; it was {'' if done else 'not '}written")
-    before, now = seen.tapp["metadata"], live["metadata"]
-    if any(before[field] != now[field] for field in ("uid", "generation")):
-        message = f"{seen.name} changed after the plan was made; nothing was written"
-        return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
-    return CommandError(f"{error}; nothing was written", error.code)
+    return changed(seen.tapp, live) or CommandError(f"{error}; nothing was written", error.code)
+
+
+def changed(seen: Document, live: Document) -> CommandError | None:
+    """What to raise where the plan is old: the TApp's spec is another than was seen."""
+    before, now = seen["metadata"], live["metadata"]
+    if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
+        return None
+    message = f"{before['name']} changed after the plan was made; nothing was written"
+    return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
 
 
 @contextmanager

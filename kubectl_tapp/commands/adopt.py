@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.plural import plural
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.commands.verb_options import Ids, Verb
@@ -26,7 +27,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
 
     Only the label is written by which Metacontroller finds them.
     """
-    from kubectl_tapp.commands.act import ask, follow  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.commands.act import ask, changed, follow  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
 
@@ -50,8 +51,9 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
         return
     done: list[Found] = []
     try:
-        ask(session, verb.choices)
-        _unchanged(verb)
+        ask(session, yes=verb.choices.yes)
+        if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
+            raise too_late  # what is adopted might be deleted by now
         for each in taken:
             _take(verb, each, living)
             done.append(each)
@@ -62,22 +64,14 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
     session.say(f"{verb.name}: {_count(taken)} taken over")
     if verb.choices.wait:
         which = sorted({each.id for each in taken})
-        watch = Watch(
-            verb.name, lambda now: now.is_done(which), which, verb.choices.timeout,
-            f"{some(which)} done",
-        )  # fmt: skip
-        follow(session, watch)
+        follow(session, Watch(verb.name, which, verb.choices.timeout, f"{some(which)} done"))
 
 
 def _count(taken: "list[Found]") -> str:
     pods = sum(each.resource == PODS for each in taken)
     claims = len(taken) - pods
-    parts = [
-        f"{number} {word}{'s'[: number != 1]}"
-        for number, word in ((pods, "pod"), (claims, "claim"))
-        if number
-    ]
-    return " and ".join(parts)
+    counts = ((pods, "pod"), (claims, "claim"))
+    return " and ".join(f"{number} {plural(number, word)}" for number, word in counts if number)
 
 
 def _show(verb: Verb, found: "list[Found]") -> None:
@@ -128,14 +122,6 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
     grown = sorted(names & plan.growth.to.keys())
     if grown:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
-
-
-def _unchanged(verb: Verb) -> None:
-    """Raises a CommandError where the plan is old: what is adopted might be deleted by now."""
-    now = verb.session.cluster.get(TAPPS, verb.name)["metadata"]
-    if any(now.get(field) != verb.tapp["metadata"].get(field) for field in ("uid", "generation")):
-        message = f"{verb.name} changed after the plan was made; nothing was written"
-        raise CommandError(f"{message}: look at its new plan", Exit.CHANGED)
 
 
 def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool = False) -> None:

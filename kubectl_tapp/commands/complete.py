@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from kubectl_tapp.base.errors import CommandError
-from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.cluster import NAMESPACES, TAPPS, Cluster
 from kubectl_tapp.cluster.session import Session
 
 _SECONDS = "3s"
@@ -47,14 +47,6 @@ def offer(find: Callable[[Cluster, dict[str, Any]], Iterable[str]]) -> Offer:
     return found
 
 
-def _names(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
-    return cluster.names(TAPPS)
-
-
-def _namespaces(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
-    return cluster.names("namespaces")
-
-
 def _contexts(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
     return cluster.kubectl("config", "get-contexts", "--output=name").out.split()
 
@@ -69,5 +61,6 @@ def _templates(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
     return sorted({"default", *(spec.get("templatePool") or {})})
 
 
-names, namespaces, contexts = offer(_names), offer(_namespaces), offer(_contexts)
-ids, templates = offer(_ids), offer(_templates)
+names = offer(lambda cluster, _: cluster.names(TAPPS))
+namespaces = offer(lambda cluster, _: cluster.names(NAMESPACES))
+contexts, ids, templates = offer(_contexts), offer(_ids), offer(_templates)

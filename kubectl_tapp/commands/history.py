@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from kubectl_tapp.base.errors import CommandError, plain
+from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.options import Format, Name, Output
+from kubectl_tapp.commands.options import Format, Name, Output, option
 from kubectl_tapp.commands.verb_options import OnTemplate
 
 if TYPE_CHECKING:
@@ -15,8 +13,7 @@ if TYPE_CHECKING:
     from kubectl_tapp.edit.revisions import Entry
 
 ToShow = Annotated[
-    str | None,
-    typer.Option("--revision", metavar="REVISION", help="Show this one whole.", show_default=False),
+    str | None, option("--revision", metavar="REVISION", help="Show this one whole.")
 ]
 
 
@@ -50,19 +47,17 @@ def history(
 
 
 def _table(session: Session, found: "list[Entry]") -> None:
-    from rich.table import Table  # noqa: PLC0415 - it costs start time
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - it costs start time
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("", "REVISION", "TEMPLATE", "HASH", "WHEN"):
-        table.add_column(title, no_wrap=True)
-    table.add_column("WHAT CHANGED", overflow="fold")
-    table.add_column("CAUSE", overflow="fold")
+    from kubectl_tapp.show.columns import listed  # noqa: PLC0415
+
+    rows: list[list[str | Text]] = []
     for each in found:
-        mark = Text("*", style="green") if each.current and each.same_values else Text(" ")
-        cells = (str(each.number), each.template, each.short_hash, each.created)
-        table.add_row(mark, *(Text(plain(cell)) for cell in (*cells, each.short, each.cause)))
-    session.console.print(table)
+        mark = Text("*", style="green") if each.current and each.same_values else " "
+        cells = [mark, str(each.number), each.template, each.short_hash, each.created]
+        rows.append([*cells, each.short, each.cause])
+    heads = dict.fromkeys(("", "REVISION", "TEMPLATE", "HASH", "WHEN"), False)
+    session.console.print(listed(heads | {"WHAT CHANGED": True, "CAUSE": True}, rows))
 
 
 def _show(session: Session, entry: "Entry", output: Format | None) -> None:

@@ -7,16 +7,15 @@ import typer
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.options import ListFormat, ListOutput
+from kubectl_tapp.commands.options import ListFormat, ListOutput, option
 from tapp.words.times import seconds
 
 All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
-Selector = Annotated[
-    str | None, typer.Option("-l", "--selector", help="As for kubectl.", show_default=False)
-]
+Selector = Annotated[str | None, option("-l", "--selector", help="As for kubectl.")]
 _GIVE_WAY = (
     *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
     *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
@@ -92,8 +91,7 @@ def _state(tapp: Document) -> str:
     status = tapp.get("status") or {}
     if status.get("observedGeneration") != tapp["metadata"].get("generation"):
         return "NotSeenYet"
-    for condition in status.get("conditions") or []:
-        if condition.get("type") == "Ready":
-            fine = condition.get("status") == "True"
-            return str(status.get("appStatus") if fine else condition.get("reason"))
-    return str(status.get("appStatus", "-"))
+    ready = conditions(tapp).get("Ready")
+    if ready is None:
+        return str(status.get("appStatus", "-"))
+    return str(status.get("appStatus") if ready.get("status") == "True" else ready.get("reason"))

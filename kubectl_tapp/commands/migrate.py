@@ -5,17 +5,12 @@ from typing import Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import Exit, UsageError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
-from kubectl_tapp.commands.options import Yes
+from kubectl_tapp.commands.options import Yes, argument
 
-Tapps = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[TAPP]...", help="Only these.", show_default=False, autocompletion=names
-    ),
-]
+Tapps = Annotated[list[str] | None, argument("[TAPP]...", "Only these.", autocompletion=names)]
 All = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")]
 KeepClaims = Annotated[
     bool,
@@ -39,12 +34,12 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     yes: Yes = False,
 ) -> int:
     """Move TApps of the old tapp-controller over to Metacontroller; no pod restarts."""
-    from kubectl_tapp.commands.act import Choices, ask  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.commands.act import ask  # noqa: PLC0415 - it costs start time
     from migration.__main__ import main  # noqa: PLC0415
     from migration.kubectl import Finished  # noqa: PLC0415
 
     if tapps and all_namespaces:
-        raise CommandError("name TApps, or ask for all namespaces, not both", Exit.USAGE)
+        raise UsageError("name TApps, or ask for all namespaces, not both")
     switches = {
         "--all-namespaces": all_namespaces, "--keep-claims": keep_claims, "--force": force,
         "--apply": not dry_run,
@@ -55,7 +50,7 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
 
     def confirm(count: int) -> None:
         session.say(f"{count} changes to make; no pod restarts.")
-        ask(session, Choices(yes=yes))
+        ask(session, yes=yes)
 
     def run(command: Sequence[str]) -> Finished:
         _, *rest = command  # the program's name; which one it is, the session knows

@@ -7,6 +7,7 @@ A command is a function whose first parameter is a `Session`. `register` gives i
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -40,83 +41,75 @@ def bare(name: str | None) -> str | None:
     return rest if slash and kind in known else name
 
 
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME", help="The TApp.", show_default=False, autocompletion=names, callback=bare
-    ),
-]
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[ID]...",
-        help="Instances: 3, 0-3,7 or all.",
-        show_default=False,
-        autocompletion=ids,
-    ),
-]
-Output = Annotated[
-    Format | None, typer.Option("-o", "--output", help="As a document.", show_default=False)
-]
-ListOutput = Annotated[
-    ListFormat | None, typer.Option("-o", "--output", help="Another form.", show_default=False)
-]
+def option(*names: str, **more: Any) -> Any:
+    """An option of a command, whose help does not tell a default."""
+    return typer.Option(*names, show_default=False, **more)
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as typer calls it
+    """The same of an argument."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
+
+
+Name = Annotated[str, argument("NAME", "The TApp.", autocompletion=names, callback=bare)]
+ID_HELP = "Instances: 3, 0-3,7 or all."
+Ids = Annotated[list[str] | None, argument("[ID]...", ID_HELP, autocompletion=ids)]
+Output = Annotated[Format | None, option("-o", "--output", help="As a document.")]
+ListOutput = Annotated[ListFormat | None, option("-o", "--output", help="Another form.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Watch = Annotated[bool, typer.Option("-w", "--watch", help="Go on showing it as it changes.")]
 
-_PANEL = {"show_default": False}
-_Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "-n", "--namespace", metavar="NAME", help="As for kubectl.", autocompletion=namespaces,
-        **_PANEL,
-    ),
-]  # fmt: skip
-_Context = Annotated[
-    str | None,
-    typer.Option(
-        "--context", metavar="NAME", help="As for kubectl.", autocompletion=contexts, **_PANEL
-    ),
-]
-_Kubeconfig = Annotated[
-    str | None, typer.Option("--kubeconfig", metavar="FILE", help="As for kubectl.", **_PANEL)
-]
-_As = Annotated[str | None, typer.Option("--as", metavar="USER", help="As for kubectl.", **_PANEL)]
-_Timeout = Annotated[
-    str | None,
-    typer.Option("--request-timeout", metavar="30s", help="As for kubectl.", **_PANEL),
-]
+
+def _as_for_kubectl(*names: str, **more: Any) -> Any:
+    return Annotated[str | None, option(*names, help="As for kubectl.", **more)]
+
+
 TARGETS: dict[str, Any] = {
-    "namespace": _Namespace,
-    "context": _Context,
-    "kubeconfig": _Kubeconfig,
-    "as_user": _As,
-    "request_timeout": _Timeout,
+    "namespace": _as_for_kubectl("-n", "--namespace", metavar="NAME", autocompletion=namespaces),
+    "context": _as_for_kubectl("--context", metavar="NAME", autocompletion=contexts),
+    "kubeconfig": _as_for_kubectl("--kubeconfig", metavar="FILE"),
+    "as_user": _as_for_kubectl("--as", metavar="USER"),
+    "request_timeout": _as_for_kubectl("--request-timeout", metavar="30s"),
 }
 
 
 def with_targets(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function for typer: kubectl's options become part of its first argument, the Session."""
+    """The function for typer: kubectl's options become part of its first argument, the Session.
 
-    @functools.wraps(function)
+    An argument that is a dataclass becomes an option for each of its fields.
+    """
+    _, *own = inspect.signature(function, eval_str=True).parameters.values()
+    whole = next((each for each in own if is_dataclass(each.annotation)), None)
+    if whole is not None:
+        own = [*inspect.signature(whole.annotation, eval_str=True).parameters.values()]
+
     def run(ctx: typer.Context, **values: Any) -> Any:
-        targets = {name: values.pop(name) for name in TARGETS}
-        ctx.obj = ctx.obj.narrowed(**targets)
+        ctx.obj = ctx.obj.narrowed(**{name: values.pop(name) for name in TARGETS})
+        if whole is not None:
+            return function(ctx.obj, whole.annotation(**values))
         return function(ctx.obj, **values)
 
-    _, *own = inspect.signature(function, eval_str=True).parameters.values()
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("ctx", keyword, annotation=typer.Context),
-        *(each.replace(kind=keyword) for each in own),
-        *(
-            inspect.Parameter(name, keyword, default=None, annotation=kind)
-            for name, kind in TARGETS.items()
-        ),
-    ]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    del run.__wrapped__
+    targets = [keyword(name, kind, None) for name, kind in TARGETS.items()]
+    return with_parameters(run, function, [keyword("ctx", typer.Context), *own, *targets])
+
+
+def keyword(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
+    """A parameter as typer reads it."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def with_parameters(
+    run: Callable[..., Any], function: Callable[..., Any], parameters: list[inspect.Parameter]
+) -> Callable[..., Any]:
+    """`run` with the name and the docstring of another function, and with these parameters."""
+    functools.update_wrapper(run, function)
+    del run.__wrapped__  # type: ignore[attr-defined]
+    known = [keyword(each.name, each.annotation, each.default) for each in parameters]
+    run.__signature__ = inspect.Signature(known)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in known}
     return run
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
 from tapp.words.ranges import some
@@ -53,9 +53,9 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
     from kubectl_tapp.commands import restart_in_place as again  # noqa: PLC0415 - start time
 
     if ids and template:
-        raise CommandError("give either instances or --template", Exit.USAGE)
+        raise UsageError("give either instances or --template")
     if container is not None and not in_place:
-        raise CommandError("-c goes with --in-place: a new pod has all containers", Exit.USAGE)
+        raise UsageError("-c goes with --in-place: a new pod has all containers")
     if ids:
         plan = verb.plan()
         pods = {id: _pod(plan, id) for id in verb.ids(ids)}
@@ -94,7 +94,7 @@ def _one_by_one(verb: Verb, found: "dict[int, Pod]") -> None:
     try:
         for id in ids[:1]:  # whoever may not evict learns it before anything begins
             _evict(verb, id, pods[id], dry_run=True)
-        ask(session, verb.choices)
+        ask(session, yes=verb.choices.yes)
         for id, uid in pods.items():
             _replace(verb, id, uid)
             done.append(id)
@@ -124,7 +124,7 @@ def _pod(plan: "Plan", id: int) -> "Pod":
     instance = _instance(plan, id)
     if not instance.should_run:
         how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
-        raise CommandError(f"instance {id} {how}", Exit.USAGE)
+        raise UsageError(f"instance {id} {how}")
     if instance.pod is None or instance.pod.terminating:
         raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
     if instance.pod.silent:
@@ -155,7 +155,7 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
                 raise CommandError(message, Exit.STUCK)
             session.sleep(_PAUSE)
     message = f"instance {id} has a new pod"
-    wait(session, Watch(verb.name, lambda now: now.is_done([id]), [id], timeout, message))
+    wait(session, Watch(verb.name, [id], timeout, message))
 
 
 def _held(plan: "Plan", id: int, uid: str) -> str:

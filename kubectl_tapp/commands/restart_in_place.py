@@ -7,11 +7,12 @@ which the service obeys within the budget; nothing of it stays in the TApp.
 from dataclasses import replace
 
 from kubectl_tapp.base.arguments import nearest
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.cluster import PODS
 from kubectl_tapp.commands.act import ask, follow, uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.edit import edits
 from kubectl_tapp.wait.waiting import Watch
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
@@ -29,15 +30,14 @@ def restart_templates(verb: Verb, names: list[str], container: str | None) -> Do
     """
     at, key = written(verb.session.now()), RESTART_IN_PLACE
     if container is not None:
-        runs = {name: verb.edits.running_containers(verb.spec, name) for name in names}
+        runs = {name: edits.running_containers(verb.spec, name) for name in names}
         names = [name for name in names if container in runs[name]]
         if not names:
             every = {each for found in runs.values() for each in found}
             message = f"no template has a container {container!r} that keeps running"
-            raise CommandError(message + nearest(container, every), Exit.USAGE)
+            raise UsageError(message + nearest(container, every))
         key = f"{key}.{container}"
-    edited: Document = verb.edits.restarted(verb.tapp, names, at, key)
-    return edited
+    return edits.restarted(verb.tapp, names, at, key)
 
 
 def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -> None:
@@ -57,7 +57,7 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
     if choices.dry_run is not None:
         session.say("Dry run: nothing was written.")
         return
-    ask(session, choices)
+    ask(session, yes=choices.yes)
     done: list[int] = []
     try:
         for id, pod in pods.items():
@@ -70,20 +70,17 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
         raise
     session.say(f"{name}: {some(ids)} asked to restart in place")
     if choices.wait:
-        message = f"{some(ids)} done"
-        follow(session, Watch(name, lambda now: now.is_done(ids), ids, choices.timeout, message))
+        follow(session, Watch(name, ids, choices.timeout, f"{some(ids)} done"))
 
 
 def _annotate(
     verb: Verb, id: int, pod: Pod, annotations: dict[str, str], *, dry_run: bool = False
 ) -> None:
-
     patch = {"metadata": {"uid": pod.uid, "annotations": annotations}}
     verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
 
 def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
-
     for instance in plan.instances:
         if container is None or instance.id not in pods:
             continue
@@ -91,7 +88,7 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
         known = set(template.images) & set(told.images) if isinstance(template, Template) else set()
         if container not in known:
             message = f"instance {instance.id} has no container {container!r} that keeps running"
-            raise CommandError(message + nearest(container, known), Exit.USAGE)
+            raise UsageError(message + nearest(container, known))
 
 
 def _show(verb: Verb, ids: list[int], annotations: dict[str, str]) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS
@@ -37,7 +37,7 @@ def status(
 ) -> None:
     """What each instance is doing; below it the budget, and what waits for what."""
     if watch and output is not None:
-        raise CommandError("--watch and --output do not go together", Exit.USAGE)
+        raise UsageError("--watch and --output do not go together")
     observed = session.cluster.observe(name, events=True)
     for resource in (PODS, CLAIMS, EVENTS):
         if resource in observed.unread:
@@ -113,6 +113,6 @@ def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
                 raise
             return
         if _is_hindered(observed):
-            observed = session.cluster.with_warnings(observed)
+            observed = session.cluster.with_events(observed)
         yield observed
         took = session.now() - begun

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
@@ -53,9 +52,7 @@ def _rows(templates: "Templates") -> list[Document]:
 
 
 def _table(session: Session, rows: list[Document]) -> None:
-    from rich.table import Table  # noqa: PLC0415 - it costs start time
-    from rich.text import Text  # noqa: PLC0415
-
+    from kubectl_tapp.show.columns import listed  # noqa: PLC0415 - it costs start time
     from tapp.words.ranges import some  # noqa: PLC0415
 
     folded: dict[tuple[str, str, str], list[int]] = {}
@@ -64,9 +61,6 @@ def _table(session: Session, rows: list[Document]) -> None:
         value += " (default)" if row["default"] and row["value"] is not None else ""
         where = row["usedAt"] or "(no template of theirs)"
         folded.setdefault((row["key"], value, where), []).append(row["instance"])
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("INSTANCES", "KEY", "VALUE", "FIRST USED AT"):
-        table.add_column(title, overflow="fold")
-    for (key, value, where), ids in sorted(folded.items(), key=lambda item: (item[0][0], item[1])):
-        table.add_row(*(Text(plain(cell)) for cell in (some(ids), key, value, where)))
-    session.console.print(table)
+    ordered = sorted(folded.items(), key=lambda item: (item[0][0], item[1]))
+    heads = dict.fromkeys(("INSTANCES", "KEY", "VALUE", "FIRST USED AT"), True)
+    session.console.print(listed(heads, ((some(ids), *cells) for cells, ids in ordered)))

@@ -1,6 +1,5 @@
 """What the verbs share: their options, and a verb under way."""
 
-import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,12 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kubectl_tapp.base.dry_run import DryRun
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
-from kubectl_tapp.commands.options import Ids, Name, Yes, register
+from kubectl_tapp.commands.options import (
+    ID_HELP,
+    Ids,
+    Name,
+    Yes,
+    keyword,
+    option,
+    register,
+    with_parameters,
+)
 from tapp.words.ranges import some
 
 __all__ = [
@@ -36,38 +44,22 @@ if TYPE_CHECKING:
     from tapp.plan import Plan
     from tapp.spec.model import TAppSpec
 
-_ID_HELP = "Instances: 3, 0-3,7 or all."
 SomeIds = Annotated[
-    list[str], typer.Argument(metavar="ID...", help=_ID_HELP, autocompletion=complete_ids)
+    list[str], typer.Argument(metavar="ID...", help=ID_HELP, autocompletion=complete_ids)
 ]
 TemplateName = Annotated[
-    str,
-    typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates),
+    str, typer.Argument(metavar="TEMPLATE", help="The template's name.", autocompletion=templates)
 ]
-Canary = Annotated[
-    str | None,
-    typer.Option("--canary", metavar="SHARE", help="Pick 3, or 10%, of them.", show_default=False),
-]
+Canary = Annotated[str | None, option("--canary", metavar="SHARE", help="Pick 3, or 10%, of them.")]
 Cause = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT", help="Why, for the history; else the command.", show_default=False
-    ),
+    str | None, option(metavar="TEXT", help="Why, for the history; else the command.")
 ]
 OnTemplate = Annotated[
     str | None,
-    typer.Option(
-        "-t",
-        "--template",
-        metavar="NAME",
-        help="Of this template.",
-        show_default=False,
-        autocompletion=templates,
-    ),
+    option("-t", "--template", metavar="NAME", help="Of this template.", autocompletion=templates),
 ]
 _DryRun = Annotated[
-    DryRun | None,
-    typer.Option(help="Show the plan; `server` lets the API server check it.", show_default=False),
+    DryRun | None, option(help="Show the plan; `server` lets the API server check it.")
 ]
 _Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is done, or stuck.")]
 _Timeout = Annotated[str, typer.Option(metavar="TIME", help="With --wait: 90s, 10m.")]
@@ -136,7 +128,7 @@ class Verb:
         """What would be decided now on this."""
         from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
 
-        return decided(observed, *self.session.cluster.registration(self.seen), self.session.now())
+        return decided(observed, self.session.cluster.registration(self.seen), self.session.now())
 
     def chosen(
         self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
@@ -150,15 +142,14 @@ class Verb:
             base: only of those that run this template now; None for all.
         """
         if bool(texts) == (share is not None):
-            message = "say which instances: either their numbers or --canary"
-            raise CommandError(message, Exit.USAGE)
+            raise UsageError("say which instances: either their numbers or --canary")
         if share is None:
             return self.ids(texts or [])
         from kubectl_tapp.edit.canary import pick  # noqa: PLC0415 - it costs start time
 
-        picked = pick(self.plan(), template, share, base)
-        self.notes.append(picked.why)
-        return picked.ids
+        picked, why = pick(self.plan(), template, share, base)
+        self.notes.append(why)
+        return picked
 
     def note_others(self, template: str, images: dict[str, str]) -> None:
         """Says which instances keep what they have, because another template is theirs."""
@@ -192,10 +183,12 @@ class Verb:
 
     def do(self, edited: "Document") -> None:
         """Shows, asks, writes, waits."""
-        from kubectl_tapp.commands.act import Deed, carry_out  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.commands.act import carry_out  # noqa: PLC0415 - it costs start time
 
-        deed = Deed(self.seen, edited, self.notes, self.everything)
-        carry_out(self.session, deed, self.choices)
+        carry_out(
+            self.session, self.seen, edited, self.choices,
+            notes=self.notes, everything=self.everything,
+        )  # fmt: skip
 
 
 def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
@@ -213,17 +206,6 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
         function(Verb(session, observed(session, name), choices), **values)
 
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [
-        inspect.Parameter("session", keyword, annotation=Session),
-        inspect.Parameter("name", keyword, annotation=Name),
-        *(each.replace(kind=keyword) for each in own),
-        *(
-            inspect.Parameter(each, keyword, default=default, annotation=kind)
-            for each, (kind, default) in _SHARED.items()
-        ),
-    ]
-    functools.update_wrapper(run, function)
-    del run.__wrapped__  # type: ignore[attr-defined]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    register(app, run, name)
+    first = [keyword("session", Session), keyword("name", Name)]
+    shared = [keyword(each, kind, default) for each, (kind, default) in _SHARED.items()]
+    register(app, with_parameters(run, function, [*first, *own, *shared]), name)

@@ -3,17 +3,16 @@
 A verb is given what was seen of the TApp, and hands over the edited TApp.
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.commands.adopt import adopt
-from kubectl_tapp.commands.canary_verbs import abort, promote
+from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.history import history
-from kubectl_tapp.commands.options import register
+from kubectl_tapp.commands.options import option, register
 from kubectl_tapp.commands.restart import restart
-from kubectl_tapp.commands.rollback import rollback
 from kubectl_tapp.commands.values import values
 from kubectl_tapp.commands.verb_options import (
     Canary,
@@ -27,6 +26,19 @@ from kubectl_tapp.commands.verb_options import (
 )
 from kubectl_tapp.commands.wait import wait
 from tapp.words.ranges import ranges
+
+if TYPE_CHECKING:
+    from kubectl_tapp.edit.canaries import Canary as CanaryTemplate
+
+
+_Base = Annotated[
+    str | None,
+    option(
+        metavar="NAME",
+        help="What it is tried instead of; else what it is a copy of, or all others run.",
+        autocompletion=templates,
+    ),
+]
 
 
 def kill(verb: Verb, ids: SomeIds) -> None:
@@ -64,12 +76,7 @@ def image(  # noqa: PLR0913 - the options of a command
     *,
     canary: Canary = None,
     copy_as: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --canary: name of the new template; canary.",
-            show_default=False,
-        ),
+        str | None, option(metavar="NAME", help="With --canary: name of the new template; canary.")
     ] = None,
     cause: Cause = None,
 ) -> None:
@@ -84,7 +91,7 @@ def image(  # noqa: PLR0913 - the options of a command
     base = verb.spec.default_name if template is None else template
     command = f"set image {verb.name} " + " ".join(f"{each}={wanted[each]}" for each in wanted)
     if canary is None and copy_as is not None:
-        raise CommandError("--copy-as goes with --canary", Exit.USAGE)
+        raise UsageError("--copy-as goes with --canary")
     copy = "canary" if copy_as is None else copy_as
     if canary is None:
         verb.note_others(base, wanted)
@@ -117,13 +124,90 @@ def value(
 
     ids, wanted = read_values(words)
     if default == bool(ids):
-        message = "say which instances: either their numbers or --default"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError("say which instances: either their numbers or --default")
     chosen = None if default else verb.ids(ids)
     whose = "--default" if chosen is None else ranges(chosen)
     said = " ".join(f"{key}-" if text is None else f"{key}={text}" for key, text in wanted.items())
     edited = verb.edits.with_values(verb.tapp, chosen, wanted)
     verb.do(verb.caused(edited, cause, f"set value {verb.name} {whose} {said}"))
+
+
+def rollback(
+    verb: Verb,
+    to: Annotated[
+        str | None,
+        option(
+            "--to",
+            metavar="REVISION",
+            help="Number, or 6 characters of its hash; else the one before.",
+        ),
+    ] = None,
+    template: OnTemplate = None,
+    with_values: Annotated[
+        bool, typer.Option("--with-values", help="Its placeholders' values go back, too.")
+    ] = False,
+    cause: Cause = None,
+) -> None:
+    """Take a template back to what it was: the one that changed last, or --template's."""
+    from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
+
+    history = revisions.entries(verb.seen)
+    entry = revisions.chosen(history, verb.spec, to, template, with_values=with_values)
+    # The record gets another number by this, so the cause names what stays: its hash.
+    twins = {each.template for each in history if each.hash == entry.hash}
+    which = f" --template {entry.template}" if len(twins) > 1 else ""
+    command = f"rollback {verb.name}{which} --to {entry.short_hash}"
+    verb.notes.append(
+        f"Template {entry.template} goes back to revision {entry.number} ({entry.hash}, "
+        f"{entry.created})."
+    )
+    edited = verb.tapp
+    if not entry.current:
+        edited = verb.edits.with_template(edited, entry.template, entry.body)
+    if with_values:
+        edited = verb.edits.with_kept_values(edited, entry.body, entry.values)
+        command += " --with-values"
+    if edited == verb.tapp:
+        verb.do(verb.tapp)
+        return
+    verb.do(verb.caused(edited, cause, command))
+
+
+def promote(
+    verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Cause = None
+) -> None:
+    """Give all instances what the canary runs: its own stay as they are, the others follow."""
+    from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
+
+    canary = canaries.find(verb.tapp, template, base)
+    who = f", which {ranges(canary.ids)} run{'s'[: len(canary.ids) == 1]}"
+    ran = who if canary.ids else ", which nobody runs"
+    verb.notes.append(
+        f"Canary: template {canary.base!r} gets the content of {canary.name!r}{ran}. "
+        + _afterwards(canary)
+    )
+    edited = canaries.promoted(verb.tapp, canary)
+    verb.do(verb.caused(edited, cause, f"promote {verb.name} --template {canary.name}"))
+
+
+def abort(verb: Verb, template: OnTemplate = None, base: _Base = None, cause: Cause = None) -> None:
+    """Take the canary's instances back to the template that the others run."""
+    from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
+
+    canary = canaries.find(verb.tapp, template, base)
+    who = ranges(canary.ids) or "nobody"
+    goes = "go" if len(canary.ids) > 1 else "goes"
+    verb.notes.append(
+        f"Canary: {who} {goes} back from {canary.name!r} to {canary.base!r}. {_afterwards(canary)}"
+    )
+    edited = canaries.aborted(verb.tapp, canary)
+    verb.do(verb.caused(edited, cause, f"abort {verb.name} --template {canary.name}"))
+
+
+def _afterwards(canary: "CanaryTemplate") -> str:
+    if canary.copy:
+        return f"{canary.name!r} was made for it and leaves the pool."
+    return f"{canary.name!r} stays in the pool, and nobody runs it then."
 
 
 def pause(verb: Verb) -> None:

@@ -1,13 +1,17 @@
 """`kubectl tapp wait`: until a TApp is as it should be."""
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name
+
+if TYPE_CHECKING:
+    from kubectl_tapp.wait.standing import Standing
 
 
 class Goal(StrEnum):
@@ -37,7 +41,6 @@ def wait(
     """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
     from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
-    from kubectl_tapp.wait.standing import Standing  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import Watch, read_duration  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import wait as wait_until  # noqa: PLC0415
 
@@ -46,18 +49,13 @@ def wait(
     if ids:
         chosen = read_ids(ids, spec_of(session.cluster.get(TAPPS, name)).replicas)
 
-    def reached(now: Standing) -> bool:
-        match goal:
-            case Goal.COMPLETE:
-                return now.is_done(chosen)
-            case Goal.READY:
-                return now.ready
-            case Goal.AVAILABLE:
-                return now.enough
-            case Goal.STUCK:
-                return False
-
+    reached: dict[Goal, Callable[[Standing], bool]] = {
+        Goal.READY: lambda now: now.ready,
+        Goal.AVAILABLE: lambda now: now.enough,
+        Goal.STUCK: lambda _now: False,
+    }
     messages = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
     message = messages.get(goal, "done")
-    watch = Watch(name, reached, chosen, seconds, message, goal is Goal.STUCK)
-    wait_until(session, watch)
+    wait_until(
+        session, Watch(name, chosen, seconds, message, reached.get(goal), goal is Goal.STUCK)
+    )

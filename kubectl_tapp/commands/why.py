@@ -1,6 +1,6 @@
 """`kubectl tapp why`: the verdict on each instance, and its reason."""
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.cluster import EVENTS
 from kubectl_tapp.cluster.session import Session
@@ -35,6 +35,5 @@ def _chosen(texts: list[str], known: list[int]) -> list[int]:
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))
     if missing:
-        message = f"there is no instance {some(missing)}: there are {some(known)}"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(f"there is no instance {some(missing)}: there are {some(known)}")
     return asked

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from kubectl_tapp.base.event_times import last_time, times
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.decide.look import Look, containers_of
+from kubectl_tapp.base.reading import conditions, last_time, statuses, times
+from kubectl_tapp.decide.look import Look
 from kubectl_tapp.decide.phrases import age
 from kubectl_tapp.decide.refused import REASON
 from tapp.words.times import UNKNOWN, seconds
@@ -52,7 +52,7 @@ def _of_pod(event: Document, pod: Document) -> bool:
         return False
     named = _CONTAINER.search(str(about.get("fieldPath") or ""))
     worked = [_true_since(pod, "PodScheduled")] if event.get("reason") == _UNPLACED else []
-    for status in containers_of(pod):
+    for status in statuses(pod):
         running = (status.get("state") or {}).get("running")
         if running and (named is None or status.get("name") == named[1]):
             worked.append(seconds(running.get("startedAt")))
@@ -62,10 +62,8 @@ def _of_pod(event: Document, pod: Document) -> bool:
 
 def _true_since(pod: Document, type_: str) -> float:
     """When a condition became True; long ago where it is not."""
-    for each in (pod.get("status") or {}).get("conditions") or []:
-        if each.get("type") == type_ and each.get("status") == "True":
-            return seconds(each.get("lastTransitionTime"))
-    return UNKNOWN
+    found = conditions(pod).get(type_) or {}
+    return seconds(found.get("lastTransitionTime")) if found.get("status") == "True" else UNKNOWN
 
 
 def _has_all(claims: Iterable[Document], name: str) -> bool:

@@ -1,6 +1,7 @@
 """What a TApp tells by itself: all that can be shown where its pods may not be read."""
 
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.decide.look import Row
 from tapp.spec.model import DEFAULT_TEMPLATE
 from tapp.words.ranges import numbers
@@ -39,9 +40,8 @@ def counts_of_status(observed: Observed) -> list[str]:
 
 def sentences_of_status(observed: Observed) -> list[str]:
     """The conditions that say more than that all is well."""
-    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
     return [
-        f"{each.get('type')} is {each.get('status')}: {each.get('message')}"
-        for each in conditions
-        if each.get("message") and (each.get("type") == "Ready" or each.get("status") == "True")
+        f"{type} is {each.get('status')}: {each.get('message')}"
+        for type, each in conditions(observed.tapp).items()
+        if each.get("message") and (type == "Ready" or each.get("status") == "True")
     ]

@@ -1,11 +1,12 @@
 """A look at one TApp: what is observed, what would be decided on it now, and a row an instance."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import statuses
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.decide import decisions
 from kubectl_tapp.decide.obstacles import STILL, Obstacles
@@ -22,7 +23,6 @@ from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import TEMPLATE_HASH, InstanceStatus
 
 _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
-_STATUSES = ("initContainerStatuses", "containerStatuses")
 
 
 _OF_INSTANCES = (
@@ -158,7 +158,7 @@ class Look:
             if verdict.reason.disposition is Disposition.BLOCKED:
                 state = verdict.reason
             return Row(instance.id, template.name, state=state)
-        statuses = list(containers_of(document))
+        shown = statuses(document)
         main = document.get("spec", {}).get("containers") or []
         counted = document.get("status", {}).get("containerStatuses") or []
         revision = (document["metadata"].get("labels") or {}).get(TEMPLATE_HASH, "")
@@ -171,7 +171,7 @@ class Look:
             image=", ".join(each.get("image", "") for each in main),
             state=_state(instance, document),
             ready=f"{sum(bool(each.get('ready')) for each in counted)}/{len(main)}",
-            restarts=sum(each.get("restartCount") or 0 for each in statuses),
+            restarts=sum(each.get("restartCount") or 0 for each in shown),
             node=pod.node,
             since=_since(instance, document),
         )
@@ -184,14 +184,8 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
         CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
-    plan = decisions.decided(observed, *cluster.registration(observed), now)
+    plan = decisions.decided(observed, cluster.registration(observed), now)
     return Look(observed, plan, Obstacles(cluster, observed, plan))
-
-
-def containers_of(pod: Document) -> Iterable[Document]:
-    """The statuses of a pod's containers, init containers first."""
-    status = pod.get("status") or {}
-    return [each for section in _STATUSES for each in status.get(section) or []]
 
 
 def _state(instance: Instance, document: Document) -> str:
@@ -209,7 +203,7 @@ def _state(instance: Instance, document: Document) -> str:
         return "NodeLost" if pod.spec.lost else "NodeSilent"
     if pod.spec.drains:
         return "Draining"
-    for status in containers_of(document):
+    for status in statuses(document):
         state = status.get("state") or {}
         waiting = (state.get("waiting") or {}).get("reason")
         if waiting and waiting not in _QUIET_WAITS:
@@ -234,7 +228,7 @@ def _since(instance: Instance, document: Document) -> float | None:
         at = seconds(metadata.get("deletionTimestamp")) - grace
         return None if at == UNKNOWN else at
     times = [seconds(pod.created), seconds(pod.ready_since)]
-    for status in containers_of(document):
+    for status in statuses(document):
         state: dict[str, Any] = status.get("state") or {}
         times.append(seconds((state.get("running") or {}).get("startedAt")))
         times.append(seconds((state.get("terminated") or {}).get("finishedAt")))

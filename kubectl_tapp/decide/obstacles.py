@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kubectl_tapp.base.event_times import last_write
 from kubectl_tapp.base.observed import Document, Observed, by_name
+from kubectl_tapp.base.reading import conditions, last_write
 from kubectl_tapp.cluster.belonging import advised
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, Cluster
 from kubectl_tapp.decide.refused import Quote, Refused, refused, short
@@ -202,7 +202,6 @@ def _claims_used(pod: Document) -> Iterable[str]:
 
 def _newest_answer(observed: Observed) -> float:
     """When the service's answer last showed: a condition that turned, a pod that was made."""
-    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
-    times = [each.get("lastTransitionTime") for each in conditions]
+    times = [each.get("lastTransitionTime") for each in conditions(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]
     return max((seconds(time) for time in times), default=-_BOUNDLESS)

@@ -79,9 +79,21 @@ def budget(look: Look) -> list[str]:
     others = sorted(names - {spec.rolling_name})
     if others:
         shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
-        word = "template" if len(others) == 1 else "templates"
+        word = plural(len(others), "template")
         lines.append(f"{word} {shown}: {_arithmetic(plan.budgets.force, left)}")
     return lines
+
+
+def budget_block(look: Look) -> list[str]:
+    """The same below whatever else is shown, after a blank line."""
+    first, *rest = budget(look)
+    return ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+
+
+def refused_block(look: Look) -> list[str]:
+    """What is refused or ignored, after a blank line, if anything is that was not said yet."""
+    found = [f"{each.type}: {each.message}" for each in look.refused_beyond]
+    return ["", *found] if found else []
 
 
 _SHOWN = 4

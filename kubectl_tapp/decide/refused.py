@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from kubectl_tapp.base.event_times import last_time, times
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import last_time, times
 
 REASON = "SyncError"
 _HEAD = re.compile(r"^(?:\(combined from similar events\): )?(?:Sync error: )?")
@@ -96,6 +96,6 @@ def _parts(text: str) -> Iterator[tuple[Key | None, str]]:
         yield (match[1].lower(), match[2]), short(said)
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = _LONGEST) -> str:
     """No more than a person reads."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rstrip()}..."
+    return text if len(text) <= most else f"{text[:most].rstrip()}..."

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import conditions, containers, statuses
 
 
 def unready(pod: Document) -> list[str]:
     """What keeps a pod from being Ready while its containers run, a phrase each."""
-    status = pod.get("status") or {}
-    known = {each.get("type"): each for each in status.get("conditions") or []}
-    result = []
-    for name, probe in unpassed(pod).items():
-        result.append(f"container {name}: its {probe} probe has not passed")
+    known = conditions(pod)
+    result = [
+        f"container {name}: its {probe} probe has not passed"
+        for name, probe in unpassed(pod).items()
+    ]
     for gate in (pod.get("spec") or {}).get("readinessGates") or []:
         type_ = gate.get("conditionType")
         if (condition := known.get(type_) or {}).get("status") != "True":
@@ -25,21 +26,14 @@ def unpassed(pod: Document) -> dict[str, str]:
 
     A container that never ran a probe says nothing; the kubelet's `started` tells which is asked.
     """
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    bodies: dict[str, Mapping[str, Any]] = {
-        each["name"]: each
-        for section in ("initContainers", "containers")
-        for each in spec.get(section) or []
-    }
+    bodies = {each["name"]: each for each in containers(pod.get("spec") or {})}
     found = {}
-    for section in ("initContainerStatuses", "containerStatuses"):
-        for each in status.get(section) or []:
-            body = bodies.get(each.get("name"), {})
-            if each.get("ready") or not (each.get("state") or {}).get("running"):
-                continue
-            probe = "startup" if not each.get("started") else "readiness"
-            if body.get(f"{probe}Probe"):
-                found[str(each.get("name"))] = probe
+    for each in statuses(pod):
+        if each.get("ready") or not (each.get("state") or {}).get("running"):
+            continue
+        probe = "readiness" if each.get("started") else "startup"
+        if bodies.get(each.get("name"), {}).get(f"{probe}Probe"):
+            found[str(each.get("name"))] = probe
     return found
 
 

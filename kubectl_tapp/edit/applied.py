@@ -9,7 +9,7 @@ way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and k
 from dataclasses import dataclass
 from typing import Any
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.cluster import TAPPS, Cluster
 from kubectl_tapp.cluster.kubectl import KubectlError
@@ -61,7 +61,7 @@ def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool
     found, by_client = _last(cluster, observed) if exists and asked is not False else ("", False)
     manager = found if asked is None else KUBECTL if asked else ""
     if force and not manager:
-        raise CommandError("--force-conflicts goes with --server-side", Exit.USAGE)
+        raise UsageError("--force-conflicts goes with --server-side")
     first = bool(manager) and by_client
     return Way(manager, force, first, _remark(manager, asked) if exists else "")
 
@@ -150,5 +150,5 @@ def untried(observed: Observed, edited: Document, how: Way) -> Document:
     if not observed.tapp["metadata"].get("uid"):
         return edited
     if how.manager:
-        raise CommandError(_ONLY_THERE, Exit.USAGE)
+        raise UsageError(_ONLY_THERE)
     return kubectl_applied(observed.tapp, edited)

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 
 from kubectl_tapp.base.arguments import template_users
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
 from tapp.spec.model import TAppSpec
@@ -76,10 +76,9 @@ def find(tapp: Document, template: str | None = None, base: str | None = None) -
     instead = given if given is not None else _others(spec, users, name)
     body_of(spec, instead)
     if instead == name:
-        raise CommandError(f"template {name!r} is no canary: it is that of all others", Exit.USAGE)
+        raise UsageError(f"template {name!r} is no canary: it is that of all others")
     if name == spec.default_name:
-        message = f"template {name!r} is no canary: it is the default one"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(f"template {name!r} is no canary: it is the default one")
     return Canary(name, instead, users.get(name, []), name in notes)
 
 
@@ -94,9 +93,9 @@ def _only(
         return found[0]
     if not found:
         message = f"{tapp['metadata']['name']} has no canary: nobody runs another template"
-        raise CommandError(f"{message} than {spec.default_name!r}", Exit.USAGE)
+        raise UsageError(f"{message} than {spec.default_name!r}")
     those = ", ".join(f"{name!r} ({some(users.get(name, [])) or 'nobody'})" for name in found)
-    raise CommandError(f"there are several: {those}; say which with --template", Exit.USAGE)
+    raise UsageError(f"there are several: {those}; say which with --template")
 
 
 def _others(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
@@ -105,7 +104,7 @@ def _others(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
     if len(found) > 1:
         those = ", ".join(f"{each!r} ({some(users[each])})" for each in found)
         message = f"the other instances run {those}: say with --base which one {name!r} is for"
-        raise CommandError(message, Exit.USAGE)
+        raise UsageError(message)
     return found[0] if found else spec.default_name
 
 

@@ -2,27 +2,14 @@
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from kubectl_tapp.base.arguments import read_share
+from kubectl_tapp.base.plural import plural
 from tapp.plan import Plan
 from tapp.words.ranges import some
 
 
-@dataclass(frozen=True)
-class Picked:
-    """Which instances, and why these.
-
-    Attributes:
-        ids: those that get the template now, ascending.
-        why: a sentence for a person.
-    """
-
-    ids: list[int]
-    why: str
-
-
-def pick(plan: Plan, template: str, share: str, base: str | None = None) -> Picked:
+def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tuple[list[int], str]:
     """Chooses instances so that a share of all that should run has a template.
 
     Those that have it already count: 30% after 10% adds to them. Available ones first, because a
@@ -35,6 +22,9 @@ def pick(plan: Plan, template: str, share: str, base: str | None = None) -> Pick
         template: the name of the template.
         share: `3` or `10%`, of the instances that should run.
         base: pick only of those that run this template now; None for all.
+
+    Returns:
+        Those that get the template now, ascending; and a sentence that says why these.
 
     Raises:
         CommandError: `share` is none.
@@ -51,7 +41,7 @@ def pick(plan: Plan, template: str, share: str, base: str | None = None) -> Pick
     free = sorted(set(node) - set(have), reverse=True)
     ids = _spread(free, node, have, plan.available)[: max(wanted - len(have), 0)]
     of = wanted, len(running)
-    return Picked(sorted(ids), _why(plan, ids, have, of, {node[id] for id in ids}))
+    return sorted(ids), _why(plan, ids, have, of, {node[id] for id in ids})
 
 
 def _spread(
@@ -79,7 +69,7 @@ def _why(plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes
         return f"Canary: {wanted} of {total}:{before} nobody is picked"
     broken = [id for id in ids if id not in plan.available]
     count = len({node for node in nodes if node})
-    where = f"on {count} node{'s'[: count != 1]}" if count else "on no node yet"
+    where = f"on {count} {plural(count, 'node')}" if count else "on no node yet"
     kind = f"not available: {some(broken)}" if broken else "all available"
     order = "highest numbers first"
     return f"Canary: {wanted} of {total}:{before} {some(ids)} picked ({kind}, {where}, {order})"

@@ -12,10 +12,10 @@ import jsonpatch
 from pydantic import ValidationError
 
 from kubectl_tapp.base.arguments import nearest, template_names, template_users
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import strange_template
-from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
+from tapp.spec.model import DEFAULT_TEMPLATE, TAppSpec
 from tapp.spec.placeholders import placeholders_in
 from tapp.spec.templates import running
 from tapp.words.vocabulary import RESTARTED_AT, InstanceStatus
@@ -107,7 +107,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
     name = spec.default_name if template is None else template
     body = dict(body_of(spec, name))
     if wrong := strange_template(f"template {name!r}", body):
-        raise CommandError(wrong, Exit.USAGE)
+        raise UsageError(wrong)
     pod: Document = dict(body.get("spec") or {})
     known: set[str] = set()
     for section in ("containers", "initContainers"):
@@ -118,7 +118,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
     for container in images:
         if container != ALL_CONTAINERS and container not in known:
             message = f"template {name!r} has no container {container!r}"
-            raise CommandError(message + nearest(container, known), Exit.USAGE)
+            raise UsageError(message + nearest(container, known))
     return put(tapp, place_of(spec, name), body | {"spec": pod})
 
 
@@ -139,17 +139,15 @@ def copied(tapp: Document, template: str, name: str) -> Document:
     spec = spec_of(tapp)
     body = body_of(spec, template)
     if not _NAME.fullmatch(name):
-        message = (
+        raise UsageError(
             f"--copy-as {name!r} is no name for a template: at most 63 letters, digits, '-', '_' "
             "and '.', the first and the last a letter or a digit"
         )
-        raise CommandError(message, Exit.USAGE)
     if name in (template, *template_users(spec), spec.rolling_name, DEFAULT_TEMPLATE):
-        message = (
+        raise UsageError(
             f"template {name!r} is in use: `kubectl tapp promote` or `abort` ends that canary, "
             "--copy-as gives this one another name"
         )
-        raise CommandError(message, Exit.USAGE)
     return put(tapp, ("spec", "templatePool", name), body)
 
 
@@ -165,7 +163,7 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
     """
     body = body_of(spec, template)
     if wrong := strange_template(f"template {template!r}", body):
-        raise CommandError(wrong, Exit.USAGE)
+        raise UsageError(wrong)
     return {item["name"] for item in running(body.get("spec") or {})}
 
 
@@ -202,14 +200,7 @@ def resumed(tapp: Document) -> Document:
 
 
 def scaled(tapp: Document, replicas: int) -> Document:
-    """Sets how many instances there are.
-
-    Raises:
-        CommandError: it is less than none, or more than a TApp may have.
-    """
-    if not 0 <= replicas <= MAX_REPLICAS:
-        message = f"{replicas} is no number of instances: from 0 to {MAX_REPLICAS}"
-        raise CommandError(message, Exit.USAGE)
+    """Sets how many instances there are."""
     return put(tapp, ("spec", "replicas"), replicas)
 
 
@@ -273,7 +264,7 @@ def body_of(spec: TAppSpec, name: str) -> Document:
     body = spec.find_template(name)
     if body is None:
         hint = nearest(name, template_names(spec))
-        raise CommandError(f"there is no template {name!r}{hint}", Exit.USAGE)
+        raise UsageError(f"there is no template {name!r}{hint}")
     return body
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubectl_tapp.base.arguments import template_names, template_users
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
@@ -234,11 +234,10 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
     else:
         digest = to.removeprefix(PREFIX)
         if len(digest) < _LEAST:
-            message = (
+            raise UsageError(
                 f"{to!r} names no revision: give its number, or {_LEAST} or more characters of its "
                 f"hash, such as {PREFIX}4ff13b"
             )
-            raise CommandError(message, Exit.USAGE)
         fitting = [each for each in known if each.hash.removeprefix(PREFIX).startswith(digest)]
     if len(fitting) == 1:
         return fitting[0]

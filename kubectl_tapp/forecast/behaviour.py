@@ -10,8 +10,9 @@ from math import ceil
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import containers, statuses
 from kubectl_tapp.forecast.placing import Placing
-from kubectl_tapp.forecast.timing import Durations
+from kubectl_tapp.forecast.timing import TIMES, Durations
 from simulator.node.levers import KILLED, NEVER, Levers
 from tapp.words.times import seconds
 
@@ -50,6 +51,11 @@ class Behaviour(Levers):
         self.unschedulable = lambda pod: self.placing.finds_none(pod)  # noqa: PLW0108 - it is set later
         self.hangs_on_delete = lambda pod: pod["metadata"]["uid"] in self.staying
 
+    @property
+    def patience(self) -> float:
+        """Seconds after which what has not come up will not: three times what is usual."""
+        return max([3 * pace.start for pace in self.paces.values()], default=PATIENCE)
+
     def pull_of(self, pod: Document, container: str, image: str, *, fresh: bool) -> float:
         """A pod's start counts once, at its first container; a new image in place each time."""
         pace = self.paces.get(image)
@@ -57,8 +63,7 @@ class Behaviour(Levers):
             return self.pull_time(image)
         if not fresh:
             return max(pace.swap - self.start_seconds, 0.0)
-        spec = pod["spec"]
-        first = [*(spec.get("initContainers") or []), *spec["containers"]][0]
+        first = containers(pod["spec"])[0]
         return max(pace.begin - _OVERHEAD, 0.0) if container == first["name"] else 0.0
 
     def pull_error(self, _image: str) -> str:
@@ -95,28 +100,18 @@ def behaviour(
     """
     known, pods = Behaviour(), list(pods)
     for known_pace, body in paces:
-        pace = _in_ticks(known_pace)
-        spec = body.get("spec") or {}
-        for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]:
-            image = container.get("image", "") if isinstance(container, dict) else ""
+        times: Any = {name: in_ticks(getattr(known_pace, name)) for name in TIMES}
+        pace = replace(known_pace, **times)
+        for container in containers(body.get("spec") or {}):
+            image = container.get("image", "")
             known.paces[image] = pace
             known.passes[image] = max(pace.ready - _period(container) / 2, 0.0)
     known.reports_generation = not pods or any(
         (pod.get("status") or {}).get("observedGeneration") for pod in pods
     )
     known.placing = Placing(pods)
-    known.staying = frozenset(_uid(pod) for pod in pods if _does_not_go(pod, now))
+    known.staying = frozenset(str(pod["metadata"]["uid"]) for pod in pods if _does_not_go(pod, now))
     return known
-
-
-def _in_ticks(pace: Durations) -> Durations:
-    return replace(
-        pace,
-        begin=in_ticks(pace.begin),
-        ready=in_ticks(pace.ready),
-        swap=in_ticks(pace.swap),
-        stop=in_ticks(pace.stop),
-    )
 
 
 def in_ticks(seconds: float) -> float:
@@ -127,10 +122,6 @@ def in_ticks(seconds: float) -> float:
 def _period(container: Document) -> float:
     probe = container.get("readinessProbe") or container.get("startupProbe")
     return float(probe.get("periodSeconds") or 10) if isinstance(probe, dict) else 0.0
-
-
-def _uid(pod: Document) -> str:
-    return str(pod["metadata"]["uid"])
 
 
 def _does_not_go(pod: Document, now: float) -> bool:
@@ -159,14 +150,8 @@ def broken_images(pods: Iterable[Document], now: float, patience: float) -> list
     """The images that some container fails with, and none runs well with."""
     well, failing = set[str](), dict[str, list[tuple[str, str, str]]]()
     for pod in pods:
-        spec, status = pod.get("spec") or {}, pod.get("status") or {}
-        images = {
-            item["name"]: item.get("image", "")
-            for item in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
-        }
-        shown = [*(status.get("initContainerStatuses") or [])]
-        shown += status.get("containerStatuses") or []
-        for item in shown:
+        images = {one["name"]: one.get("image", "") for one in containers(pod.get("spec") or {})}
+        for item in statuses(pod):
             image = images.get(item.get("name"), "")
             if item.get("ready"):
                 well.add(image)

@@ -16,11 +16,11 @@ def unreached(before: Document, after: Document) -> tuple[str, ...]:
     Growth is left out: what becomes of that, the decisions say.
 
     Args:
-        before: the TApp as it is.
+        before: the TApp as it is; one without a uid is not there yet.
         after: the edited one.
     """
     old, new = read_spec(before), read_spec(after)
-    if old is None or new is None:
+    if not before["metadata"].get("uid") or old is None or new is None:
         return ()
     return tuple(_sentences(claim_templates(old), claim_templates(new)))
 

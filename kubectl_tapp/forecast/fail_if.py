@@ -10,8 +10,9 @@ stuck               something does not come to its end, and not because updates 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import eq, ge, gt, le, lt
 
-from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 
 _CONDITION = re.compile(
@@ -19,13 +20,8 @@ _CONDITION = re.compile(
 )
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">": lambda found, limit: found > limit,
-    ">=": lambda found, limit: found >= limit,
-    "<": lambda found, limit: found < limit,
-    "<=": lambda found, limit: found <= limit,
-    "=": lambda found, limit: found == limit,
-    "==": lambda found, limit: found == limit,
-}
+    ">": gt, ">=": ge, "<": lt, "<=": le, "=": eq, "==": eq,
+}  # fmt: skip
 COUNTS: dict[str, Callable[[Forecast], int]] = {
     "recreate": lambda forecast: len(forecast.of(Outcome.RECREATED)),
     "in-place": lambda forecast: len(forecast.of(Outcome.IN_PLACE)),
@@ -96,4 +92,4 @@ _EXAMPLES = {"unavailable": "unavailable>2", "duration": "duration>10m"}
 
 
 def _no_condition(text: str, why: str) -> CommandError:
-    return CommandError(f"--fail-if {text!r}: {why}", Exit.USAGE)
+    return UsageError(f"--fail-if {text!r}: {why}")

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import containers
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, judge
 from tapp.decide.rollout import DELAYED
@@ -119,14 +120,13 @@ def _shape(instance: Instance, shown: Mapping[str, Document]) -> bytes:
     document, verdict = shown.get(pod.name) or {}, judge(instance)
     told = msgspec.structs.replace(pod.spec, claims=())  # whose names contain its number
     spec, status = document.get("spec") or {}, document.get("status") or {}
-    containers = [
-        {key: value for key, value in item.items() if key not in _OWN}
-        for item in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    bodies = [
+        {key: value for key, value in item.items() if key not in _OWN} for item in containers(spec)
     ]
     return _ENCODE(
         [
             *(instance.template.name, verdict.action, verdict.reason, verdict.message),
-            *(told, pod.phase, pod.update_over, bool(pod.restarts), containers),
+            *(told, pod.phase, pod.update_over, bool(pod.restarts), bodies),
             [(each.get("type"), each.get("status")) for each in status.get("conditions") or []],
             [_ran(each) for each in status.get("initContainerStatuses") or []],
             [_ran(each) for each in status.get("containerStatuses") or []],

@@ -161,6 +161,7 @@ class Forecast:
         refused: the edit cannot be made at all, in the API server's or the service's words.
         states: instance -> (seconds from now, state): what a timeline shows.
         claims: claim -> `kept`, `created`, `grown` or `deleted`.
+        services: Service -> `created`, `changed` or `deleted`.
         played: whether it was played to its end; else it is one decision, without order and times.
     """
 
@@ -186,6 +187,7 @@ class Forecast:
     refused: tuple[str, ...] = ()
     states: dict[int, tuple[tuple[float, str], ...]] = field(default_factory=dict)
     claims: dict[str, str] = field(default_factory=dict)
+    services: dict[str, str] = field(default_factory=dict)
     played: bool = True
 
     def of(self, outcome: Outcome) -> list[InstanceForecast]:

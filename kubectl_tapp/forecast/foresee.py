@@ -1,12 +1,14 @@
 """Foresees an edit: the real decisions run on the simulator, which begins as the cluster is now."""
 
 import copy
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.plural import plural
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.behaviour import (
@@ -21,66 +23,62 @@ from kubectl_tapp.forecast.fold import long_row, shortened, without
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.record import Record
-from kubectl_tapp.forecast.run import Run, behaviour_patience
+from kubectl_tapp.forecast.run import Run
 from kubectl_tapp.forecast.templates import other_fields, template_bodies, template_changes
 from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from kubectl_tapp.forecast.unfold import unfold
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
 from tapp.plan import Plan
-from tapp.world import Options
 
 QUIET = 900.0
 """Seconds without any change after which a forecast takes it that nothing more comes."""
 _FEW = 3
 """How many pods a note names."""
 
+_NOTHING = Assumptions()
 
-def forecast(  # noqa: PLR0913 - five are what there is, one what is assumed
+
+def forecast(
     observed: Observed,
     edited: Document,
-    controller: Document,
-    options: Options,
+    registration: Registration,
     now: float,
-    *,
-    assumptions: Assumptions | None = None,
+    assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
     """What would become of a TApp with this edit.
 
     Args:
         observed: the TApp and what belongs to it; a TApp without a uid is not there yet.
         edited: the TApp as it would be, with the API server's defaults where it is known.
-        controller: the CompositeController that is registered, or the shipped one.
-        options: the operator's choices.
+        registration: of the service.
         now: seconds since the epoch.
         assumptions: what else is known.
     """
-    assumptions = assumptions or Assumptions()
     edited, now = _placed(edited, observed.tapp), in_ticks(now)
     base = Forecast(
         observed.name,
         edited["metadata"]["namespace"],
         templates=template_changes(observed, edited),
         fields=other_fields(observed.tapp, edited),
-        remarks=(*assumptions.remarks, *_unreached(observed.tapp, edited)),
+        remarks=(*assumptions.remarks, *unreached(observed.tapp, edited)),
     )
     if observed.tapp["metadata"].get("deletionTimestamp"):
-        return _refused(base, f"TApp {observed.name} is being deleted")
+        return replace(base, refused=(f"TApp {observed.name} is being deleted",))
     if assumptions.refused:
-        return _refused(base, *assumptions.refused)
-    before, times = _before(observed, controller, options, now)
+        return replace(base, refused=assumptions.refused)
+    before, times = _before(observed, registration, now)
     times = Timing() if assumptions.made_up else times
     paces = _paces(observed.tapp, edited, times)
     known = behaviour(paces, observed.pods, now)
-    patience = max(behaviour_patience(known), 60.0)
-    broken = broken_images(observed.pods, now, patience)
+    broken = broken_images(observed.pods, now, max(known.patience, 60.0))
     take_as_broken(known, broken, assumptions.broken)
     try:
-        record = _played(observed, edited, controller, options, known, now, assumptions.tell)
+        record = _played(observed, edited, registration, known, now, assumptions.tell)
     except ApiError as error:
-        return _refused(base, str(error))
+        return replace(base, refused=(str(error),))
     if record.refused:
-        return _refused(base, record.refused)
+        return replace(base, refused=(record.refused,))
     notes = [
         f"image {item.image} is taken as broken: {item.reason} in {', '.join(item.pods[:_FEW])}"
         + (f" and {len(item.pods) - _FEW} more" if len(item.pods) > _FEW else "")
@@ -96,8 +94,7 @@ def forecast(  # noqa: PLR0913 - five are what there is, one what is assumed
 def _played(  # noqa: PLR0913, PLR0917 - what a runner is given, and the edit
     observed: Observed,
     edited: Document,
-    controller: Document,
-    options: Options,
+    registration: Registration,
     known: Behaviour,
     now: float,
     tell: Tell,
@@ -107,50 +104,43 @@ def _played(  # noqa: PLR0913, PLR0917 - what a runner is given, and the edit
     Raises:
         simulator.api.store.ApiError: the simulated API server refuses it.
     """
-    first = _decided(observed, edited, controller, options, now)
+    first = _decided(observed, {**observed.tapp, "spec": edited.get("spec")}, registration, now)
     row = None if first is None else long_row(first, observed.pods)
     while first is not None and row is not None:
-        runner = Run(without(observed, row), controller, options, known, now)
+        runner = Run(without(observed, row), registration, known, now)
         runner.watched, runner.tell = frozenset(row.ids), tell
         runner.apply(shortened(edited, row, first))
         found = unfold(runner.until_rest(_quiet(edited, known)), runner.marks, row, first)
         if isinstance(found, Record):
             return found
         row = found
-    runner = Run(observed, controller, options, known, now)
+    runner = Run(observed, registration, known, now)
     runner.tell = tell
     runner.apply(edited)
     return runner.until_rest(_quiet(edited, known))
 
 
 def _decided(
-    observed: Observed, edited: Document, controller: Document, options: Options, now: float
+    observed: Observed, tapp: Document, registration: Registration, now: float
 ) -> Plan | None:
-    """What is decided about the edited TApp, before anything is done; None: it is not there yet."""
-    if not observed.tapp["metadata"].get("uid"):
+    """What is decided if the TApp is this; None where it is not there yet, or cannot be read."""
+    if not tapp["metadata"].get("uid"):
         return None
-    try:
-        tapp = {**observed.tapp, "spec": edited.get("spec")}
-        return decide(observed.with_tapp(tapp), controller, options, now)
-    except WireError:
-        return None
+    with suppress(WireError):
+        return decide(replace(observed, tapp=tapp), registration, now)
+    return None
 
 
-def as_running(tapp: Document, controller: Document, options: Options, now: float) -> Observed:
-    """The TApp as if it were running, with all that it asks for done: a plan without a cluster.
+def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
+    """A TApp from a file, as if it were running since an hour before `now`, all that it asks done.
 
-    Args:
-        tapp: a TApp from a file.
-        controller: the CompositeController.
-        options: the operator's choices.
-        now: seconds since the epoch.
+    Raises:
+        hooks.wire.decode.WireError: it cannot run.
     """
     tapp, now = _placed(tapp, tapp), in_ticks(now)
     empty = Observed({**tapp, "metadata": {**tapp["metadata"], "uid": None}})
-    paces = _paces(tapp, tapp, Timing())
-    known = behaviour(paces, [], now)
-    hour = 3600.0
-    runner = Run(empty, controller, options, known, now - hour)
+    known = behaviour(_paces(tapp, tapp, Timing()), [], now)
+    runner = Run(empty, registration, known, now - 3600)
     try:
         runner.apply(tapp)
     except ApiError as error:
@@ -160,29 +150,14 @@ def as_running(tapp: Document, controller: Document, options: Options, now: floa
         raise WireError("", record.refused)
     world, space = runner.world, tapp["metadata"]["namespace"]
     return Observed(
-        next(
-            each
-            for each in world.list("TApp", space)
-            if each["metadata"]["name"] == tapp["metadata"]["name"]
-        ),
+        world.get("TApp", tapp["metadata"]["name"], space),
         pods=world.list("Pod", space),
         claims=world.list("PersistentVolumeClaim", space),
-        revisions=_revisions(runner, space),
+        revisions=world.list("ControllerRevision", space),
         services=world.list("Service", space),
         namespace=world.cluster.get(NAMESPACE, "", space),
-        controller=controller,
+        controller=registration.controller,
     )
-
-
-def _unreached(before: Document, after: Document) -> tuple[str, ...]:
-    return unreached(before, after) if before["metadata"].get("uid") else ()
-
-
-def _revisions(runner: Run, space: str) -> list[Document]:
-    try:
-        return runner.world.list("ControllerRevision", space)
-    except LookupError:
-        return []
 
 
 def _placed(edited: Document, live: Document) -> Document:
@@ -196,19 +171,12 @@ def _placed(edited: Document, live: Document) -> Document:
     return edited
 
 
-def _refused(base: Forecast, *messages: str) -> Forecast:
-    return replace(base, refused=messages)
-
-
 def _before(
-    observed: Observed, controller: Document, options: Options, now: float
+    observed: Observed, registration: Registration, now: float
 ) -> tuple[Plan | None, Timing]:
     """What is decided about the TApp as it is, and how long its instances take."""
-    if not observed.tapp["metadata"].get("uid"):
-        return None, Timing()
-    try:
-        plan = decide(observed, controller, options, now)
-    except WireError:
+    plan = _decided(observed, observed.tapp, registration, now)
+    if plan is None:
         return None, Timing()
     templates = {i.pod.name: i.template.name for i in plan.instances if i.pod is not None}
     return plan, timing(observed, templates)
@@ -228,12 +196,9 @@ def _sources(edited: Document, times: Timing) -> list[str]:
     found = []
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)
+        median = f"the median of {pace.starts} {plural(pace.starts, 'start')}"
         start = f"{name}: {pace.start:.0f} s from a new pod to Ready"
-        start += (
-            f", the median of {pace.starts} {plural(pace.starts, 'start')}"
-            if pace.starts
-            else ", assumed"
-        )
+        start += f", {median if pace.starts else 'assumed'}"
         swap = f"{pace.stop:.0f} s to stop"
         swap += f" (of {pace.stops})" if pace.stops else " (assumed)"
         swap += f", {pace.swap:.0f} s to put an image in place"
@@ -249,4 +214,4 @@ def _quiet(edited: Document, known: Behaviour) -> float:
     in_place = strategy.get("inPlaceUpdateStrategy") if isinstance(strategy, dict) else None
     grace = in_place.get("gracePeriodSeconds") if isinstance(in_place, dict) else None
     waits = [value for value in (spec.get("minReadySeconds"), grace) if isinstance(value, int)]
-    return max(QUIET, 4 * behaviour_patience(known)) + sum(waits)
+    return max(QUIET, 4 * known.patience) + sum(waits)

@@ -10,18 +10,17 @@ from dataclasses import replace
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.record import Act, Moment, Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from kubectl_tapp.wait.standing import touched
-from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.judge import Action
 from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
 from tapp.words.reasons import Reason
-from tapp.world import Options
 
 _VERBS = {
     Action.CREATE: "create",
@@ -34,15 +33,14 @@ _VERBS = {
 
 
 def meaning(
-    observed: Observed, edited: Document, controller: Document, options: Options, now: float
+    observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
     """What becomes of whom, and why.
 
     Args:
         observed: the TApp and what belongs to it.
         edited: the TApp as it would be.
-        controller: the CompositeController that is registered, or the shipped one.
-        options: the operator's choices.
+        registration: of the service.
         now: seconds since the epoch.
 
     Returns:
@@ -51,11 +49,13 @@ def meaning(
     Raises:
         hooks.wire.decode.WireError: the service could not read the edited TApp.
     """
-    options = replace(options, max_new_pods_bytes=1 << 60)  # who waits for a turn is created, too
-    after = decide(observed.with_tapp(edited), controller, options, now)
+    # Who waits for a turn is created, too.
+    options = replace(registration.options, max_new_pods_bytes=1 << 60)
+    registration = registration._replace(options=options)
+    after = decide(replace(observed, tapp=edited), registration, now)
     before: Plan | None = None
     with suppress(WireError):  # what the service cannot read is repaired: all of it is new
-        before = decide(observed, controller, options, now)
+        before = decide(observed, registration, now)
     base = Forecast(
         observed.name,
         edited["metadata"].get("namespace") or "default",
@@ -84,39 +84,30 @@ def _record(after: Plan) -> Record:
         if decision.reason == Reason.UP_TO_DATE:
             continue
         due = verdict if decision.reason in DELAYED else decision
-        if due.action in _VERBS:
-            acts.append(_act(after, instance, due))
-        elif due.reason == Reason.TERMINATING:
-            acts += [_act(after, instance, due, "create")] if instance.should_run else []
-        else:
+        verb = _VERBS.get(due.action)
+        if verb is None and due.reason == Reason.TERMINATING:
+            verb = "create" if instance.should_run else ""
+        if verb:
+            name = f"{after.world.tapp.metadata.name}-{instance.id}"
+            acts.append(Act(after.now, verb, "Pod", name, instance=instance.id, verdict=due))
+        elif verb is None:
             left.append((instance, due))
-    acts += [
-        Act(after.now, "create", "PersistentVolumeClaim", claim.name)
-        for claim in after.claims.create
-    ]
-    acts += [
-        Act(after.now, "delete", "PersistentVolumeClaim", claim.metadata.name)
-        for claim in after.claims.delete
-    ]
-    acts += [Act(after.now, "update", "PersistentVolumeClaim", name) for name in after.growth.to]
-    acts += _of_services(after)
+    claims = [("create", claim.name) for claim in after.claims.create]
+    claims += [("delete", claim.metadata.name) for claim in after.claims.delete]
+    claims += [("update", name) for name in after.growth.to]
+    acts += [Act(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
+    acts += [Act(after.now, verb, "Service", name) for verb, name in _of_services(after)]
     last = replace(after, cases=left, troubles={})
     looks = [Moment(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
 
 
-def _of_services(after: Plan) -> Iterator[Act]:
-    """The Services that are made, brought to their template, and deleted."""
+def _of_services(after: Plan) -> Iterator[tuple[str, str]]:
+    """The Services that are made, brought to their template, and deleted, each by its name."""
     name, services = after.world.tapp.metadata.name, after.services
     for id in services.apply:
-        verb = "update" if f"{name}-{id}" in after.world.services else "create"
-        if verb == "create" or id in services.missing:
-            yield Act(after.now, verb, "Service", f"{name}-{id}")
-    for each in services.delete:
-        yield Act(after.now, "delete", "Service", each)
-
-
-def _act(after: Plan, instance: Instance, verdict: Verdict, verb: str = "") -> Act:
-    name = f"{after.world.tapp.metadata.name}-{instance.id}"
-    verb = verb or _VERBS[verdict.action]
-    return Act(after.now, verb, "Pod", name, instance=instance.id, verdict=verdict)
+        if f"{name}-{id}" not in after.world.services:
+            yield "create", f"{name}-{id}"
+        elif id in services.missing:
+            yield "update", f"{name}-{id}"
+    yield from (("delete", each) for each in services.delete)

@@ -1,21 +1,16 @@
 """From the record of a run to what a person asks: who, why, when, how many, and what is stuck."""
 
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.forecast.ends import paused, stuck
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
 from kubectl_tapp.forecast.record import Act, Record, unavailable
-from kubectl_tapp.forecast.templates import (
-    body_of,
-    kept_bodies,
-    template_bodies,
-    templates_of,
-)
+from kubectl_tapp.forecast.templates import body_of, kept_bodies, template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
@@ -25,59 +20,57 @@ from tapp.spec.differences import Effect, differences
 from tapp.spec.templates import Template
 from tapp.words.reasons import Disposition
 
-_CLAIM = "PersistentVolumeClaim"
 _FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
 
+@dataclass
 class Outcomes:
-    """Reads one record."""
+    """Reads one record.
 
-    def __init__(
-        self,
-        observed: Observed,
-        edited: Document,
-        before: Plan | None,
-        record: Record,
-        now: float,
-    ) -> None:
-        """Takes what was, what was asked for, and what came of it.
+    Attributes:
+        observed: the TApp and what belongs to it, as it was.
+        edited: the edited TApp.
+        before: what was decided about the TApp as it is.
+        record: of the run.
+        now: when it began.
+    """
 
-        Args:
-            observed: the TApp and what belongs to it.
-            edited: the edited TApp.
-            before: what was decided about the TApp as it is.
-            record: of the run.
-            now: when it began.
-        """
-        self._observed = observed
-        self._edited = edited
-        self._before = before
-        self._record = record
-        self._now = now
+    observed: Observed
+    edited: Document
+    before: Plan | None
+    record: Record
+    now: float
+
+    def __post_init__(self) -> None:
+        """Sorts it by instances."""
+        before, record = self.before, self.record
         self._first: dict[int, Instance] = _by_id(before or record.first)
         self._last: dict[int, Instance] = _by_id(record.last)
         self._acts: dict[int, list[Act]] = defaultdict(list)
         for act in record.acts:
             if act.instance is not None:
                 self._acts[act.instance].append(act)
-        self._templates_before, self._templates = map(templates_of, (observed.tapp, edited))
+        self._templates_before, self._templates = map(
+            templates_of, (self.observed.tapp, self.edited)
+        )
         self._bodies = self._known_bodies()
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def forecast(self, base: Forecast, *, pace: Iterable[str], notes: Iterable[str]) -> Forecast:
         """All of it, put into `base`."""
-        record = self._record
+        record = self.record
         claims = self._claims()
         ids = sorted({*self._first, *self._last, *self._acts})
         unavailable_then = self._unavailable()
         return replace(
             base,
             instances=tuple(self._instance(id, claims) for id in ids),
+            services=self._became("Service", "changed"),
             steps=self._steps() if record.played else (),
             writes=self._writes() if record.played else (),
             limits=self._limits(),
             should_run=0 if record.last is None else record.last.budgets.should_run,
-            unavailable_before=0 if self._before is None else unavailable(self._before),
+            unavailable_before=0 if self.before is None else unavailable(self.before),
             unavailable_worst=max([count for _, count in unavailable_then], default=0),
             unavailable=unavailable_then,
             duration=self._since(record.ended),
@@ -190,9 +183,9 @@ class Outcomes:
 
     def _known_bodies(self) -> dict[str, Document]:
         """Revision -> the template's body: of the spec as it is, and of what was kept."""
-        found = {revision: body for _, revision, body in kept_bodies(self._observed)}
+        found = {revision: body for _, revision, body in kept_bodies(self.observed)}
         if self._templates_before is not None:
-            for name, body in template_bodies(self._observed.tapp).items():
+            for name, body in template_bodies(self.observed.tapp).items():
                 resolved = self._templates_before.named(name)
                 if isinstance(resolved, Template):
                     found[resolved.revision] = body
@@ -200,13 +193,13 @@ class Outcomes:
 
     def _done(self, id: int, done: list[Act]) -> float | None:
         """When it was last seen to change, after its last write."""
-        spans = self._record.states.get(id)
+        spans = self.record.states.get(id)
         if not done or not spans:
             return None
         return self._since(max(spans[-1][0], done[-1].at))
 
     def _waits_for(self, id: int) -> str:
-        last = self._record.last
+        last = self.record.last
         if last is None:
             return ""
         verdict = next((v for i, v in last.cases if i.id == id), None)
@@ -219,7 +212,7 @@ class Outcomes:
     def _steps(self) -> tuple[Step, ...]:
         """What is written, one step for each sync that writes."""
         by_time: dict[float, list[Act]] = defaultdict(list)
-        for act in self._record.acts:
+        for act in self.record.acts:
             if act.instance is not None and act.outcome == "ok":
                 by_time[act.at].append(act)
         times = [*sorted(by_time), float("inf")]
@@ -238,7 +231,7 @@ class Outcomes:
                 continue
             if kind is not None:
                 groups[kind].append(act.instance)
-        looks = self._record.looks
+        looks = self.record.looks
         begin = max(bisect_right(looks, at, key=lambda look: look.at) - 1, 0)
         end = bisect_left(looks, until, key=lambda look: look.at)
         return Step(
@@ -249,11 +242,11 @@ class Outcomes:
 
     def _since(self, at: float) -> float:
         """Seconds from the beginning, as exact as they are known."""
-        return round(max(at - self._now, 0.0), 2)
+        return round(max(at - self.now, 0.0), 2)
 
     def _writes(self) -> tuple[Write, ...]:
         refused, found = set[tuple[str, ...]](), []
-        for act in self._record.acts:
+        for act in self.record.acts:
             if act.outcome != "ok":
                 key = act.verb, act.kind, act.name, act.outcome
                 if key in refused:
@@ -269,51 +262,55 @@ class Outcomes:
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
         """How many are unavailable from when on."""
-        counts = [(self._since(look.at), look.unavailable) for look in self._record.looks]
+        counts = [(self._since(look.at), look.unavailable) for look in self.record.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
             if each[1] != last[1]
         )  # fmt: skip
 
     def _limits(self) -> tuple[Limit, ...]:
-        plan = self._record.first
+        plan = self.record.first
         if plan is None:
             return ()
         rolling = plan.world.tapp.spec.rolling_name
-        found = []
-        for budget, here in (
-            (plan.budgets.rolling, True),
-            (plan.budgets.force, False),
-        ):
-            count = sum(
-                1 for i in plan.instances if i.should_run and (i.template.name == rolling) is here
+        rolls = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
+        return tuple(
+            Limit(
+                budget.name,
+                budget.value,
+                None if budget.least is None else budget.should_run - budget.least,
+                rolls[is_rolling],
             )
-            allowed = None if budget.least is None else budget.should_run - budget.least
-            if count:
-                found.append(Limit(budget.name, budget.value, allowed, count))
-        return tuple(found)
+            for budget, is_rolling in ((plan.budgets.rolling, True), (plan.budgets.force, False))
+            if rolls[is_rolling]
+        )
 
     # What else is said of the edit.
 
     def _refusals(self) -> tuple[tuple[str, str], ...]:
         """Conditions that the edited spec raises, and the one before did not."""
-        before = {(f.type, f.message) for f in refusals(self._before)} if self._before else set()
-        plans = [plan for plan in (self._record.first, self._record.last) if plan is not None]
+        before = {(f.type, f.message) for f in refusals(self.before)} if self.before else set()
+        plans = [plan for plan in (self.record.first, self.record.last) if plan is not None]
         found = {(item.type, item.message): None for plan in plans for item in refusals(plan)}
         return tuple((str(type), text) for type, text in found if (type, text) not in before)
 
-    # Claims.
+    # Claims and Services.
 
     def _claims(self) -> dict[str, str]:
-        found = {claim["metadata"]["name"]: "kept" for claim in self._observed.claims}
-        results = {"create": "created", "delete": "deleted", "update": "grown"}
-        for act in self._record.acts:
-            if act.kind == _CLAIM and act.outcome == "ok" and act.verb in results:
-                found[act.name] = results[act.verb]
-        return found
+        kept = {claim["metadata"]["name"]: "kept" for claim in self.observed.claims}
+        return kept | self._became("PersistentVolumeClaim", "grown")
+
+    def _became(self, kind: str, updated: str) -> dict[str, str]:
+        """What becomes of children of a kind: name -> `created`, `deleted` or this word."""
+        results = {"create": "created", "delete": "deleted", "update": updated}
+        return {
+            act.name: results[act.verb]
+            for act in self.record.acts
+            if act.kind == kind and act.outcome == "ok" and act.verb in results
+        }
 
     def _claims_of(self, id: int, claims: dict[str, str]) -> dict[str, str]:
-        ending = f"-{self._observed.name}-{id}"
+        ending = f"-{self.observed.name}-{id}"
         return {name: how for name, how in claims.items() if name.endswith(ending)}
 
 

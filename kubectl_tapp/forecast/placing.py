@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import conditions, containers
 from simulator.objects.quantity import QuantityError, canonical
 
 _ASKED = (
@@ -40,10 +41,8 @@ def unschedulable(pod: Document) -> str | None:
     """The scheduler's words for a pod that has no node; None where it has one, or was not tried."""
     if (pod.get("spec") or {}).get("nodeName"):
         return None
-    for condition in (pod.get("status") or {}).get("conditions") or []:
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return str(condition.get("message") or "")
-    return None
+    scheduled = conditions(pod).get("PodScheduled") or {}
+    return str(scheduled.get("message") or "") if scheduled.get("status") == "False" else None
 
 
 def demands(pod: Document) -> Demands:
@@ -58,11 +57,7 @@ def demands(pod: Document) -> Demands:
         (volume.get("persistentVolumeClaim") or {}).get("claimName")
         for volume in spec.get("volumes") or []
     ]
-    asked = [
-        (each.get("name"), _requests(each), _host_ports(each))
-        for section in ("initContainers", "containers")
-        for each in spec.get(section) or []
-    ]
+    asked = [(each.get("name"), _requests(each), _host_ports(each)) for each in containers(spec)]
     rest = tuple(spec.get(field) or None for field in _ASKED)
     scheduler = spec.get("schedulerName") or "default-scheduler"
     return (*rest, scheduler, tolerated, [claim for claim in claims if claim], asked)

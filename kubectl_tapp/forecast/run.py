@@ -8,6 +8,8 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import conditions
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
 from kubectl_tapp.forecast.fold import Turn
@@ -18,7 +20,7 @@ from simulator.api.store import ApiError
 from simulator.objects.clock import EPOCH
 from simulator.objects.objects import with_meta
 from simulator.recording import Write
-from simulator.seed import Snapshot, clock_at, seeded
+from simulator.seed import clock_at, seeded
 from simulator.world import World
 from tapp.answer.resizes import Patch, patches
 from tapp.decide.instances import Instance
@@ -27,7 +29,6 @@ from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
 from tapp.spec.model import Parent
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
-from tapp.world import Options
 
 LONGEST = 30 * 24 * 3600.0
 """Simulated seconds after which a forecast gives up."""
@@ -43,19 +44,13 @@ class Run:
     """One run: a world around an observation, an edit, and what follows."""
 
     def __init__(
-        self,
-        observed: Observed,
-        controller: Document,
-        options: Options,
-        behaviour: Behaviour,
-        now: float,
+        self, observed: Observed, registration: Registration, behaviour: Behaviour, now: float
     ) -> None:
         """Builds the world.
 
         Args:
             observed: the TApp and what belongs to it.
-            controller: the CompositeController.
-            options: the operator's choices.
+            registration: of the service.
             behaviour: of the kubelets.
             now: seconds since the epoch.
         """
@@ -70,22 +65,18 @@ class Run:
         self.marks: list[Turn] = []
         self.tell: Tell = lambda _done, _of: None
         self._most = 0
+        controller, options = registration
         clock = clock_at(now, TICK)
         self.hook = InProcess(options, lambda: EPOCH.timestamp() + clock.now, self._on_plan)
         behaviour.resizes = options.resize
-        patience = max(behaviour_patience(behaviour), 60.0)
-        snapshot = Snapshot(
-            _objects(observed),
-            silent_nodes(observed, controller, now),
-            start_patience=patience,
-            ready_patience=patience,
-            levers=behaviour,
-        )
         self.world: World = seeded(
-            snapshot,
+            _objects(observed),
             _without_resync(controller),
             self.hook,
             clock,
+            levers=behaviour,
+            patience=max(behaviour.patience, 60.0),
+            silent_nodes=silent_nodes(observed, controller, now),
             policies=_policies(observed.pods),
             decorators=[_without_resync(shipped.manifest(shipped.DECORATOR))]
             if _is_served(observed)
@@ -105,21 +96,14 @@ class Run:
         Raises:
             simulator.api.store.ApiError: the simulated API server refuses it.
         """
-        world, metadata = self.world, edited["metadata"]
-        kind = world.kinds.of(edited)
-        found = [
-            each
-            for each in world.list(kind.name, metadata["namespace"])
-            if each["metadata"]["name"] == metadata["name"]
-        ]
-        if not found:
-            world.cluster.create(kind, edited)
+        cluster, metadata = self.world.cluster, edited["metadata"]
+        kind = self.world.kinds.of(edited)
+        live = cluster.find(kind, metadata["namespace"], metadata["name"])
+        if live is None:
+            cluster.create(kind, edited)
             return
-        live = found[0]
-        wanted = {**live, "spec": edited.get("spec")}
-        for part in ("labels", "annotations"):
-            wanted = with_meta(wanted, **{part: metadata.get(part)})
-        world.cluster.update(kind, wanted)
+        parts = {part: metadata.get(part) for part in ("labels", "annotations")}
+        cluster.update(kind, with_meta({**live, "spec": edited.get("spec")}, **parts))
 
     def until_rest(self, patience: float) -> Record:
         """Runs until nothing is due, or nothing has changed for `patience` seconds."""
@@ -208,11 +192,6 @@ class Run:
         return int(number) if write.kind == "Pod" and number.isdecimal() else None
 
 
-def behaviour_patience(known: Behaviour) -> float:
-    """Seconds after which what has not come up will not: three times what is usual."""
-    return max([3 * (pace.begin + pace.ready) for pace in known.paces.values()], default=120.0)
-
-
 def _state(plan: Plan, instance: Instance) -> str:
     """One word for a timeline."""
     running = instance.status is InstanceStatus.RUNNING and instance.pod is not None
@@ -269,11 +248,8 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 def _is_served(observed: Observed) -> bool:
     """Whether somebody writes the status of pods: nothing says that nobody does."""
-    conditions = (observed.tapp.get("status") or {}).get("conditions") or []
-    return not any(
-        item.get("type") == "PodStatusNotWritten" and item.get("status") == "True"
-        for item in conditions
-    )
+    found = conditions(observed.tapp).get("PodStatusNotWritten") or {}
+    return found.get("status") != "True"
 
 
 def silent_nodes(observed: Observed, controller: Document, now: float) -> frozenset[str]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from kubectl_tapp.base.event_times import last_write
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import conditions, last_write
 from tapp.kube import objects
 from tapp.pod.manifest import read_annotation
 from tapp.pod.pod import GRACE
@@ -20,6 +20,8 @@ from tapp.words.vocabulary import IN_PLACE_UPDATE
 BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
 """What is assumed, in seconds, where nothing is known: until its containers run; until a probe
 succeeds; to put another image in place; until a container that is asked to stop has stopped."""
+TIMES = ("begin", "ready", "swap", "stop")
+"""These times, as `Durations` has them."""
 LONGEST = 3600.0
 """Longer ones were something else: a pod that waited for a node, a person who looked at it."""
 _SEEN = 5.0
@@ -71,7 +73,7 @@ class _Samples:
     stop: list[float] = field(default_factory=list)
 
     def add(self, other: "_Samples") -> None:
-        for name in ("begin", "ready", "swap", "stop"):
+        for name in TIMES:
             getattr(self, name).extend(getattr(other, name))
 
 
@@ -141,7 +143,7 @@ def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
             ended is not None or not item.get("restartCount")
             for item, ended in zip(mains, replaced, strict=True)
         ):
-            _note(samples.ready, max(known), _ready_since(status))
+            _note(samples.ready, max(known), _ready_since(pod))
     events = killed.get(meta["name"], [])
     for item, ended, time in zip(mains, replaced, started, strict=True):
         if ended is None:
@@ -181,9 +183,9 @@ def _grace(spec: Document) -> float:
     return float(value) if isinstance(value, int) and value >= 0 else GRACE
 
 
-def _ready_since(status: Document) -> float | None:
+def _ready_since(pod: Document) -> float | None:
     """Since when all containers are ready: a readiness gate is not a matter of how they start."""
-    known = {item.get("type"): item for item in status.get("conditions") or []}
+    known = conditions(pod)
     ready = known.get("ContainersReady") or known.get("Ready") or {}
     return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
 
@@ -202,10 +204,7 @@ def _killed(events: Iterable[Document]) -> dict[str, list[_Killing]]:
 
 
 def _note(
-    samples: list[float],
-    before: float | None,
-    after: float | None,
-    most: float = LONGEST,
+    samples: list[float], before: float | None, after: float | None, most: float = LONGEST
 ) -> None:
     """Adds what lies between two times, if that can have been what it is taken for.
 

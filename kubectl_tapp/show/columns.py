@@ -1,9 +1,11 @@
 """A table that fits its terminal: what identifies a row stays, the rest shrinks or goes first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 from rich.text import Text
+
+from kubectl_tapp.base.errors import plain
 
 GAP = 2
 """Blanks between two columns."""
@@ -11,6 +13,16 @@ Step = tuple[str, int]
 """A head, and how many characters its column may take from here on; 0 leaves it out."""
 _ENDS = frozenset({"IMAGE", "IMAGES"})
 """Of these the end tells more than the beginning."""
+
+
+def listed(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table of these cells; head -> whether its column may break lines."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for head, breaks in heads.items():
+        result.add_column(head, no_wrap=not breaks, overflow="fold" if breaks else "ellipsis")
+    for row in rows:
+        result.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
+    return result
 
 
 def fitted(

@@ -1,6 +1,6 @@
 """A forecast for a person, folded in ranges, and for a machine."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
@@ -13,13 +13,7 @@ from rich.table import Table
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.plural import plural
 from kubectl_tapp.decide.phrases import instances
-from kubectl_tapp.forecast.forecast import (
-    Forecast,
-    InstanceForecast,
-    Outcome,
-    Step,
-    TemplateChange,
-)
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Step, TemplateChange
 from tapp.spec.differences import Difference, Effect
 from tapp.words.ranges import ranges, some
 
@@ -87,7 +81,7 @@ def _print_notes(console: Console, name: str, lines: Iterable[str]) -> None:
     for number, line in enumerate(lines):
         if not number:
             console.print(f"\n[bold]{name}[/]")
-        console.print(f"  [{style}]{escape(line)}[/]", highlight=False, soft_wrap=True)
+        console.print(f"  [{style}]{escape(line)}[/]", soft_wrap=True)
 
 
 _STYLES = {"Stuck": "red", "Paused": "yellow", "Conditions": "yellow", "Note": "default"}
@@ -100,12 +94,9 @@ def headline(forecast: Forecast) -> str:
         for outcome in ORDER
         if outcome is not Outcome.UNCHANGED and (found := forecast.of(outcome))
     ]
-    claims: dict[str, int] = defaultdict(int)
-    for how in forecast.claims.values():
-        claims[how] += how != "kept"
-    parts += [
-        f"{number} {plural(number, 'claim')} {how}" for how, number in claims.items() if number
-    ]
+    for what, became in (("claim", forecast.claims), ("Service", forecast.services)):
+        hows = Counter(how for how in became.values() if how != "kept")
+        parts += [f"{number} {plural(number, what)} {how}" for how, number in hows.items()]
     if not parts:
         return "nothing happens" if not forecast.stuck else "nothing happens, and it is not done"
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
@@ -136,9 +127,7 @@ def _print_changes(console: Console, forecast: Forecast) -> None:
 
 def _print_template(console: Console, change: TemplateChange) -> None:
     who = instances(change.instances) if change.instances else "no instance runs it"
-    console.print(
-        f"  template [bold]{escape(change.name)}[/] {change.how} ({who})", highlight=False
-    )
+    console.print(f"  template [bold]{escape(change.name)}[/] {change.how} ({who})")
     for item in change.differences:
         _print_difference(console, item.path, item.before, item.after, EFFECTS[item.effect], "  ")
 
@@ -146,19 +135,15 @@ def _print_template(console: Console, change: TemplateChange) -> None:
 def _print_difference(  # noqa: PLR0913, PLR0917
     console: Console, path: str, before: Any, after: Any, effect: str, indent: str = ""
 ) -> None:
-    sign, style = (
-        ("+", "green") if before is None else ("-", "red") if after is None else ("~", "yellow")
-    )
-    values = (
-        shown(after)
-        if before is None
-        else shown(before)
-        if after is None
-        else f"{shown(before)} → {shown(after)}"
-    )
+    if before is None:
+        sign, style, values = "+", "green", shown(after)
+    elif after is None:
+        sign, style, values = "-", "red", shown(before)
+    else:
+        sign, style, values = "~", "yellow", f"{shown(before)} → {shown(after)}"
     tail = f"  [dim]# {escape(effect)}[/]" if effect else ""
     line = f"  {indent}[{style}]{sign}[/] {escape(path)}: {escape(values)}{tail}"
-    console.print(line, highlight=False, soft_wrap=True)
+    console.print(line, soft_wrap=True)
 
 
 def shown(value: Any) -> str:
@@ -180,7 +165,7 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
         table.add_row(
             f"  [{style}]{sign}[/]", text, f"[{style}]{each.outcome}[/]", escape(why(each))
         )
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 def folds(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
@@ -229,14 +214,12 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
     steps = list(forecast.steps)
     hidden = steps[HEAD:-TAIL] if len(steps) > HEAD + TAIL + 1 else []
     for step in steps[:HEAD] if hidden else steps:
-        console.print(f"  {escape(step_line(step))}", highlight=False, soft_wrap=True)
+        console.print(f"  {escape(step_line(step))}", soft_wrap=True)
     if hidden:
         until = spoken(hidden[-1].at)
-        console.print(
-            f"  [dim]… {len(hidden)} more steps like these, until {until}[/]", highlight=False
-        )
+        console.print(f"  [dim]… {len(hidden)} more steps like these, until {until}[/]")
         for step in steps[-TAIL:]:
-            console.print(f"  {escape(step_line(step))}", highlight=False, soft_wrap=True)
+            console.print(f"  {escape(step_line(step))}", soft_wrap=True)
 
 
 def step_line(step: Step) -> str:
@@ -268,7 +251,7 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
         lines += forecast.pace
     console.print(f"\n[bold]Budget{' and time'[: 9 * forecast.played]}[/]")
     for line in lines:
-        console.print(f"  {escape(line)}", highlight=False, soft_wrap=True)
+        console.print(f"  {escape(line)}", soft_wrap=True)
 
 
 def _budget_line(forecast: Forecast) -> str:

@@ -12,7 +12,7 @@ from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.phrases import budget, grouped, places, span
+from kubectl_tapp.decide.phrases import budget_block, grouped, places, refused_block, span
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.ranges import ranges, some
 from tapp.words.vocabulary import InstanceStatus
@@ -42,22 +42,23 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
         console: where it will be shown.
         unfold: a line for each instance, however many there are.
     """
-    parts: list[RenderableType] = [Text(plain(headline(look)), style="bold")]
-    rows = look.rows
-    if rows:
-        parts.append(table(rows, look.plan.now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *(Text(plain(line)) for line in sentences(look)))
+    unfold = unfold or len(look.rows) <= FEW
+    rows = table(look.rows, look.plan.now, console.width, unfold=unfold)
+    return _together(headline(look), rows, sentences(look))
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
     """What the TApp tells by itself, where its pods may not be read."""
-    rows = rows_of_status(observed)
-    namespace, now = observed.tapp["metadata"]["namespace"], 0.0
+    namespace = observed.tapp["metadata"]["namespace"]
     head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
-    parts: list[RenderableType] = [Text(plain(head), style="bold")]
-    if rows:
-        parts.append(table(rows, now, console.width, unfold=unfold or len(rows) <= FEW))
-    return Group(*parts, *(Text(plain(line)) for line in ["", *sentences_of_status(observed)]))
+    rows = rows_of_status(observed)
+    found = table(rows, 0.0, console.width, unfold=unfold or len(rows) <= FEW)
+    return _together(head, found, ["", *sentences_of_status(observed)])
+
+
+def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
+    parts = [rows] if rows.row_count else []
+    return Group(Text(plain(head), style="bold"), *parts, *(Text(plain(line)) for line in lines))
 
 
 def headline(look: Look) -> str:
@@ -139,8 +140,7 @@ def _style(row: Row) -> str:
 
 def sentences(look: Look) -> list[str]:
     """Below the table: the budget, what waits for what, what is refused, what could not be read."""
-    first, *rest = budget(look)
-    lines = ["", f"budget: {first}", *(f"  {line}" for line in rest)]
+    lines = budget_block(look)
     waits = waiting(look)
     if waits:
         lines.append("")
@@ -148,10 +148,7 @@ def sentences(look: Look) -> list[str]:
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
             lines.append(f"{some(others)}: see `kubectl tapp why {look.name} {ranges(others)}`")
-    if look.refused_beyond:
-        lines += ["", *(f"{found.type}: {found.message}" for found in look.refused_beyond)]
-    lines += [f"note: {text}" for text in failing_syncs(look)]
-    return lines
+    return [*lines, *refused_block(look), *(f"note: {text}" for text in failing_syncs(look))]
 
 
 def waiting(look: Look) -> list[tuple[str, list[int]]]:

@@ -4,9 +4,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.plural import plural
+from kubectl_tapp.base.reading import conditions, statuses
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
-from kubectl_tapp.decide.look import Look, Row, containers_of
-from kubectl_tapp.decide.phrases import age, budget, grouped, places, span
+from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.phrases import age, budget_block, grouped, places, refused_block, span
 from kubectl_tapp.decide.unready import unpassed
 from tapp.spec.templates import Template
 from tapp.words.ranges import some
@@ -100,10 +102,7 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
     result += [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups:
         result += _block(look, group)
-    first, *rest = budget(look)
-    result += ["", f"budget: {first}", *(f"  {line}" for line in rest)]
-    if look.refused_beyond:
-        result += ["", *(f"{found.type}: {found.message}" for found in look.refused_beyond)]
+    result += budget_block(look) + refused_block(look)
     return result + [f"event: {text}" for text in failing_syncs(look)]
 
 
@@ -151,13 +150,11 @@ def container_lines(pod: Document, now: float, *, well: bool = False) -> list[st
         late.append(f"pod: held by finalizers: {', '.join(held)}")
     why = [status.get("reason"), status.get("message")]
     result = [*late, *([f"pod: {': '.join(text for text in why if text)}"] if any(why) else [])]
-    result += [
-        f"no node: {_reason(condition)}"
-        for condition in status.get("conditions") or []
-        if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
-    ]
+    scheduled = conditions(pod).get("PodScheduled") or {}
+    if scheduled.get("status") == "False":
+        result.append(f"no node: {_reason(scheduled)}")
     probes = unpassed(pod)
-    for each in containers_of(pod):
+    for each in statuses(pod):
         texts = _container(each, now, probes.get(each.get("name", ""), ""), well=well)
         result += [f"container {each.get('name')}: {text}" for text in texts]
     return result
@@ -177,7 +174,7 @@ def _container(status: Document, now: float, probe: str, *, well: bool) -> list[
         result.append(f"runs for {started}, and is not ready{why}")
     restarts = status.get("restartCount") or 0
     if restarts and not well and (last := before.get("terminated")):
-        times = f"restarted {restarts} time{'s'[: restarts != 1]}"
+        times = f"restarted {restarts} {plural(restarts, 'time')}"
         result.append(f"{times}; before, it ended {_ended(last, now)}")
     return result
 

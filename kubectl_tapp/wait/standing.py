@@ -7,8 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
+from kubectl_tapp.decide.refused import short
 from tapp.decide.instances import Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict
 from tapp.plan import Plan
@@ -105,7 +107,7 @@ class Standing:
         held = [(why.removeprefix(_PREFIX), found) for why, found in self.held.items()]
         parts += [f"waiting: {some(found)} ({why})" for why, found in held]
         broken = list(grouped(self.broken).items())[:_FEW]
-        parts += [f"{some(found)}: {_brief(why)}" for why, found in broken]
+        parts += [f"{some(found)}: {short(why, _LONGEST)}" for why, found in broken]
         return "; ".join(parts)
 
 
@@ -117,12 +119,8 @@ def grouped(broken: Mapping[int, str]) -> dict[str, Ids]:
     return found
 
 
-def _brief(why: str) -> str:
-    """A reason for one line; the whole of it is told in the end."""
-    return why if len(why) <= _LONGEST else f"{why[:_LONGEST].rstrip()}..."
-
-
 _SHOWN, _FEW, _LONGEST = 5, 2, 60
+"""Of progress, a line; the whole of a reason is told in the end."""
 _PREFIX = "spec.updateStrategy."
 
 
@@ -138,12 +136,12 @@ def standing(plan: Plan, tapp: Document, obstacles: Mapping[int, str] = _UNKNOWN
     generation = int(metadata.get("generation") or 0)
     # A spec without a number was acted on by nobody, as far as anybody can tell.
     answered = 0 < generation <= int(status.get("observedGeneration") or 0)
-    conditions = {each.get("type"): each.get("status") for each in status.get("conditions") or []}
+    told = {type for type, each in conditions(tapp).items() if each.get("status") == "True"}
     found = Standing(
         generation=generation,
         answered=answered,
-        ready=answered and conditions.get("Ready") == "True",
-        enough=answered and conditions.get("Available") == "True",
+        ready=answered and "Ready" in told,
+        enough=answered and "Available" in told,
         paused=plan.budgets.strategy.paused,
         mark=_mark(plan, tapp),
     )

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from kubectl_tapp.base.errors import CommandError, Exit, plain
-from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.cluster.cluster import Cluster
 from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import decided
 from kubectl_tapp.decide.obstacles import Obstacles
@@ -24,6 +24,9 @@ _PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "
 """What an API server says that is being restarted or has too much to do."""
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
 
+Show = Callable[[str, float], None]
+"""Shows how far something is: a text, and the seconds that it has taken."""
+
 
 def read_duration(text: str) -> float:
     """Seconds of `90`, `90s`, `10m` or `1h30m`.
@@ -35,7 +38,7 @@ def read_duration(text: str) -> float:
     hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
     total = float(3600 * hours + 60 * minutes + rest)
     if not total:
-        raise CommandError(f"{text!r} is no time to wait: write 90s, 10m or 1h30m", Exit.USAGE)
+        raise UsageError(f"{text!r} is no time to wait: write 90s, 10m or 1h30m")
     return total
 
 
@@ -45,49 +48,23 @@ class Watch:
 
     Attributes:
         name: of the TApp.
-        goal: when it is reached.
         ids: the instances that matter; None for all.
         timeout: seconds after which to give up.
         message: what to say when it is reached.
+        goal: when it is reached, if not when these instances are as the spec asks.
         stuck_is_reached: whether being stuck is what is waited for.
     """
 
     name: str
-    goal: Callable[[Standing], bool]
-    ids: Collection[int] | None = None
-    timeout: float = 600.0
+    ids: Collection[int] | None
+    timeout: float
     message: str = "done"
+    goal: Callable[[Standing], bool] | None = None
     stuck_is_reached: bool = False
 
-
-class Poller:
-    """Looks at one TApp again and again, and keeps what does not change meanwhile."""
-
-    def __init__(self, session: Session, name: str) -> None:
-        """Reads the registration and the operator's choices, once."""
-        self._session, self._name = session, name
-        cluster: Cluster = session.cluster
-        self._controller = cluster.controller()
-        self._options = cluster.options(self._controller)
-
-    def observe(self) -> Observed:
-        """The TApp as it is now."""
-        observed = self._session.cluster.observe(self._name)
-        observed.require("pods")
-        return observed
-
-    def look(self, observed: Observed | None = None) -> Standing:
-        """How far it is now."""
-        observed = observed or self.observe()
-        if observed.tapp["metadata"].get("deletionTimestamp"):
-            raise CommandError(f"TApp {observed.name} is being deleted")
-        plan = decided(observed, self._controller, self._options, self._session.now())
-        found = standing(plan, observed.tapp)
-        if not (plan.not_created and found.broken):
-            return found
-        cluster: Cluster = self._session.cluster
-        obstacles = Obstacles(cluster, cluster.with_warnings(observed), plan)
-        return standing(plan, observed.tapp, obstacles.of)
+    def is_reached(self, now: Standing) -> bool:
+        """Whether the TApp has come to what is waited for."""
+        return now.is_done(self.ids) if self.goal is None else self.goal(now)
 
 
 def wait(session: Session, watch: Watch) -> None:
@@ -98,16 +75,16 @@ def wait(session: Session, watch: Watch) -> None:
             what is complete does not get stuck.
     """
     begun = session.now()
-    poller = Poller(session, watch.name)
+    registration = session.cluster.registration()
     stuck_since: float | None = None
     mark = 0
     with progress(session) as show:
         while True:
             before = session.now()
-            current = _polled(poller, show)
+            current = _polled(session, watch.name, registration, show)
             now = session.now()
             if current is not None:
-                if watch.goal(current):
+                if watch.is_reached(current):
                     break
                 if watch.stuck_is_reached and current.is_done(watch.ids):
                     raise CommandError(_never_stuck(watch), Exit.STUCK)
@@ -134,14 +111,29 @@ def wait(session: Session, watch: Watch) -> None:
     session.say(f"{watch.name}: {watch.message}, after {spell(took)}")
 
 
-def _polled(poller: Poller, show: Callable[[str, float], None]) -> Standing | None:
+def _polled(session: Session, name: str, registration: Registration, show: Show) -> Standing | None:
+    """How far it is now; None where the cluster does not answer for the moment."""
     try:
-        return poller.look()
+        return _look(session, name, registration)
     except KubectlError as error:
         if error.reason not in _PASSING:
             raise
         show(f"no answer from the cluster, trying again: {error}", 0)
         return None
+
+
+def _look(session: Session, name: str, registration: Registration) -> Standing:
+    cluster: Cluster = session.cluster
+    observed = cluster.observe(name)
+    observed.require("pods")
+    if observed.tapp["metadata"].get("deletionTimestamp"):
+        raise CommandError(f"TApp {name} is being deleted")
+    plan = decided(observed, registration, session.now())
+    found = standing(plan, observed.tapp)
+    if not (plan.not_created and found.broken):
+        return found
+    obstacles = Obstacles(cluster, cluster.with_events(observed), plan)
+    return standing(plan, observed.tapp, obstacles.of)
 
 
 def _stuck(current: Standing, watch: Watch) -> str:
@@ -178,32 +170,22 @@ def spell(seconds: float) -> str:
     return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
-@dataclass
-class _Lines:
-    """Progress where there is no terminal: a line at each change."""
-
-    session: Session
-    last: str = field(default="", init=False)
-
-    def __call__(self, text: str, elapsed: float) -> None:
-        if text != self.last:
-            self.session.say(f"{spell(elapsed):>10}  {text}")
-            self.last = text
-
-
 @contextmanager
-def progress(session: Session) -> Iterator[Callable[[str, float], None]]:
-    """Shows how far something is: one line that changes on a terminal, else a line per change."""
+def progress(session: Session) -> Iterator[Show]:
+    """One line that changes on a terminal, else a line per change."""
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
-    console = session.console
+    console, last = session.console, ""
+
+    def show_change(text: str, elapsed: float) -> None:
+        nonlocal last
+        if text != last:
+            session.say(f"{spell(elapsed):>10}  {text}")
+            last = text
+
     if not console.is_terminal:
-        yield _Lines(session)
+        yield show_change
         return
     with console.status("looking") as status:
-
-        def show(text: str, elapsed: float) -> None:
-            # No markup, and nothing that a terminal obeys: a kubelet's own words.
-            status.update(Text(f"{plain(text)}  {spell(elapsed)}"))
-
-        yield show
+        # No markup, and nothing that a terminal obeys: a kubelet's own words.
+        yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {spell(elapsed)}"))

@@ -9,8 +9,6 @@ A policy is a callable `(operation, object) -> object`; operation is "CREATE" or
 return a new object rather than change the one it got.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterable
@@ -116,10 +114,6 @@ def quality(spec: Object) -> str:
     return "Guaranteed" if guaranteed else "Burstable"
 
 
-def _is_default(storage_class: Object) -> bool:
-    return annotations_of(storage_class).get(DEFAULT_CLASS) == "true"
-
-
 def _class_of(claim: Object) -> str:
     older: str | None = annotations_of(claim).get(OLD_CLASS)
     return claim["spec"].get("storageClassName") or "" if older is None else older
@@ -154,8 +148,8 @@ class Admission:
         """Return the claim as it is stored when created, where there are these StorageClasses."""
         spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
         if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
-            defaults = [name_of(each) for each in classes if _is_default(each)]
-            if defaults:
+            marks = {name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes}
+            if defaults := [name for name, mark in marks.items() if mark == "true"]:
                 spec["storageClassName"] = defaults[0]
         if CLAIM_PROTECTION not in finalizers_of(claim):
             claim = with_meta(claim, finalizers=[*finalizers_of(claim), CLAIM_PROTECTION])

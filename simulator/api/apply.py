@@ -7,9 +7,8 @@ equal keys collapse: the last one overwrites them all. A value of the wrong type
 as empty. Nothing is mutated, and what does not change is shared with the observed object.
 """
 
-from __future__ import annotations
-
 import re
+from operator import is_
 
 import msgspec
 
@@ -113,12 +112,8 @@ def _merge_list(observed: list[Json], last: list[Json], desired: list[Json] | No
         if name not in seen:
             seen.add(name)
             result.append(merged[name])
-    unchanged = len(result) == len(observed) and all(map(_is, result, observed))
+    unchanged = len(result) == len(observed) and all(map(is_, result, observed))
     return observed if unchanged else result
-
-
-def _is(left: Json, right: Json) -> bool:
-    return left is right
 
 
 def merge(observed: Object, last_applied: Object | None, desired: Object) -> Object:
@@ -134,11 +129,9 @@ def last_applied(obj: Object) -> Object | None:
     try:
         value: Json = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        message = f'can\'t unmarshal "{LAST_APPLIED}" annotation: {error}'
-        raise ApplyError(message) from error
+        raise ApplyError(f'can\'t unmarshal "{LAST_APPLIED}" annotation: {error}') from error
     if value is not None and not isinstance(value, dict):
-        message = f'can\'t unmarshal "{LAST_APPLIED}" annotation: not an object'
-        raise ApplyError(message)
+        raise ApplyError(f'can\'t unmarshal "{LAST_APPLIED}" annotation: not an object')
     return value
 
 

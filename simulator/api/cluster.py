@@ -6,8 +6,6 @@ validation. Sources: Kubernetes' registry/rest (delete.go, update.go) and the AP
 What happens *after* a write (garbage collection, kubelet) listens to `subscribe`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from itertools import count
@@ -98,11 +96,14 @@ class Cluster:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the object or raise NotFoundError."""
-        obj = self._objects.get(kind, {}).get((namespace if kind.namespaced else "", name))
+        obj = self.find(kind, namespace, name)
         if obj is None:
-            message = f'{kind.plural} "{name}" not found'
-            raise NotFoundError(message)
+            raise NotFoundError(f'{kind.plural} "{name}" not found')
         return obj
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """Return the object, None if there is none."""
+        return self._objects.get(kind, {}).get((namespace if kind.namespaced else "", name))
 
     def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
         """Return all objects of a kind, of one namespace if given, by name."""
@@ -129,11 +130,9 @@ class Cluster:
         if kind.namespaced:
             home = self.get(NAMESPACE, "", namespace_of(obj))
             if is_terminating(home):
-                message = f"namespace {namespace_of(obj)} is being terminated"
-                raise ForbiddenError(message)
+                raise ForbiddenError(f"namespace {namespace_of(obj)} is being terminated")
         if key_of(obj) in self._objects.get(kind, {}):
-            message = f'{kind.plural} "{name_of(obj)}" already exists'
-            raise AlreadyExistsError(message)
+            raise AlreadyExistsError(f'{kind.plural} "{name_of(obj)}" already exists')
         if kind is POD:
             obj = self.admission.pod_create(obj)
             check_pod(obj)
@@ -210,8 +209,7 @@ class Cluster:
         """Replace only the status, guarded by the resourceVersion; of a pod the metadata too."""
         old = self._guarded(kind, obj)
         if not kind.has_status:
-            message = "the server could not find the requested resource (status)"
-            raise NotFoundError(message)
+            raise NotFoundError("the server could not find the requested resource (status)")
         new = {key: value for key, value in old.items() if key != "status"}
         if obj.get("status") is not None:
             new["status"] = obj["status"]
@@ -279,11 +277,10 @@ class Cluster:
             message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
             raise InvalidError(message, "metadata.resourceVersion")
         if (version and version != version_of(old)) or uid_of(obj) not in ("", uid_of(old)):
-            message = (
+            raise ConflictError(
                 f'Operation cannot be fulfilled on {kind.plural} "{name_of(obj)}": the object has '
                 "been modified; please apply your changes to the latest version and try again"
             )
-            raise ConflictError(message)
         return old
 
     def _server_fields(self, obj: Object, old: Object) -> Object:

@@ -7,14 +7,12 @@ and protected while a scheduled pod uses them (pvc-protection controller). A ter
 takes its contents with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 
 from simulator.api.admission import CLAIM_PROTECTION
 from simulator.api.cluster import FOREGROUND, ORPHAN, Cluster
-from simulator.api.store import DeleteOptions, Event, NotFoundError, Propagation
+from simulator.api.store import DeleteOptions, Event, Propagation
 from simulator.api.validation import storage_of
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import CLAIM, NAMESPACE, POD, Kind
@@ -176,7 +174,9 @@ class ClaimController:
                 self._clock.after(self.bind_seconds, lambda: self._bind(*key))
             if is_terminating(event.new) and (event.old is None or not is_terminating(event.old)):
                 self._clock.after(0.1, lambda: self._release(*key))
-            elif _lacks_room(event.new) and not (event.old and _same_size(event.old, event.new)):
+            elif _lacks_room(event.new) and (
+                event.old is None or storage_of(event.old) != storage_of(event.new)
+            ):
                 self._clock.after(self._expand_seconds, lambda: self._expand(*key))
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)
@@ -193,11 +193,8 @@ class ClaimController:
             }
             return {**claim, "spec": {**claim["spec"], "volumeName": volume}, "status": status}
 
-        try:
-            claim = self._cluster.get(CLAIM, namespace, name)
-        except NotFoundError:
-            return
-        if (claim.get("status") or {}).get("phase") == "Pending":
+        claim = self._cluster.find(CLAIM, namespace, name)
+        if claim is not None and (claim.get("status") or {}).get("phase") == "Pending":
             self._cluster.edit(CLAIM, claim, bound)
 
     def _expand(self, namespace: str, name: str) -> None:
@@ -211,19 +208,15 @@ class ClaimController:
                 status["allocatedResourceStatuses"] = {"storage": "ControllerResizeInfeasible"}
             return {**claim, "status": status}
 
-        try:
-            claim = self._cluster.get(CLAIM, namespace, name)
-        except NotFoundError:
-            return
-        if _lacks_room(claim):
+        claim = self._cluster.find(CLAIM, namespace, name)
+        if claim is not None and _lacks_room(claim):
             self._cluster.edit(CLAIM, claim, expanded)
 
     def _release(self, namespace: str, name: str) -> None:
-        try:
-            claim = self._cluster.get(CLAIM, namespace, name)
-        except NotFoundError:
+        claim = self._cluster.find(CLAIM, namespace, name)
+        if claim is None or not is_terminating(claim):
             return
-        if not is_terminating(claim) or CLAIM_PROTECTION not in finalizers_of(claim):
+        if CLAIM_PROTECTION not in finalizers_of(claim):
             return
         pods = self._cluster.list(POD, namespace)
         if not any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods):
@@ -235,10 +228,6 @@ def _lacks_room(claim: Object) -> bool:
     status = claim.get("status") or {}
     has = (status.get("capacity") or {}).get("storage", "0")
     return status.get("phase") == "Bound" and compare(storage_of(claim), has) > 0
-
-
-def _same_size(old: Object, new: Object) -> bool:
-    return storage_of(old) == storage_of(new)
 
 
 def claims_of(pod: Object) -> list[str]:

@@ -4,8 +4,6 @@ Source: Kubernetes' pkg/apis/core/v1/defaults.go (defaults), the Go types of cor
 fields vanish when an object is encoded), and resource.Quantity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -19,6 +17,7 @@ CONTAINER_LISTS = ("initContainers", "containers")
 _DATA_MAPS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "volumeAttributes", "options"}
 )
+_QUANTITIES = ("sizeLimit", "divisor")
 _QUANTITY_MAPS = frozenset({"limits", "requests", "overhead", "capacity"})
 # Fields kept though empty: pointers, and those without omitempty.
 _KEPT_WHEN_FALSE = frozenset(
@@ -60,14 +59,11 @@ def _encode_map(value: Object, field: str) -> Object:
         return {key: canonical(amount) for key, amount in value.items() if amount is not None}
     encoded = {}
     for key, inner in value.items():
-        inner = canonical(inner) if _is_quantity(key, inner) else encode(inner, key)  # noqa: PLW2901
+        is_quantity = key in _QUANTITIES and inner is not None
+        inner = canonical(inner) if is_quantity else encode(inner, key)  # noqa: PLW2901
         if not _vanishes(key, inner, field):
             encoded[key] = inner
     return encoded
-
-
-def _is_quantity(key: str, value: Json) -> bool:
-    return key in ("sizeLimit", "divisor") and value is not None
 
 
 def _vanishes(key: str, value: Json, holder: str) -> bool:
@@ -98,30 +94,26 @@ def _pull_policy(image: str) -> str:
     return "Always" if tag in ("", "latest") else "IfNotPresent"
 
 
+def _filled(holder: Object, key: str, **defaults: Json) -> Object:
+    """Return the holder; what it has under the key gets these defaults."""
+    return {**holder, key: {**defaults, **holder[key]}} if key in holder else holder
+
+
 def _default_handler(handler: Object) -> Object:
-    if "httpGet" not in handler:
-        return handler
-    get = {"path": "/", "scheme": "HTTP", **handler["httpGet"]}
-    return {**handler, "httpGet": get}
+    return _filled(handler, "httpGet", path="/", scheme="HTTP")
 
 
 def _default_probe(probe: Object) -> Object:
     filled = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1}
     probe = _default_handler({**filled, "failureThreshold": 3, **probe})
-    if "grpc" in probe:
-        probe["grpc"] = {"service": "", **probe["grpc"]}
-    return probe
+    return _filled(probe, "grpc", service="")
 
 
 def _default_env(variable: Object) -> Object:
-    source = variable.get("valueFrom") or {}
-    if "fieldRef" in source:
-        field = {"apiVersion": "v1", **source["fieldRef"]}
-        return {**variable, "valueFrom": {**source, "fieldRef": field}}
-    if "resourceFieldRef" in source:
-        field = {"divisor": "0", **source["resourceFieldRef"]}
-        return {**variable, "valueFrom": {**source, "resourceFieldRef": field}}
-    return variable
+    if not variable.get("valueFrom"):
+        return variable
+    source = _filled(variable["valueFrom"], "fieldRef", apiVersion="v1")
+    return {**variable, "valueFrom": _filled(source, "resourceFieldRef", divisor="0")}
 
 
 def _default_resources(resources: Object) -> Object:
@@ -162,39 +154,29 @@ def _default_port(port: Object, host_network: bool) -> Object:
 
 
 def _default_items(source: Object) -> Object:
-    items = source.get("items")
-    if not items:
+    if not source.get("items"):
         return source
-    return {**source, "items": [_default_item(item) for item in items]}
-
-
-def _default_item(item: Object) -> Object:
-    if "fieldRef" in item:
-        return {**item, "fieldRef": {"apiVersion": "v1", **item["fieldRef"]}}
-    return item
+    items = [_filled(item, "fieldRef", apiVersion="v1") for item in source["items"]]
+    return {**source, "items": items}
 
 
 def _default_projection(source: Object) -> Object:
-    if "serviceAccountToken" in source:
-        token = {"expirationSeconds": 3600, **source["serviceAccountToken"]}
-        return {**source, "serviceAccountToken": token}
     if "downwardAPI" in source:
         return {**source, "downwardAPI": _default_items(source["downwardAPI"])}
-    return source
+    return _filled(source, "serviceAccountToken", expirationSeconds=3600)
 
 
 def _default_volume(volume: Object) -> Object:
     if volume.keys() == {"name"}:
         return {**volume, "emptyDir": {}}
-    filled = dict(volume)
+    filled = _filled(volume, "hostPath", type="")
+    if "image" in filled:
+        policy = _pull_policy(str(filled["image"].get("reference", "")))
+        filled = _filled(filled, "image", pullPolicy=policy)
+    filled = dict(filled)
     for field in _VOLUME_MODES:
         if field in filled:
             filled[field] = _default_items({"defaultMode": 420, **filled[field]})
-    if "hostPath" in filled:
-        filled["hostPath"] = {"type": "", **filled["hostPath"]}
-    if "image" in filled:
-        policy = _pull_policy(str(filled["image"].get("reference", "")))
-        filled["image"] = {"pullPolicy": policy, **filled["image"]}
     if "sources" in (filled.get("projected") or {}):
         sources = [_default_projection(source) for source in filled["projected"]["sources"]]
         filled["projected"]["sources"] = sources

@@ -3,8 +3,6 @@
 Sources: Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), ValidatePodResize.
 """
 
-from __future__ import annotations
-
 from simulator.api.admission import quality
 from simulator.api.defaults import CONTAINER_LISTS, containers_of, default_pod_spec, encode
 from simulator.api.store import InvalidError

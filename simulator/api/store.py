@@ -5,8 +5,6 @@ it too. Sources: the Kubernetes API conventions (PUT with resourceVersion, uid p
 deletion propagation) and the status reasons of apimachinery.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -76,8 +74,7 @@ class Event:
         """Return the newest form of the object that the event carries."""
         current = self.new if self.new is not None else self.old
         if current is None:
-            message = "an event is about an object"
-            raise ValueError(message)
+            raise ValueError("an event is about an object")
         return current
 
 

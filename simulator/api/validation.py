@@ -4,8 +4,6 @@ Sources: Kubernetes' core validation (updates of pods wholly, of their creation 
 apimachinery's ObjectMeta validation. Every refusal is a 422 that names a path.
 """
 
-from __future__ import annotations
-
 import re
 
 from simulator.api.defaults import CONTAINER_LISTS, containers_of
@@ -44,9 +42,10 @@ _FIXED_ANNOTATIONS = (
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
-def _refuse(obj: Object, path: str, reason: str) -> InvalidError:
+def _refuse(obj: Object, path: str, reason: str, found: str = "") -> InvalidError:
+    """Build the error; `found` is the field at fault where the message names another one."""
     message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
-    return InvalidError(message, path)
+    return InvalidError(message, found or path)
 
 
 def _check_strings(obj: Object, field: str) -> None:
@@ -161,9 +160,7 @@ def check_pod_update(new: Object, old: Object) -> None:
     permitted = _with_permitted_changes(new, old)
     path = next(iter(changed_paths(old["spec"], permitted, "spec")), None)
     if path is not None:
-        error = _refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}")
-        error.path = path
-        raise error
+        raise _refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}", path)
 
 
 def _check_fixed_annotations(new: Object, old: Object) -> None:
@@ -176,10 +173,7 @@ def _check_fixed_annotations(new: Object, old: Object) -> None:
 
 def _check_deadline(new: Object, old: Object) -> None:
     path = "spec.activeDeadlineSeconds"
-    before, after = (
-        old["spec"].get("activeDeadlineSeconds"),
-        new["spec"].get("activeDeadlineSeconds"),
-    )
+    before, after = (each["spec"].get("activeDeadlineSeconds") for each in (old, new))
     if after is not None:
         if after < 0:
             raise _refuse(new, path, f"Invalid value: {after}: must be between 0 and 2147483647")
@@ -277,9 +271,7 @@ def check_claim_update(new: Object, old: Object) -> None:
             "Forbidden: spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        error = _refuse(new, "spec", reason)
-        error.path = path
-        raise error
+        raise _refuse(new, "spec", reason, path)
     capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
     if compare(storage_of(new), storage_of(old)) < 0 and compare(storage_of(new), capacity) <= 0:
         path = "spec.resources.requests.storage"

@@ -5,8 +5,6 @@ independently of other kinds. So a cache is always a true state of the past, per
 Source: client-go's informers.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ Conflict are swallowed; any other error is remembered, and the remaining childre
 processed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from simulator.api.apply import ApplyError, apply_update, with_last_applied

@@ -6,8 +6,6 @@ matching: adopted, after a live look at the parent. The hook sees the cached for
 adoption.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from simulator.api.store import ApiError, ConflictError, NotFoundError, Store
@@ -47,8 +45,7 @@ def atomic_update(
     for attempt in range(RETRIES):
         current = store.get(kind, *key_of(obj))
         if uid_of(current) != uid_of(obj):
-            message = f'{kind.plural} "{key_of(obj)[1]}" not found'
-            raise NotFoundError(message)
+            raise NotFoundError(f'{kind.plural} "{key_of(obj)[1]}" not found')
         changed = change(current)
         if changed is current:
             return current
@@ -68,8 +65,7 @@ def parent_selector(parent: Object, *, generated: bool) -> Object:
         return {"matchLabels": {"controller-uid": uid_of(parent)}}
     selector: Object = (parent.get("spec") or {}).get("selector") or {}
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        message = ".spec.selector must have either matchLabels, matchExpressions, or both"
-        raise ClaimError(message)
+        raise ClaimError(".spec.selector must have either matchLabels, matchExpressions, or both")
     return selector
 
 

@@ -4,8 +4,6 @@ Source: Metacontroller's pkg/apis/metacontroller/v1alpha1. The Rolling
 strategies are not modelled and are refused.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 
@@ -103,8 +101,7 @@ def read(manifest: Object) -> Composite:
     for child in spec.get("childResources") or []:
         method = (child.get("updateStrategy") or {}).get("method") or "OnDelete"
         if method not in METHODS:
-            message = f"update strategy {method} is not modelled"
-            raise ValueError(message)
+            raise ValueError(f"update strategy {method} is not modelled")
         children.append(ChildResource(child["apiVersion"], child["resource"], method))
     return Composite(
         manifest=manifest,

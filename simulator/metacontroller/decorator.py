@@ -8,8 +8,6 @@ an older form of the controller left, ask the hook, PUT the status, PUT the obje
 Not modelled, and refused: attachments, the hooks finalize and customize.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -88,8 +86,7 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
         raise ValueError(message)
     sync = hook_of(hooks, "sync")
     if sync is None:
-        message = f"DecoratorController {name_of(manifest)}: no sync hook"
-        raise ValueError(message)
+        raise ValueError(f"DecoratorController {name_of(manifest)}: no sync hook")
     return DecoratorManifest(
         manifest=manifest,
         name=name_of(manifest),

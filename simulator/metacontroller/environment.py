@@ -1,7 +1,5 @@
 """What Metacontroller stands on: the API, the caches of it, the kinds and the clock."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from simulator.api.store import Store

@@ -3,8 +3,6 @@
 Source: Metacontroller's pkg/controller/common/finalizer.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from simulator.api.cluster import FOREGROUND, ORPHAN

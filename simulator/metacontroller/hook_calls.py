@@ -3,8 +3,6 @@
 Source: Metacontroller's pkg/controller/composite/hooks.go and pkg/hooks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -83,8 +81,7 @@ class HookCalls:
         finalizing = composite.finalize is not None and leaving
         hook = composite.finalize if finalizing else composite.sync
         if hook is None:
-            message = f"sync hook not defined for {key_of(obj)}"
-            raise HookError(message)
+            raise HookError(f"sync hook not defined for {key_of(obj)}")
         groups = children, related
         parts = protocol.sync_request(hook, self._controller, parent, groups, finalizing=finalizing)
         body = self._caller.call(hook, "finalize" if finalizing else "sync", key_of(obj), parts)

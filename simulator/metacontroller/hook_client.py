@@ -3,8 +3,6 @@
 Source: Metacontroller's pkg/hooks.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import sys
@@ -108,7 +106,6 @@ class HttpHook:
             found = {name.lower(): value for name, value in response.getheaders()}
             return Answer(response.status, response.read(), found)
         except (OSError, http.client.HTTPException) as error:
-            message = f"http error: {error}"
-            raise HookError(message) from error
+            raise HookError(f"http error: {error}") from error
         finally:
             connection.close()

@@ -4,8 +4,6 @@ Source: processNextWorkItem of the composite and of the decorator controller, wh
 handlers that are called again for every object once in a resync period.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar

@@ -8,8 +8,6 @@ Not modelled: Rolling strategies with their own kind of revisions, server-side a
 QPS.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -131,8 +129,7 @@ class Metacontroller(Loop[Key]):
             return
         if errors:
             about = f"{parent['kind']} {'/'.join(key)}"
-            message = f"can't reconcile children for {about}: {_aggregate(errors)}"
-            raise ManageError(message)
+            raise ManageError(f"can't reconcile children for {about}: {_aggregate(errors)}")
 
     def _check_labels(self, parent: Object, answer: protocol.SyncAnswer) -> None:
         generated = self.composite.generate_selector
@@ -142,8 +139,7 @@ class Metacontroller(Loop[Key]):
             if generated and "controller-uid" not in labels:
                 labels = {**labels, "controller-uid": uid_of(parent)}
             if not selects(selector, labels):
-                message = f"labels on desired child {child.key} don't match parent selector"
-                raise ClaimError(message)
+                raise ClaimError(f"labels on desired child {child.key} don't match parent selector")
 
     def _children(self) -> Children:
         kinds = self._environment.kinds

@@ -6,9 +6,8 @@ pkg/hooks; in strict mode an answer with unknown keys is refused. (Metacontrolle
 duplicate ones, too, which no encoder writes.)
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -157,36 +156,37 @@ def check_status(answer: Answer) -> None:
         raise TooManyRequestsError(float(after) if after.isdigit() else 0.0)
     if answer.status != 200:  # noqa: PLR2004
         text = answer.body.decode(errors="replace")
-        message = f"unsupported status code: {answer.status} body: {text}"
-        raise HookError(message)
+        raise HookError(f"unsupported status code: {answer.status} body: {text}")
 
 
 def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[str, msgspec.Raw]:
     """Split a JSON object into its fields; refuse what strict mode refuses."""
-    try:
+    with _unmarshalling():
         fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw] | None) or {}
-        unknown = sorted(set(fields) - set(known))
-        if strict and unknown:
-            message = f'strict validation failed: unknown field "{unknown[0]}"'
-            raise HookError(message)
-    except (msgspec.DecodeError, ValueError) as error:
-        message = f"can't unmarshal webhookResponse: {error}"
-        raise HookError(message) from error
+    unknown = sorted(set(fields) - set(known))
+    if strict and unknown:
+        raise HookError(f'strict validation failed: unknown field "{unknown[0]}"')
     return fields
+
+
+@contextmanager
+def _unmarshalling() -> Iterator[None]:
+    """What is no answer of a hook is told in Metacontroller's words."""
+    try:
+        yield
+    except (msgspec.DecodeError, ValueError) as error:
+        raise HookError(f"can't unmarshal webhookResponse: {error}") from error
 
 
 def decode_sync(body: bytes, hook: Hook, home: str) -> SyncAnswer:
     """Decode an answer of sync or finalize; children without a namespace get `home`."""
     fields = decode_object(body, SYNC_FIELDS, strict=hook.strict)
-    try:
+    with _unmarshalling():
         status: Object | None = _field(fields, "status", dict[str, Json] | None)
         items: list[msgspec.Raw] | None = _field(fields, "children", list[msgspec.Raw] | None)
         resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
         finalized: bool | None = _field(fields, "finalized", bool | None)
         children = [_child(bytes(raw), home) for raw in items or []]
-    except msgspec.DecodeError as error:
-        message = f"can't unmarshal webhookResponse: {error}"
-        raise HookError(message) from error
     return SyncAnswer(status or {}, children, resync or 0.0, bool(finalized))
 
 
@@ -199,8 +199,7 @@ def _field(fields: Mapping[str, msgspec.Raw], name: str, shape: Json) -> Json:
 def _child(raw: bytes, home: str) -> Desired:
     """Read a child's head; the same texts come again with every sync."""
     if raw == b"null":
-        message = "null in children: the real Metacontroller panics"
-        raise HookError(message)
+        raise HookError("null in children: the real Metacontroller panics")
     head = msgspec.json.decode(raw, type=_Head)
     metadata = head.metadata or _HeadMeta()
     namespace = metadata.namespace or home
@@ -211,27 +210,20 @@ def _child(raw: bytes, home: str) -> Desired:
 def decode_decorate(body: bytes, hook: Hook) -> Decoration:
     """Decode an answer of a decorator's sync hook; attachments are not modelled."""
     fields = decode_object(body, DECORATE_FIELDS, strict=hook.strict)
-    try:
+    with _unmarshalling():
         labels: dict[str, str | None] | None = _field(fields, "labels", _STRINGS)
         annotations: dict[str, str | None] | None = _field(fields, "annotations", _STRINGS)
         status: Object | None = _field(fields, "status", dict[str, Json] | None)
         attachments: list[Json] | None = _field(fields, "attachments", list[Json] | None)
         resync: float | None = _field(fields, "resyncAfterSeconds", float | None)
         _field(fields, "finalized", bool | None)  # means nothing without a finalize hook
-    except msgspec.DecodeError as error:
-        message = f"can't unmarshal webhookResponse: {error}"
-        raise HookError(message) from error
     if attachments:
-        message = "attachments are not modelled"
-        raise HookError(message)
+        raise HookError("attachments are not modelled")
     return Decoration(labels or {}, annotations or {}, status, resync or 0.0)
 
 
 def decode_customize(body: bytes, hook: Hook) -> list[Object]:
     """Decode an answer of customize: its rules."""
     fields = decode_object(body, ("relatedResources",), strict=hook.strict)
-    try:
+    with _unmarshalling():
         return _field(fields, "relatedResources", list[dict[str, Json]] | None) or []
-    except msgspec.DecodeError as error:
-        message = f"can't unmarshal webhookResponse: {error}"
-        raise HookError(message) from error

@@ -5,8 +5,6 @@ Source: Metacontroller's pkg/controller/common/customize. Answers are cached for
 selector means everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,10 +36,7 @@ class Related:
     """Answers which related objects a parent has, and which parents an object concerns."""
 
     def __init__(
-        self,
-        composite: Composite,
-        environment: Environment,
-        ask: Callable[[Entry], list[Object]],
+        self, composite: Composite, environment: Environment, ask: Callable[[Entry], list[Object]]
     ) -> None:
         self._hook = composite.customize
         self._cache = environment.cache

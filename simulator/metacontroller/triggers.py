@@ -5,8 +5,6 @@ counts for its controller; an orphan for every parent that would adopt it; a rel
 every parent whose rules select its old or new form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from simulator.metacontroller.cache import Entry

@@ -5,8 +5,6 @@ parent that is being synced is queued again afterwards; of several delayed adds 
 failures back off from 5 ms, doubling, to 1,000 s, and a success forgets them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 

@@ -4,8 +4,6 @@ A `Run` is the truth of the container runtime. What the kubelet has noticed of i
 `pod_worker.py`. Sources: pkg/kubelet/kuberuntime, client-go's flowcontrol.Backoff.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -7,8 +7,6 @@ Levers for tests: `behaviour` (`simulator.node.levers`), `finish`, `evict`, `fai
 `retry`, `release`, `restart`.
 """
 
-from __future__ import annotations
-
 import random
 
 from simulator.api.cluster import Cluster

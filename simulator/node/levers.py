@@ -4,8 +4,6 @@ Times are in seconds. Images are named as the pod's spec spells them. Everything
 any time and counts from the next step on.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re
@@ -17,6 +15,7 @@ from simulator.objects.objects import Object
 NEVER = math.inf
 KILLED = 137
 NAME = re.compile(r"[a-z0-9]+([._:/@-]+[a-zA-Z0-9]+)*")
+Exit = tuple[float, int] | None
 
 
 @dataclass
@@ -167,9 +166,6 @@ class Levers:
             return image.rpartition("@")[2]
         known = self.digests.get(image) or hashlib.sha256(normal(image).encode()).hexdigest()
         return f"sha256:{known.removeprefix('sha256:')}"
-
-
-Exit = tuple[float, int] | None
 
 
 def valid(image: str) -> bool:

@@ -4,15 +4,20 @@
 between. So the status may be older than the truth: `serves` tells the truth.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 
 from simulator.node.container import Container, Run, Stamp
 from simulator.node.levers import KILLED, NEVER, Levers, normal
 from simulator.node.pod_plan import specs_of, to_be_started
-from simulator.node.pod_status import FINISHED, conditions, phase_of, truths_of, unready
+from simulator.node.pod_status import (
+    FINISHED,
+    conditions,
+    phase_of,
+    statuses_of,
+    truths_of,
+    unready,
+)
 from simulator.node.prober import Prober, prober
 from simulator.objects.objects import Object, generation_of
 
@@ -62,8 +67,10 @@ class LocalPod:
         """It is being deleted and nothing of it runs: the API object may go."""
         self.ending = ""
         """The phase that it is about to end in: published when nothing of it runs any more."""
-        self.given: dict[str, Object] = _given(pod)
-        """Container -> the resources that it has, of those that were started or resized here."""
+        self.given: dict[str, Object] = {
+            name: one["resources"] for name, one in statuses_of(pod).items() if "resources" in one
+        }
+        """Container -> the resources that it has, as another kubelet has told or as given here."""
         self.sandboxed = False
         """Its sandbox has been made: the runtime knows something of it."""
         self._shown: dict[str, Object] = {}
@@ -132,10 +139,8 @@ class LocalPod:
 
     def recall(self) -> None:
         """Begin with what the API object says, as a kubelet does that was started anew."""
-        status = self.pod.get("status") or {}
-        lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
-        self._shown = {one["name"]: one for some in lists for one in some or []}
-        self._conditions = list(status.get("conditions") or [])
+        self._shown = statuses_of(self.pod)
+        self._conditions = list((self.pod.get("status") or {}).get("conditions") or [])
 
     # Publishing.
 
@@ -337,11 +342,3 @@ class LocalPod:
         self._shown[one.name] = shown
         self.compose()
         return True
-
-
-def _given(pod: Object) -> dict[str, Object]:
-    """Return what another kubelet has told of a pod's resources."""
-    status = pod.get("status") or {}
-    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
-    both = [one for some in lists for one in some or []]
-    return {one["name"]: one["resources"] for one in both if "resources" in one}

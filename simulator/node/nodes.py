@@ -6,13 +6,11 @@ tainted, pods lose Ready at once and nothing else of their status changes). What
 was marked Failed before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from simulator.api.cluster import Cluster
 from simulator.api.controllers import claims_of
-from simulator.api.store import Event, NotFoundError
+from simulator.api.store import Event
 from simulator.node.kubelet import Kubelet
 from simulator.node.pod_status import conditions
 from simulator.node.taints import NO_EXECUTE, TaintManager
@@ -33,14 +31,12 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 class Nodes:
     """The nodes of a cluster, and its scheduler."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, kubelet: Kubelet, count: int) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock, kubelet: Kubelet) -> None:
         self._cluster = cluster
         self._clock = clock
         self._kubelet = kubelet
         self._next = 0
         self.taints = TaintManager(cluster, clock)
-        for number in range(count):
-            self.add(f"node-{number}")
         cluster.subscribe(self._on_event)
 
     def add(self, name: str) -> None:
@@ -107,9 +103,8 @@ class Nodes:
     def _obstacle(self, pod: Object) -> str:
         """Tell which claim of a pod is not there, in kube-scheduler's words; "" if none is."""
         for name in claims_of(pod):
-            try:
-                claim = self._cluster.get(CLAIM, namespace_of(pod), name)
-            except NotFoundError:
+            claim = self._cluster.find(CLAIM, namespace_of(pod), name)
+            if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
             if is_terminating(claim):
                 return f'persistentvolumeclaim "{name}" is being deleted'

@@ -4,8 +4,6 @@ Source: pkg/kubelet/kuberuntime, computePodActions and computeInitContainerActio
 ephemeral containers, resize and restart rules.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from simulator.node.container import Container, Run, restarts

@@ -3,8 +3,6 @@
 Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from simulator.node.container import restarts
@@ -13,6 +11,13 @@ from simulator.objects.objects import Object
 FINISHED = ("Succeeded", "Failed")
 Truth = tuple[bool, str, str]
 """Whether a condition is true, its reason and its message."""
+
+
+def statuses_of(pod: Object) -> dict[str, Object]:
+    """Return what the API object says of each container, by its name."""
+    status = pod.get("status") or {}
+    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
+    return {one["name"]: one for some in lists for one in some or [] if one.get("name")}
 
 
 def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
@@ -108,10 +113,7 @@ def _truth(truth: bool, reason: str, message: str = "") -> Truth:
 
 
 def conditions(
-    before: Iterable[Object],
-    truths: Mapping[str, Truth],
-    now: str,
-    generation: int | None,
+    before: Iterable[Object], truths: Mapping[str, Truth], now: str, generation: int | None
 ) -> list[Object]:
     """Set conditions, keep all others; a transition time stays while the status does."""
     known = {condition["type"]: condition for condition in before}

@@ -4,8 +4,6 @@ What is yielded tells when it goes on. Source: pkg/kubelet SyncPod and SyncTermi
 kuberuntime's SyncPod, doBackOff, startContainer and killContainer, images' image_manager.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from simulator.node.container import Container, Run

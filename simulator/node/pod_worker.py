@@ -10,15 +10,13 @@ writes `local.merged` (or removes the pod when `local.gone`). Sources: pkg/kubel
 pleg), and what was watched on a real node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from simulator.node.container import Container, Run
 from simulator.node.levers import KILLED
 from simulator.node.local_pod import LocalPod, Node
 from simulator.node.pod_plan import specs_of
-from simulator.node.pod_status import FINISHED, gates_of
+from simulator.node.pod_status import FINISHED, gates_of, statuses_of
 from simulator.node.pod_sync import Busy, Sync
 from simulator.node.takeover import Sight, take_over
 from simulator.objects.objects import Json, Object, generation_of, is_terminating
@@ -105,8 +103,7 @@ class PodWorker:
         status = self.local.pod.get("status") or {}
         if status.get("phase") in FINISHED:
             self.local.end = status["phase"], status.get("reason", ""), status.get("message", "")
-        lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
-        known = {one["name"]: one for some in lists for one in some or []}
+        known = statuses_of(self.local.pod)
         for one in self.local.all:
             if known.get(one.name, {}).get("containerID"):
                 one.add(self._adopted(one, known[one.name], now))

@@ -4,8 +4,6 @@ It looks at what the kubelet has *published*, not at the runtime, and it ticks b
 restart in place the first tick only notices the new container. Source: pkg/kubelet/prober.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -6,12 +6,10 @@ pending is called off when the taints go or the pod tolerates them without end; 
 `tolerationSeconds` neither delays nor hastens it. Not modelled: the condition DisruptionTarget.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from simulator.api.cluster import Cluster
-from simulator.api.store import DeleteOptions, Event, NotFoundError
+from simulator.api.store import DeleteOptions, Event
 from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import NODE, POD
 from simulator.objects.objects import Object, is_terminating, key_of, name_of, same, uid_of
@@ -40,13 +38,8 @@ class TaintManager:
         elif event.kind is POD and new is not None and new["spec"].get("nodeName"):
             fields = ("nodeName", "tolerations")
             if old is None or any(old["spec"].get(f) != new["spec"].get(f) for f in fields):
-                self._look(new, self._taints_on(new["spec"]["nodeName"]))
-
-    def _taints_on(self, node: str) -> list[Object]:
-        try:
-            return _taints(self._cluster.get(NODE, "", node))
-        except NotFoundError:
-            return []
+                node = self._cluster.find(NODE, "", new["spec"]["nodeName"])
+                self._look(new, _taints(node))
 
     def _look(self, pod: Object, taints: list[Object]) -> None:
         uid = uid_of(pod)

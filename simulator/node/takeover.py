@@ -5,8 +5,6 @@ shown until its image changes: of a crash, a missing image or a missing volume t
 it is so, not when it will be over.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,12 +12,10 @@ from simulator.node.container import Container, Run
 from simulator.node.levers import normal
 from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import specs_of
-from simulator.node.pod_status import FINISHED
+from simulator.node.pod_status import FINISHED, statuses_of
 from simulator.objects.objects import Object, generation_of, is_terminating, meta
 
 _STARTING = ("ContainerCreating", "PodInitializing")
-Moment = Callable[[str | None], float | None]
-"""Reads a time of the API; None for one that is missing or unreadable."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +23,13 @@ class Sight:
     """How to read what another kubelet wrote.
 
     Attributes:
-        moment: reads a time.
-        start_patience: seconds after which a container that is being created is taken as stuck.
-        ready_patience: the same for one that runs and is not ready.
+        moment: reads a time of the API; None for one that is missing or unreadable.
+        patience: seconds after which a container is taken as stuck that is being created, or that
+            runs and is not ready.
     """
 
-    moment: Moment
-    start_patience: float = 300.0
-    ready_patience: float = 300.0
+    moment: Callable[[str | None], float | None]
+    patience: float
 
 
 def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
@@ -43,8 +38,7 @@ def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
     status = pod.get("status") or {}
     if status.get("phase") in FINISHED:
         local.end = status["phase"], status.get("reason", ""), status.get("message", "")
-    lists = (status.get("initContainerStatuses"), status.get("containerStatuses"))
-    shown = {one["name"]: one for some in lists for one in some or [] if one.get("name")}
+    shown = statuses_of(pod)
     local.recall()
     local.status = {"phase": status.get("phase", "Pending")}
     if status.get("startTime"):
@@ -172,14 +166,14 @@ def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now
         if waiting.get("reason") not in _STARTING:
             return True
         begun = sight.moment(meta(local.pod).get("creationTimestamp"))
-        return begun is not None and now - begun > sight.start_patience and not _waits(local, one)
+        return begun is not None and now - begun > sight.patience and not _waits(local, one)
     if state.get("terminated") is not None:
         failed = int(state["terminated"].get("exitCode", 0)) != 0
         return failed and known["restartCount"] > 0
     if known["ready"] or one.once:
         return False
     begun = sight.moment(state["running"].get("startedAt"))
-    return begun is not None and now - begun > sight.ready_patience
+    return begun is not None and now - begun > sight.patience
 
 
 def _waits(local: LocalPod, one: Container) -> bool:

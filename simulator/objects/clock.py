@@ -4,8 +4,6 @@ Background timers are those that come for ever (periodic resyncs, back-off of an
 be pulled); a world with only such timers left is at rest.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field

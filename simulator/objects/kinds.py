@@ -4,8 +4,6 @@ Built-in kinds are those a workload hook may meet. Custom kinds come from Custom
 manifests, or are taken as "namespaced, with status and generation" when first seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -47,11 +45,7 @@ POD = Kind("v1", "Pod", "pods")
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", has_generation=False)
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False, has_generation=False)
 REVISION = Kind(
-    "apps/v1",
-    "ControllerRevision",
-    "controllerrevisions",
-    has_status=False,
-    has_generation=False,
+    "apps/v1", "ControllerRevision", "controllerrevisions", has_status=False, has_generation=False
 )
 SERVICE = Kind("v1", "Service", "services", has_generation=False)
 NODE = Kind("v1", "Node", "nodes", namespaced=False, has_generation=False)
@@ -126,8 +120,7 @@ class Kinds:
         if known is not None:
             return known
         if "/" not in api_version:
-            message = f'no matches for kind "{name}" in version "{api_version}"'
-            raise UnknownKindError(message)
+            raise UnknownKindError(f'no matches for kind "{name}" in version "{api_version}"')
         return self.add(Kind(api_version, name, f"{name.lower()}s", custom=True))
 
     def by_plural(self, api_version: str, plural: str) -> Kind:
@@ -143,5 +136,4 @@ class Kinds:
         for kind in self._by_name.values():
             if word.lower() in (kind.name.lower(), kind.plural):
                 return kind
-        message = f'the server does not have a resource type "{word}"'
-        raise UnknownKindError(message)
+        raise UnknownKindError(f'the server does not have a resource type "{word}"')

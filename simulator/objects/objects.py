@@ -4,8 +4,6 @@ Nothing here mutates its arguments. Sources: apimachinery's ObjectMeta and Label
 reflect.DeepEqual, by which Metacontroller compares: it is type-sensitive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -150,8 +148,7 @@ def _expression_matches(expression: Mapping[str, Json], labels: Mapping[str, str
         case "DoesNotExist":
             return key not in labels
         case operator:
-            message = f"{operator!r} is not a valid label selector operator"
-            raise ValueError(message)
+            raise ValueError(f"{operator!r} is not a valid label selector operator")
 
 
 def selects(selector: Mapping[str, Json] | None, labels: Mapping[str, str]) -> bool:

@@ -4,8 +4,6 @@ Source: apimachinery's resource.Quantity: no fraction, the largest suffix that l
 suffixes only from 1024 up. `0.5` becomes `500m`, `1024Mi` becomes `1Gi`, `1000` becomes `1k`.
 """
 
-from __future__ import annotations
-
 import re
 from decimal import ROUND_UP, Decimal
 from functools import lru_cache
@@ -26,8 +24,7 @@ class QuantityError(ValueError):
 def canonical(value: Json) -> str:
     """Return the canonical form of a quantity given as text or number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        message = f"quantities must be strings or numbers, not {value!r}"
-        raise QuantityError(message)
+        raise QuantityError(f"quantities must be strings or numbers, not {value!r}")
     return _canonical(str(value).strip())
 
 
@@ -41,8 +38,7 @@ def _split(text: str) -> tuple[Decimal, str]:
     """A quantity's number and its suffix."""
     match = _FORM.fullmatch(text)
     if match is None:
-        message = f"quantities must match the regular expression: {text!r}"
-        raise QuantityError(message)
+        raise QuantityError(f"quantities must match the regular expression: {text!r}")
     return Decimal(match[1]), match[2]
 
 
@@ -61,17 +57,16 @@ def _canonical(text: str) -> str:
     if suffix in _BINARY:
         return _binary(number * 1024 ** _BINARY[suffix])
     if suffix in _DECIMAL:
-        return _decimal(number.scaleb(_DECIMAL[suffix]), "{:f}{}")
+        return _decimal(number.scaleb(_DECIMAL[suffix]))
     if suffix[0] in "eE" and suffix[1:]:
-        return _exponent(number.scaleb(int(suffix[1:])))
-    message = f"unable to parse quantity's suffix: {text!r}"
-    raise QuantityError(message)
+        return _decimal(number.scaleb(int(suffix[1:])), exponent=True)
+    raise QuantityError(f"unable to parse quantity's suffix: {text!r}")
 
 
 def _binary(number: Decimal) -> str:
     number = _in_nanos(number)
     if abs(number) < 1024 or number != number.to_integral_value():  # noqa: PLR2004
-        return _decimal(number, "{:f}{}")
+        return _decimal(number)
     whole, power = int(number), 0
     while whole % 1024 == 0 and power < len(_BINARY):
         whole, power = whole // 1024, power + 1
@@ -83,24 +78,13 @@ def _in_nanos(number: Decimal) -> Decimal:
     return number.quantize(_NANO, rounding=ROUND_UP) if number % _NANO else number
 
 
-def _decimal(number: Decimal, form: str) -> str:
+def _decimal(number: Decimal, *, exponent: bool = False) -> str:
     number = _in_nanos(number)
     if not number:
         return "0"
     for suffix, power in _LARGEST_FIRST:
         scaled = number.scaleb(-power)
         if scaled == scaled.to_integral_value():
-            return form.format(scaled.to_integral_value(), suffix)
-    raise AssertionError(number)
-
-
-def _exponent(number: Decimal) -> str:
-    number = _in_nanos(number)
-    if not number:
-        return "0"
-    for _, power in _LARGEST_FIRST:
-        scaled = number.scaleb(-power)
-        if scaled == scaled.to_integral_value():
             digits = f"{scaled.to_integral_value():f}"
-            return f"{digits}e{power}" if power else digits
+            return digits + (f"e{power}" if exponent and power else suffix)
     raise AssertionError(number)

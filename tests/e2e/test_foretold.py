@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import forecast
 from tapp.world import Options
@@ -101,10 +102,9 @@ def foretell(world: Real, story: Story, number: int) -> Forecast | None:
     return forecast(
         observed,
         edited,
-        manifest("metacontroller/base/composite-controller.yaml"),
-        Options(),
+        Registration(manifest("metacontroller/base/composite-controller.yaml"), Options()),
         time.time(),
-        assumptions=Assumptions(broken=(BAD,)),
+        Assumptions(broken=(BAD,)),
     )
 
 

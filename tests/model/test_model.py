@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.model.machine import Model
+from tests.sizes import size
 
-STEPS = int(os.environ.get("TAPP_MODEL_STEPS", "600"))
+STEPS = int(os.environ.get("TAPP_MODEL_STEPS", size(320, 600)))
 LENGTH = 40
 
 

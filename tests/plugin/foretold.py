@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import forecast
 from simulator.objects.clock import EPOCH
@@ -40,6 +41,11 @@ def observe(life: Life, name: str = "") -> Observed:
     )
 
 
+def registered(options: Options) -> Registration:
+    """The shipped registration, of a service with these options."""
+    return Registration(manifest("metacontroller/base/composite-controller.yaml"), options)
+
+
 def foretell(
     life: Life, edited: Document, *, broken: tuple[str, ...] = (), resize: bool = False
 ) -> Forecast:
@@ -47,10 +53,9 @@ def foretell(
     return forecast(
         observe(life),
         edited,
-        manifest("metacontroller/base/composite-controller.yaml"),
-        Options(resize=resize),
+        registered(Options(resize=resize)),
         EPOCH.timestamp() + life.world.clock.now,
-        assumptions=Assumptions(broken=broken),
+        Assumptions(broken=broken),
     )
 
 

@@ -1,6 +1,7 @@
 """Forecasts for the tests of the page: one of everything, and one with a hostile name."""
 
 from kubectl_tapp.base.shipped import COMPOSITE, manifest
+from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import as_running, forecast
 from tapp.world import Options
@@ -32,7 +33,6 @@ def eventful(replicas: int = 24) -> Forecast:
 
 def foreseen(before: Document, after: Document, broken: tuple[str, ...] = ()) -> Forecast:
     """The forecast of two documents."""
-    controller = manifest(COMPOSITE)
-    observed = as_running(before, controller, Options(), NOW)
-    assumptions = Assumptions(broken=broken, made_up=True)
-    return forecast(observed, after, controller, Options(), NOW, assumptions=assumptions)
+    registration = Registration(manifest(COMPOSITE), Options())
+    observed = as_running(before, registration, NOW)
+    return forecast(observed, after, registration, NOW, Assumptions(broken=broken, made_up=True))

@@ -138,12 +138,6 @@ def test_pause_and_resume_are_each_others_reverse() -> None:
     assert edits.paused(tapp(**spec()))["spec"]["updateStrategy"] == {"paused": True}
 
 
-@pytest.mark.parametrize("replicas", [-1, 50_001])
-def test_a_number_of_instances_has_limits(replicas: int) -> None:
-    with pytest.raises(CommandError, match="no number of instances"):
-        edits.scaled(tapp(**spec()), replicas)
-
-
 def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
     before = tapp(**spec(**POOLED, templates={"3": "v2"}))
     copy_of_default = edits.copied(before, "default", "canary")

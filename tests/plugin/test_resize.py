@@ -11,16 +11,15 @@ from kubectl_tapp.show.plan import why
 from simulator.objects.clock import EPOCH
 from tapp.spec.differences import Effect
 from tapp.world import Options
-from tests.plugin.foretold import observe
-from tests.scenarios.life import Document, Life, manifest
+from tests.plugin.foretold import observe, registered
+from tests.scenarios.life import Document, Life
 from tests.scenarios.test_resize import RESTART, asking, begun
 
 
 def foretell(life: Life, body: Document, *, resize: bool = True) -> Forecast:
     edited = {**life.tapp, "spec": {**life.tapp["spec"], "template": body}}
-    controller = manifest("metacontroller/base/composite-controller.yaml")
     now = EPOCH.timestamp() + life.world.clock.now
-    return forecast(observe(life), edited, controller, Options(resize=resize), now)
+    return forecast(observe(life), edited, registered(Options(resize=resize)), now)
 
 
 @pytest.mark.parametrize("more", [{}, {"resizePolicy": RESTART}])

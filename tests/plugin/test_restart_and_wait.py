@@ -14,10 +14,9 @@ from simulator.objects.objects import key_of, with_meta
 from tapp.decide.judge import Action, Verdict
 from tapp.words.reasons import Reason
 from tapp.world import Options
-from tests.plugin.foretold import observe
+from tests.plugin.foretold import observe, registered
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.plugin.test_verbs import answering, running, spec_of
-from tests.scenarios.life import manifest
 
 IN_PLACE = "apps.tkestack.io/restart-in-place"
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
@@ -393,8 +392,7 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     web = running()
     observed = observe(SimpleNamespace(world=web.world, name="web"))
     now = EPOCH.timestamp() + web.world.clock.now
-    controller = manifest("metacontroller/base/composite-controller.yaml")
-    plan = decide(observed, controller, Options(), now)
+    plan = decide(observed, registered(Options()), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
     plan.decisions[2] = odd
     found = standing(plan, observed.tapp)

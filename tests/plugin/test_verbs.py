@@ -223,6 +223,7 @@ def test_a_deleted_tapp_is_told(web: StandIn) -> None:
         (["set", "image", "web", "nginx:9"], "'nginx:9' sets no image"),
         (["set", "image", "web", "ap=nginx:9"], "no container 'ap'; did you mean 'app'?"),
         (["scale", "web", "--replicas", "-1"], "'-1' is no number of instances"),
+        (["scale", "web", "--replicas", "50001"], "'50001' is no number of instances"),
         (["pause", "web", "--timeout", "soon"], "'soon' is no time to wait"),
     ],
 )

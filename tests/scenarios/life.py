@@ -5,12 +5,12 @@ called in process with the simulated time. Facts about the cluster (what is up, 
 come from the cluster, not from the hook.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from hooks.app import create_app
@@ -26,6 +26,7 @@ from tapp.plan import Plan
 from tests.faulty_hook import FaultyHook
 from tests.invariants import check
 from tests.pulled import is_puller
+from tests.sizes import size
 
 Document = dict[str, Any]
 
@@ -80,8 +81,8 @@ class CheckedHook:
         plan = None
         if hook == "sync":
             plan_url = url.removesuffix("sync") + "plan"
-            plan = json.loads(self._inner.post(plan_url, body, 10).body)
-        check(json.loads(body), json.loads(answer.body), plan)
+            plan = msgspec.json.decode(self._inner.post(plan_url, body, 10).body)
+        check(msgspec.json.decode(body), msgspec.json.decode(answer.body), plan)
 
 
 class Life:
@@ -190,7 +191,7 @@ class Life:
         self.world.run_until(fact)
         return self
 
-    def idle(self, hours: float = 2.0) -> "Life":
+    def idle(self, hours: float = size(1, 2)) -> "Life":
         """Let time pass; Metacontroller asks the hook every five minutes."""
         self.world.run(hours * 3600)
         return self

@@ -103,10 +103,10 @@ def bars_of(text: str) -> list[str]:
     return re.findall(r"(?m)^ +\d   (?:default|canary|hotfix) .*$", text)
 
 
-WATCHED = ["brief-80", "all-60", "brief-60", "all-80"]
+WATCHED = ["all-60", "all-80", "brief-60", "brief-80"]
 
 
-@pytest.mark.parametrize("watched", cases(WATCHED, WATCHED[2:]))
+@pytest.mark.parametrize("watched", cases(WATCHED, WATCHED[1:]))
 def test_the_animation_never_wraps(watched: str) -> None:
     """A line longer than the terminal would make the animation draw below itself."""
     acts, _, width = watched.partition("-")

@@ -12,7 +12,7 @@ from tests.sizes import size
 
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
 GRACE = 5
-MANY = size(60, 300)
+MANY = size(40, 300)
 
 
 def gated(image: str = "web:1", replicas: int = 6, **strategy: Any) -> Document:

@@ -8,7 +8,7 @@ from tests.scenarios.apps import stored, storing
 from tests.scenarios.life import Life
 from tests.sizes import size
 
-REPLICAS = size(100, 1000)
+REPLICAS = size(60, 1000)
 """They are rolled in ten turns; what a thousand show in addition is how long that takes."""
 
 

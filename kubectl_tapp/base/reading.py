@@ -1,7 +1,28 @@
-"""When and how often an event was seen, and when an object was written."""
+"""What objects of Kubernetes tell: their conditions, their containers, their times."""
+
+from typing import Any
 
 from kubectl_tapp.base.observed import Document
 from tapp.words.times import UNKNOWN, seconds
+
+
+def conditions(item: Document) -> dict[str, Document]:
+    """The conditions of an object's status, by their types."""
+    found = (item.get("status") or {}).get("conditions") or []
+    return {str(each.get("type")): each for each in found}
+
+
+def containers(spec: Document) -> list[Document]:
+    """The containers of a pod's spec, init containers first."""
+    return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+
+
+def statuses(pod: Document) -> list[Document]:
+    """The statuses of a pod's containers, init containers first."""
+    status: dict[str, Any] = pod.get("status") or {}
+    return [
+        *(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])
+    ]  # fmt: skip
 
 
 def last_time(event: Document) -> float:
