@@ -25,7 +25,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import containers
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, judge
-from tapp.decide.rollout import DELAYED
+from tapp.decide.rollout import DELAYED, turn
 from tapp.plan import Plan
 from tapp.words.vocabulary import InstanceStatus
 
@@ -109,7 +109,8 @@ def _waiting(plan: Plan) -> list[tuple[bool, Instance]]:
         if instance.id in plan.available
         and (verdict.action in DISRUPTIVE or verdict.reason in DELAYED)
     ]
-    return sorted(found, key=lambda each: each[0])
+    strategy = plan.budgets.strategy
+    return sorted(found, key=lambda each: turn(each[1], strategy, rolling))
 
 
 def _shape(instance: Instance, shown: Mapping[str, Document]) -> bytes:
@@ -173,7 +174,8 @@ def shortened(edited: Document, row: Row, first: Plan) -> Document:
     stopped = {str(id): str(InstanceStatus.KILLED) for id in row.left_out if id < replicas}
     statuses = {**(spec.get("statuses") or {}), **stopped}
     changes = {"updateStrategy": strategy, "statuses": statuses, "replicas": replicas}
-    return {**edited, "spec": {**spec, **changes}}
+    # The deadline decides nothing, and what is left of it is another timer at each turn.
+    return {**edited, "spec": {**spec, **changes, "progressDeadlineSeconds": 0}}
 
 
 def _allowed(should_run: int, least: int) -> int:

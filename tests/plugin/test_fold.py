@@ -143,6 +143,7 @@ CASES: dict[str, tuple[int, Document, Callable[[Document], None]]] = {
     ),
     "more instances at the same time": (ROW, {}, and_scaled),
     "some stopped at the same time": (size(64, 90), {}, and_killed),
+    "the last one first": (ROW, {"updateStrategy": {"order": "Descending"}}, with_image),
     "two groups": (size(70, 100), TWO, in_two_groups),
 }  # fmt: skip
 
