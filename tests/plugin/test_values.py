@@ -1,12 +1,14 @@
 """Instances' own values in the plugin: set, shown, planned for, taken back."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders import manifest, template
 from tests.plugin.standin import StandIn, kubectl_tapp
-from tests.scenarios.life import Life
+from tests.scenarios.life import Life, registration
 
 Document = dict[str, Any]
 
@@ -153,3 +155,39 @@ def test_values_that_were_not_kept_are_not_taken_back() -> None:
     said = kubectl_tapp(web, "rollback", "web", "--with-values", "-y")
     assert "the history has no values with this revision" in said.err
     assert spec_of(web)["values"] == long
+
+
+# --- a Service each -------------------------------------------------------------------------------
+
+EXPOSED = {"spec": {"ports": [{"port": "8$(tapp.index)"}]}}
+
+
+def exposing(**spec: Any) -> StandIn:
+    """The same with the component services."""
+    life = Life(exposing=True).apply(registration(exposing=True))
+    return StandIn(life.apply(manifest(replicas=3, template=template(), **spec)).world)
+
+
+def planned(standin: StandIn, place: Path, **spec: Any) -> str:
+    """The first line of what is foretold of this TApp."""
+    file = place / "tapp.yaml"
+    file.write_text(json.dumps(manifest(**{"replicas": 3, "template": template(), **spec})))
+    found = kubectl_tapp(standin, "plan", "-f", str(file))
+    assert found.code == 0, found.err
+    return str(found.out.splitlines()[0])
+
+
+def test_services_that_an_edit_makes_changes_and_deletes_are_foretold(tmp_path: Path) -> None:
+    web = exposing()
+    assert planned(web, tmp_path, serviceTemplate=EXPOSED).endswith("web: 3 Services created")
+    web = exposing(serviceTemplate=EXPOSED)
+    assert planned(web, tmp_path, serviceTemplate=EXPOSED).endswith("web: nothing happens")
+    other = {"spec": {"ports": [{"port": 90}]}}
+    assert planned(web, tmp_path, serviceTemplate=other).endswith("web: 3 Services changed")
+    assert planned(web, tmp_path).endswith("web: 3 Services deleted")
+
+
+def test_who_may_not_see_the_registration_sees_that_the_component_is_there() -> None:
+    web = exposing(serviceTemplate=EXPOSED)
+    web.forbid("get compositecontrollers.metacontroller.k8s.io")
+    assert "ServicesNotCreated" not in kubectl_tapp(web, "status", "web").out
