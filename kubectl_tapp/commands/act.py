@@ -43,19 +43,6 @@ class Choices:
     timeout: float = 600.0
 
 
-def observed(session: Session, name: str) -> Observed:
-    """The TApp with all that decisions need.
-
-    Raises:
-        CommandError: it is not there, is being deleted, or its pods may not be read.
-    """
-    found = session.cluster.observe(name)
-    found.require("pods")
-    if found.tapp["metadata"].get("deletionTimestamp"):
-        raise CommandError(f"TApp {name} is being deleted")
-    return found
-
-
 def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     session: Session,
     seen: Observed,

@@ -134,8 +134,8 @@ def _pod(plan: "Plan", id: int) -> "Pod":
 
 def _replace(verb: Verb, id: int, uid: str) -> None:
     """Evicts one pod as soon as that may be, and waits for the next one."""
-    from kubectl_tapp.commands.act import observed, uninterrupted  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.wait.waiting import Watch, progress, spell, wait  # noqa: PLC0415
+    from kubectl_tapp.commands.act import uninterrupted  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.wait.waiting import Watch, observed, progress, spell, wait  # noqa: PLC0415
 
     session, timeout = verb.session, verb.choices.timeout
     begun = session.now()

@@ -199,8 +199,8 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
 
     def run(session: Session, name: str, **values: Any) -> None:
         yes, dry_run, wait, timeout = (values.pop(each) for each in _SHARED)
-        from kubectl_tapp.commands.act import Choices, observed  # noqa: PLC0415 - it costs start time
-        from kubectl_tapp.wait.waiting import read_duration  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.commands.act import Choices  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.wait.waiting import observed, read_duration  # noqa: PLC0415
 
         choices = Choices(yes, dry_run, wait, read_duration(timeout))
         function(Verb(session, observed(session, name), choices), **values)

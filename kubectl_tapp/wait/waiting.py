@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
-from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
@@ -122,18 +122,26 @@ def _polled(session: Session, name: str, registration: Registration, show: Show)
         return None
 
 
-def _look(session: Session, name: str, registration: Registration) -> Standing:
-    cluster: Cluster = session.cluster
-    observed = cluster.observe(name)
-    observed.require("pods")
-    if observed.tapp["metadata"].get("deletionTimestamp"):
+def observed(session: Session, name: str) -> Observed:
+    """The TApp with all that decisions need.
+
+    Raises:
+        CommandError: it is not there, is being deleted, or its pods may not be read.
+    """
+    found = session.cluster.observe(name)
+    found.require("pods")
+    if found.tapp["metadata"].get("deletionTimestamp"):
         raise CommandError(f"TApp {name} is being deleted")
-    plan = decided(observed, registration, session.now())
-    found = standing(plan, observed.tapp)
+    return found
+
+
+def _look(session: Session, name: str, registration: Registration) -> Standing:
+    cluster, seen = session.cluster, observed(session, name)
+    plan = decided(seen, registration, session.now())
+    found = standing(plan, seen.tapp)
     if not (plan.not_created and found.broken):
         return found
-    obstacles = Obstacles(cluster, cluster.with_events(observed), plan)
-    return standing(plan, observed.tapp, obstacles.of)
+    return standing(plan, seen.tapp, Obstacles(cluster, cluster.with_events(seen), plan).of)
 
 
 def _stuck(current: Standing, watch: Watch) -> str:
