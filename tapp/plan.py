@@ -161,7 +161,9 @@ def plan(world: World, options: Options, now: float) -> Plan:
     decisions = _with(turns.holds, instances, decisions)
 
     resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
-    roll = follow_roll(world.tapp, instances, verdicts, decisions, serving.available, now)
+    roll = Roll()
+    if pending or len(serving.available) < should_run:
+        roll = follow_roll(world.tapp, instances, verdicts, decisions, serving.available, now)
     unowned = missing_claims(world, instances, now)
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]

@@ -6,7 +6,7 @@ from tapp.answer import mistakes
 from tapp.answer.mistakes import refused
 from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
-from tapp.decide.rollout import PRIORITY, priorities
+from tapp.decide.rollout import PRIORITY, has_priority, priorities
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
@@ -265,8 +265,9 @@ def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
 
 def _invalid_update_priority(plan: Plan) -> Finding | None:
     wrong: dict[str, list[int]] = {}
-    for instance in plan.instances:
-        for text in priorities(instance) if instance.wanted else ():
+    said = [i for i in plan.instances if i.wanted and has_priority(i)]
+    for instance in said:
+        for text in priorities(instance):
             if not PRIORITY.fullmatch(text):
                 ids = wrong.setdefault(text[:_QUOTED], [])
                 ids += [] if instance.id in ids else [instance.id]

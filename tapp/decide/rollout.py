@@ -137,6 +137,14 @@ PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")
 """What is a priority; anything else is ignored, and a condition says so."""
 
 
+def has_priority(instance: Instance) -> bool:
+    """Whether an instance is given any: few are, and all are asked."""
+    pod, template = instance.pod, instance.template
+    if pod is not None and pod.spec.update_priority:
+        return True
+    return type(template) is Template and UPDATE_PRIORITY in template.annotations
+
+
 def priorities(instance: Instance) -> list[str]:
     """The priorities that an instance is given, whether they are any: its pod's, its template's."""
     pod, template = instance.pod, instance.template
