@@ -42,7 +42,7 @@ def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Documen
 
 
 def with_services(controller: Document) -> Document:
-    """The shipped one where the TApp has Services: the component is there, though nobody sees it."""
+    """The shipped one where the TApp has Services: the component is there, if nobody sees it."""
     child = {
         "apiVersion": "v1",
         "resource": "services",
