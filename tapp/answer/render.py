@@ -148,7 +148,8 @@ def kept_service(service: Manifest) -> Document:
     if service.projected is not None:
         return service.projected
     # Never applied by Metacontroller: with its name alone nothing of it is changed.
-    metadata = {"name": service.name, "namespace": service.namespace}
+    found = service.document["metadata"]
+    metadata = {key: found[key] for key in ("name", "namespace") if key in found}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
 
 
