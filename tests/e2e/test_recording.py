@@ -88,6 +88,15 @@ def choose(calls: list[Call], name: str) -> Json:
     raise AssertionError(f"no call is {name!r}: {about}")
 
 
+def timeless(answer: Json) -> Json:
+    """The answer without since when a roll is on, and when it will be late: calls keep no time."""
+    given = answer.get("status") or {}
+    status = {key: item for key, item in given.items() if key != "progressed"}
+    if status == given:
+        return answer
+    return {"status": status, "children": answer["children"]}
+
+
 @pytest.fixture
 def recent(needs: Callable[[int, str], None]) -> None:
     """The records are of a cluster that tells this, and of pods as they come."""
@@ -114,7 +123,7 @@ def test_recording(
     for name in WANTED:
         record = choose(calls, name) | {"now": int(time.time())}
         record["kubernetes"] = plane.version if plane is not None else "unknown"
-        assert replay(record) == record["answer"], name
+        assert timeless(replay(record)) == timeless(record["answer"]), name
         # What is kept has no registration: older ones declared less, and are answered as ever.
         record = Scrubber(app.namespace).record(record)
         record["answer"] = replay(record)
