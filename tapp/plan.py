@@ -241,7 +241,7 @@ def _services(world: World, instances: list[Instance], most_bytes: int) -> Servi
     """A Service for each instance; who goes, or is killed, keeps one until its pod is gone."""
     tapp, spec = world.tapp, world.tapp.spec
     if not world.declared.services:
-        return ServicePlan()
+        return ServicePlan(keep=[*world.services.values()])  # by a registration unlike ours
     kept = spec.service_retention_policy.when_killed == "Retain"
     wanted = {
         item.id: item.pod is not None and bool(item.pod.node)

@@ -204,6 +204,21 @@ def test_without_the_component_nothing_is_made_and_that_is_said() -> None:
     assert refused(world).startswith("NotRegistered: no Service is made")
 
 
+@pytest.mark.parametrize("method", [None, "OnDelete", "Recreate"])
+def test_a_registration_that_updates_them_otherwise_loses_none(method: str | None) -> None:
+    world = exposed()
+    request = world.request()
+    for child in request["controller"]["spec"]["childResources"]:
+        if child["resource"] == "services":
+            child["updateStrategy"] = {"method": method} if method else None
+    answer = world.hook.sync(request)
+    names = [c["metadata"]["name"] for c in answer["children"] if c["kind"] == "Service"]
+    assert names == ["web-0", "web-1"]
+    found = condition(answer, "ServicesNotCreated")
+    assert found is not None
+    assert found["reason"] == "NotRegistered"
+
+
 def test_with_the_component_and_without_a_template_nothing_is_said() -> None:
     world = World(tapp(replicas=1), exposing=True).settle()
     assert refused(world) == ""
