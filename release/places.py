@@ -16,8 +16,7 @@ CONTROLLER_NAMESPACE: Path = (
     "kubernetes.io/metadata.name",
 )  # fmt: skip
 NAMESPACE = 'include "tapp.metacontrollerNamespace" .'
-ANY_ACCOUNT = 'include "tapp.metacontrollerAccount" .'
-ACCOUNT = 'include "metacontroller.serviceAccountName" .Subcharts.metacontroller'
+ACCOUNT = 'include "tapp.metacontrollerAccount" .'
 TLS_GIVEN = ".Values.tls.secretName"
 ISSUER = ".Values.tls.issuer"
 OWN_ISSUER = '(dict "group" "cert-manager.io" "kind" "Issuer" "name" "tapp-hooks-ca")'
@@ -99,6 +98,10 @@ def for_each_shard(lines: list[str]) -> list[str]:
 
 
 THEIR_NAMESPACE: Overrides = {("metadata", "namespace"): line("namespace", f"{NAMESPACE} | quote")}
+THEIR_ACCOUNT: Overrides = {
+    ("subjects", "metacontroller", "name"): line("name", f"{ACCOUNT} | quote"),
+    ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
+}
 MORE_LABELS: Overrides = {
     ("metadata", "labels", "more"): where_set(
         ".Values.monitoring.labels", labels("monitoring.labels", MONITOR_LABELS)
@@ -187,23 +190,10 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
             ),
             ("spec", "podMetricsEndpoints", "0", "port"): controller_port,
         },
-        "ClusterRoleBinding/metacontroller-secrets": {
-            ("subjects", "metacontroller", "name"): line(
-                "name",
-                f"{ACCOUNT} | quote",
-            ),
-            ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
-        },
-        "ClusterRoleBinding/metacontroller-tapp-services": {
-            ("subjects", "metacontroller", "name"): line("name", f"{ANY_ACCOUNT} | quote"),
-            ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
-        },
+        "ClusterRoleBinding/metacontroller-secrets": THEIR_ACCOUNT,
+        "ClusterRoleBinding/metacontroller-tapp-services": THEIR_ACCOUNT,
         "Role/metacontroller-leader-election": THEIR_NAMESPACE,
-        "RoleBinding/metacontroller-leader-election": {
-            **THEIR_NAMESPACE,
-            ("subjects", "metacontroller", "name"): line("name", f"{ACCOUNT} | quote"),
-            ("subjects", "metacontroller", "namespace"): line("namespace", f"{NAMESPACE} | quote"),
-        },
+        "RoleBinding/metacontroller-leader-election": {**THEIR_NAMESPACE, **THEIR_ACCOUNT},
     }
 
 

@@ -239,18 +239,15 @@ def _running(instances: list[Instance], replicas: int) -> list[Template]:
 
 def _services(world: World, instances: list[Instance], most_bytes: int) -> ServicePlan:
     """A Service for each instance; who goes, or is killed, keeps one until its pod is gone."""
-    tapp, spec = world.tapp, world.tapp.spec
-    if not world.declared.services:
-        return ServicePlan(keep=[*world.services.values()])  # by a registration unlike ours
-    kept = spec.service_retention_policy.when_killed == "Retain"
+    name = world.tapp.metadata.name
+    kept = world.tapp.spec.service_retention_policy.when_killed == "Retain"
     wanted = {
         item.id: item.pod is not None and bool(item.pod.node)
         for item in instances
         if (item.wanted and (kept or not item.killed))
-        or (item.pod is not None and f"{tapp.metadata.name}-{item.id}" in world.services)
+        or (item.pod is not None and f"{name}-{item.id}" in world.services)
     }
-    uid, observed = tapp.metadata.uid, world.services
-    return plan_services(world.templates, uid, observed, wanted, most_bytes)
+    return plan_services(world, wanted, most_bytes)
 
 
 def _budgets(spec: TAppSpec, instances: list[Instance], should_run: int) -> Budgets:

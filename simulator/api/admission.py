@@ -16,7 +16,7 @@ from typing import Literal
 
 from simulator.api.apply import LAST_APPLIED
 from simulator.api.defaults import default_pod_spec, default_service_spec, encode
-from simulator.api.store import ForbiddenError, InvalidError
+from simulator.api.store import ForbiddenError
 from simulator.api.validation import storage_of
 from simulator.objects.objects import (
     Object,
@@ -170,11 +170,6 @@ class Admission:
         given = new.get("spec") or {}
         kept = {key: old["spec"][key] for key in ("clusterIP", "clusterIPs") if key in old["spec"]}
         spec = default_service_spec({**kept, **given}, self._rng)
-        if "clusterIP" in kept and spec.get("clusterIP") != kept["clusterIP"]:
-            raise InvalidError(
-                f'Service "{name_of(new)}" is invalid: spec.clusterIPs[0]: Invalid value: '
-                "may not change once set"
-            )
         return self._policies("UPDATE", {**new, "spec": spec})
 
     def revision_create(self, revision: Object) -> Object:

@@ -32,6 +32,7 @@ from simulator.api.validation import (
     check_pod_update,
     check_revision,
     check_revision_update,
+    check_service_update,
 )
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import (
@@ -188,6 +189,7 @@ class Cluster:
             self.admission.check_claim_resize(new, old, self.list(STORAGE_CLASS))
         elif kind is SERVICE:
             new = self.admission.service_update(new, old)
+            check_service_update(new, old)
         elif kind is REVISION:
             check_revision_update(new, old)
         else:

@@ -248,6 +248,13 @@ def storage_of(claim: Object) -> str:
     return str(requests.get("storage", "0"))
 
 
+def check_service_update(new: Object, old: Object) -> None:
+    """Refuse another address for a Service."""
+    before = old["spec"].get("clusterIP")
+    if before is not None and new["spec"].get("clusterIP") != before:
+        raise _refuse(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
+
+
 def check_claim_update(new: Object, old: Object) -> None:
     """Refuse any change of a claim but its size, binding and the attributes class.
 

@@ -265,12 +265,12 @@ def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
 
 def _invalid_update_priority(plan: Plan) -> Finding | None:
     wrong: dict[str, list[int]] = {}
-    said = [i for i in plan.instances if i.wanted and has_priority(i)]
-    for instance in said:
-        for text in priorities(instance):
-            if not PRIORITY.fullmatch(text):
-                ids = wrong.setdefault(text[:_QUOTED], [])
-                ids += [] if instance.id in ids else [instance.id]
+    for instance in plan.instances:
+        if not (instance.wanted and has_priority(instance)):
+            continue
+        odd = {text[:_QUOTED] for text in priorities(instance) if not PRIORITY.fullmatch(text)}
+        for text in odd:
+            wrong.setdefault(text, []).append(instance.id)
     if not wrong:
         return None
     parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]

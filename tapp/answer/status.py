@@ -8,7 +8,6 @@ itself shows; the sync's own time stands only where something is noted since whe
 from typing import Any
 
 from tapp.answer.refusals import refusals
-from tapp.answer.stalled import stalled
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
@@ -45,9 +44,11 @@ def summarize(plan: Plan) -> Document:
         counts[2] += instance.updated
     replacing, failures = plan.replacing, _failures(plan, wanted)
     settling = _settling(plan)
-    not_created = {since: ranges(ids) for since, ids in plan.not_created.items()}
-    not_owned = {since: ranges(ids) for since, ids in plan.not_owned.items()}
-    not_exposed = {since: ranges(ids) for since, ids in plan.not_exposed.items()}
+    lacking = {
+        "notCreated": plan.not_created,
+        "notOwned": plan.not_owned,
+        "notExposed": plan.not_exposed,
+    }
     outdated = ranges(
         instance.id
         for instance, _ in plan.cases
@@ -76,9 +77,11 @@ def summarize(plan: Plan) -> Document:
         **({"resizing": plan.resizes.since} if plan.resizes.since else {}),
         **({"turned": turned} if (turned := _turned(plan)) else {}),
         **({"unserved": plan.marks.unserved_since} if plan.marks.unserved_since else {}),
-        **({"notCreated": not_created} if not_created else {}),
-        **({"notOwned": not_owned} if not_owned else {}),
-        **({"notExposed": not_exposed} if not_exposed else {}),
+        **{
+            key: {since: ranges(ids) for since, ids in found.items()}
+            for key, found in lacking.items()
+            if found
+        },
         **({"progressed": plan.roll.progressed} if plan.roll.progressed else {}),
         "conditions": _conditions(plan, wanted),
     }
@@ -94,7 +97,7 @@ def _selector(plan: Plan) -> str:
 def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     refused = refusals(plan)
     degraded = _degraded(refused, _broken(plan, wanted))
-    progressing = _unless_degraded(_progress(plan), degraded)
+    progressing = _unless_degraded(_progress(plan, refused), degraded)
     findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     same = [f.type in before and before[f.type].status == f.status for f in findings]
@@ -129,10 +132,10 @@ def _available(plan: Plan) -> Finding:
     )
 
 
-def _progress(plan: Plan) -> Finding:
-    if message := stalled(plan):
-        reason = Reason.PROGRESS_DEADLINE_EXCEEDED
-        return Finding(Type.PROGRESSING, "False", reason, message)
+def _progress(plan: Plan, refused: list[Finding]) -> Finding:
+    for finding in refused:
+        if finding.type is Type.STALLED:
+            return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
     numbers: dict[Reason, list[int]] = {}
     updating, deleting = [], []
     for instance, verdict in plan.cases:

@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
         least: the least of them.
         most: the largest.
         named: whether it takes a name as well.
-        mixed: whether there may be digits around a placeholder (`3000$(tapp.index)`).
+        mixed: whether there may be text around a placeholder (`3000$(tapp.index)`).
     """
 
     least: int
@@ -48,7 +48,7 @@ class Numbers(NamedTuple):
 
 
 _PORT, _ID, _SECONDS = Numbers(1, 65_535), Numbers(0, 2**31 - 1), Numbers(0, 2**31 - 1)
-_NAMED_PORT = Numbers(1, 65_535, named=True)
+_NAMED_PORT = Numbers(1, 65_535, named=True, mixed=True)
 _HANDLERS = {"httpGet.port": _NAMED_PORT, "tcpSocket.port": _NAMED_PORT}
 _OF_A_CONTAINER = {
     "ports[].containerPort": _PORT,
@@ -261,8 +261,7 @@ def _slot(text: str, path: Path) -> Slot:
             texts.append("")
     texts[-1] += text[end:]
     numbers = _NUMBERS.get(kind)
-    only = texts == ["", ""] or (numbers is not None and (numbers.named or numbers.mixed))
-    if numbers is not None and not only:
+    if numbers is not None and not numbers.mixed and texts != ["", ""]:
         said = f"it takes a number, so write nothing but one placeholder, not {_shown(text)}"
         raise UnfilledError(f"{written(path)}: {said}")
     return Slot(path, tuple(texts), tuple(names), numbers)

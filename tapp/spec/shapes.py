@@ -12,16 +12,7 @@ def shape_problem(body: Any) -> str:
     if not isinstance(body, dict):
         return "it is not an object"
     metadata = body.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        return "metadata is not an object"
-    for part in ("labels", "annotations"):
-        entries = metadata.get(part) or {}
-        if not isinstance(entries, dict):
-            return f"metadata.{part} is not an object"
-        for key, value in entries.items():
-            if value is not None and not isinstance(value, str):
-                return f"metadata.{part}[{key!r}] is not a string"
-    if problem := problem_of(metadata.get("annotations") or {}):
+    if problem := metadata_problem(metadata) or problem_of(metadata.get("annotations") or {}):
         return problem
     spec = body.get("spec")
     if not isinstance(spec, dict):
@@ -33,6 +24,20 @@ def shape_problem(body: Any) -> str:
         problem = _list_problem(section, [] if items is None else items)
         if problem:
             return problem
+    return ""
+
+
+def metadata_problem(metadata: Any) -> str:
+    """Why nothing can have a template's metadata, or ""."""
+    if not isinstance(metadata, dict):
+        return "metadata is not an object"
+    for part in ("labels", "annotations"):
+        entries = metadata.get(part) or {}
+        if not isinstance(entries, dict):
+            return f"metadata.{part} is not an object"
+        for key, value in entries.items():
+            if value is not None and not isinstance(value, str):
+                return f"metadata.{part}[{key!r}] is not a string"
     return ""
 
 

@@ -16,8 +16,10 @@ from tapp.pod.manifest import Manifest
 from tapp.spec.lookup import Templates
 from tapp.spec.placeholders import LARGEST, UnfilledError
 from tapp.spec.revision import own_annotations, own_labels
+from tapp.spec.shapes import metadata_problem
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE
+from tapp.world import World
 
 Document = dict[str, Any]
 
@@ -57,6 +59,7 @@ class OwnServices:
         """`templates` know what the instances have of their own; `uid` is the TApp's."""
         self._templates, self._uid = templates, uid
         self._body: Document = templates.spec.service_template or {}
+        self._common: tuple[Document, Document] | None = None
         slots = templates.service_slots()
         self.problem = _shape_problem(self._body)
         if isinstance(slots, str):
@@ -70,10 +73,12 @@ class OwnServices:
         Raises:
             UnfilledError: the instance lacks a value, or has one that makes no Service.
         """
-        body = self._body
         if self._slots:
-            body = self._slots.filled(body, self._templates.own(self._slots, instance))
-        found = body.get("metadata") or {}
+            own = self._templates.own(self._slots, instance)
+            found, spec = _parts(self._slots.filled(self._body, own))
+        else:
+            self._common = self._common or _parts(self._body)
+            found, spec = self._common
         metadata: Document = {
             "name": f"{self._templates.app}-{instance}",
             "namespace": self._templates.namespace,
@@ -81,12 +86,6 @@ class OwnServices:
         }
         if annotations := own_annotations(found):
             metadata["annotations"] = annotations
-        spec = _without_blanks(body["spec"])
-        if (path := duplicate_merge_key(spec)) is not None:
-            raise UnfilledError(
-                f"spec{path} has one port number twice, which Metacontroller cannot apply: give "
-                "each entry a number of its own"
-            )
         selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
         return {
             "apiVersion": "v1",
@@ -96,49 +95,58 @@ class OwnServices:
         }
 
 
+def _parts(body: Document) -> tuple[Document, Document]:
+    """The metadata and the spec of a template without placeholders.
+
+    Raises:
+        UnfilledError: Metacontroller could not apply the spec.
+    """
+    spec = _without_blanks(body["spec"])
+    if (path := duplicate_merge_key(spec)) is not None:
+        raise UnfilledError(
+            f"spec{path} has one port number twice, which Metacontroller cannot apply: give each "
+            "entry a number of its own"
+        )
+    return body.get("metadata") or {}, spec
+
+
 def is_ours(service: Manifest) -> bool:
     """Whether Metacontroller wrote it for this TApp: one that it only adopted has no spec of it."""
     return service.projected is not None and "spec" in service.projected
 
 
-def plan_services(
-    templates: Templates,
-    uid: str,
-    observed: Mapping[str, Manifest],
-    wanted: Mapping[int, bool],
-    most_bytes: int,
-) -> ServicePlan:
+def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> ServicePlan:
     """Sorts the Services of a living TApp.
 
     Args:
-        templates: its templates, with its spec.
-        uid: its uid.
-        observed: name -> Service.
+        world: what was observed.
         wanted: instance -> whether its pod is on a node, of those that are to have a Service.
         most_bytes: how much may be written anew with one answer, about, and one at least.
     """
-    result, rest, written = ServicePlan(), dict(observed), 0
-    if templates.spec.service_template is not None:
-        own = OwnServices(templates, uid)
+    if not world.declared.services:
+        return ServicePlan(keep=[*world.services.values()])  # by a registration unlike ours
+    prefix, result = f"{world.tapp.metadata.name}-", ServicePlan()
+    rest, written = dict(world.services), 0
+    if world.tapp.spec.service_template is not None:
+        own = OwnServices(world.templates, world.tapp.metadata.uid)
         if own.problem:
-            result.problems[own.problem] = []
-            result.keep = [*observed.values()]
-            return result
+            return ServicePlan(keep=[*rest.values()], problems={own.problem: []})
         for instance, is_on_node in wanted.items():
-            service = rest.pop(f"{templates.app}-{instance}", None)
+            service = rest.pop(f"{prefix}{instance}", None)
+            kept = [] if service is None else [service]
             if service is not None and not is_ours(service):
                 result.taken.append(instance)
-                result.keep.append(service)
+                result.keep += kept
                 continue
             if written >= most_bytes:
                 result.waits = True
-                result.keep += [] if service is None else [service]
+                result.keep += kept
                 continue
             try:
                 asked = own.of(instance)
             except UnfilledError as error:
                 result.problems.setdefault(str(error), []).append(instance)
-                result.keep += [] if service is None else [service]
+                result.keep += kept
                 continue
             result.apply[instance] = asked
             differs = service is not None and project(service.document, asked) != asked
@@ -147,8 +155,7 @@ def plan_services(
             if differs or (service is None and is_on_node):
                 result.missing.append(instance)
     for name, service in rest.items():
-        ours = is_ours(service) and instance_number(name, f"{templates.app}-") is not None
-        if ours:
+        if is_ours(service) and instance_number(name, prefix) is not None:
             result.delete.append(name)
         else:
             result.keep.append(service)
@@ -157,7 +164,7 @@ def plan_services(
 
 def _shape_problem(body: Document) -> str:
     """Why no Service can be made of a template, or ""."""
-    spec, metadata = body.get("spec"), body.get("metadata")
+    spec = body.get("spec")
     size = len(msgspec.json.encode(body))
     if size > LARGEST:
         return f"it has {size} bytes, and each instance would have its own; at most {LARGEST}"
@@ -165,16 +172,7 @@ def _shape_problem(body: Document) -> str:
         return "spec is missing" if spec is None else "spec is not an object"
     if "selector" in spec:
         return "spec.selector: leave it out; each Service selects the pod of its instance"
-    if not isinstance(metadata or {}, dict):
-        return "metadata is not an object"
-    for part in ("labels", "annotations"):
-        entries = (metadata or {}).get(part) or {}
-        if not isinstance(entries, dict):
-            return f"metadata.{part} is not an object"
-        for key, value in entries.items():
-            if value is not None and not isinstance(value, str):
-                return f"metadata.{part}[{key!r}] is not a string"
-    return ""
+    return metadata_problem(body.get("metadata") or {})
 
 
 def _without_blanks(value: Any) -> Any:

@@ -6,6 +6,7 @@ import pytest
 
 from simulator.api.apply import LAST_APPLIED
 from tests.builders import Document, tapp, template, terminating, with_meta
+from tests.reading import desired
 from tests.unit.world import World, condition
 
 PORT = {"port": 80}
@@ -195,8 +196,9 @@ def test_one_that_does_not_come_about_is_named_after_a_while() -> None:
 def test_one_that_is_being_deleted_is_waited_for() -> None:
     world = exposed()
     world.services["web-0"] = terminating(world.services["web-0"])
-    world.sync()
+    answer = world.sync()
     assert world.writes == []
+    assert [*desired(answer, "Service")] == ["web-0", "web-1"]
 
 
 def test_without_the_component_nothing_is_made_and_that_is_said() -> None:
