@@ -36,8 +36,16 @@ if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = _own_metrics_dir
 
 
+def on_starting(server: Any) -> None:
+    """Imports the service before there are workers: what they are copies of, they share."""
+    import hooks.app  # noqa: F401, PLC0415 - after PROMETHEUS_MULTIPROC_DIR is set, above
+
+    gc.collect()
+    gc.freeze()  # the collector would write into each shared page
+
+
 def post_worker_init(worker: Any) -> None:
-    """Takes what was imported out of the garbage collector's sight, and calls it less often."""
+    """Takes what was made since out of the garbage collector's sight, and calls it less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

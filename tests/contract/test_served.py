@@ -1,9 +1,11 @@
 """The service as it is shipped: gunicorn, its configuration, its workers."""
 
 import json
+import re
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -80,3 +82,14 @@ def test_what_waits_for_its_time_is_answered_when_its_worker_ends() -> None:
             pass
         assert service.stop() == 0
         assert waiting.result()[0] == 200
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="only Linux tells")
+def test_a_worker_shares_what_was_imported() -> None:
+    """It holds less for itself than what it has from the process that started it."""
+    with Service(workers=1) as service:
+        assert service.get("/readyz")[0] == 200
+        (worker,) = service.workers
+        text = Path(f"/proc/{worker}/smaps_rollup").read_text()
+        kilobytes = dict(re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE))
+        assert int(kilobytes["Private_Dirty"]) < int(kilobytes["Shared_Dirty"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,15 +26,28 @@ def with_children(pid: int) -> list[int]:
     return [pid, *map(int, children)]
 
 
-def forget_peaks(pids: Iterable[int]) -> None:
-    """From now on the peaks of memory count anew, where the kernel lets us."""
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            Path(f"/proc/{pid}/clear_refs").write_text("5")
-
-
-def peak_mib(pids: Iterable[int]) -> float:
-    """The largest resident memory of each process since then, summed."""
-    texts = [Path(f"/proc/{pid}/status").read_text() for pid in pids]
-    found = [re.search(r"VmHWM:\s+(\d+)", text) for text in texts]
+def held_mib(pids: Iterable[int]) -> float:
+    """What processes hold together now; what they share counts once, as in a container."""
+    texts = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in pids]
+    found = [re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE) for text in texts]
     return sum(int(each[1]) for each in found if each) / 1024
+
+
+class Peak:
+    """The most that processes hold together, looked at twice a second."""
+
+    def __init__(self, pids: list[int]) -> None:
+        self._pids, self._most, self._over = pids, 0.0, threading.Event()
+        self._thread = threading.Thread(target=self._look, name="peak", daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.5):
+            with contextlib.suppress(OSError):  # one of them has ended
+                self._most = max(self._most, held_mib(self._pids))
+
+    def end(self) -> float:
+        """How much it was, in MiB; nobody looks any more."""
+        self._over.set()
+        self._thread.join()
+        return self._most

@@ -25,7 +25,7 @@ from . import kruise, policies
 from .app import GROUP, tapp
 from .audit import AuditLog, tally
 from .cluster import Cluster
-from .costs import cpu_seconds, forget_peaks, peak_mib, with_children
+from .costs import Peak, cpu_seconds, with_children
 from .hook import HookService
 from .kube import Json, Kube, documents
 from .kubelet import FakeKubelet
@@ -87,7 +87,7 @@ class Meter:
 
     def begin(self) -> None:
         """From now on."""
-        forget_peaks(self.pids)
+        self._peak = Peak(self.pids)
         self._mark = self.audit.mark()
         self._synced = self.syncs() if self.syncs else 0
         self._cpu = self._used()
@@ -117,7 +117,7 @@ class Meter:
         return [
             f"{seconds:.0f}", synced, f"{controller:.1f}", f"{server:.1f}",
             f"{controller + server:.1f}", f"{pods / PODS:.2f}", str(status),
-            f"{peak_mib(self.pids):.0f}",
+            f"{self._peak.end():.0f}",
         ]  # fmt: skip
 
 
