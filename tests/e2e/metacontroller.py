@@ -286,17 +286,18 @@ def choose_controller(
     return RealMetacontroller(binary, kubeconfig, kube, directory)
 
 
-def another(
+def another(  # noqa: PLR0913 - what differs between two of them
     tapps: Controller,
     kube: Kube,
     directory: Path,
     *flags: str,
     name: str,
     binary: Path | None = None,
+    kubeconfig: Path | None = None,
 ) -> RealMetacontroller:
     """One more of the real Metacontroller, with these flags besides, not started."""
     found = binary or binary_from(os.environ)
     if not isinstance(tapps, RealMetacontroller) or found is None:
         pytest.skip("there is one Metacontroller at most but the real one: METACONTROLLER_BIN=FILE")
-    kubeconfig = directory / "metacontroller.kubeconfig"
-    return RealMetacontroller(found, kubeconfig, kube, directory, *flags, name=name)
+    config = kubeconfig or directory / "metacontroller.kubeconfig"
+    return RealMetacontroller(found, config, kube, directory, *flags, name=name)

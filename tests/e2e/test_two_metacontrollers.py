@@ -16,6 +16,7 @@ from .app import App
 from .cluster import REPOSITORY, Cluster
 from .kube import Kube, documents
 from .kubelet_levers import Levers
+from .line import Line
 from .metacontroller import ACCOUNT, USER, Controller, RealMetacontroller, another
 from .proxy import HookProxy
 from .rolling import PATIENCE, Roll
@@ -30,14 +31,31 @@ Start = Callable[..., Pair]
 
 
 @pytest.fixture
-def start(tapps: Controller, kube: Kube, workspace: Path, hook_proxy: HookProxy) -> Iterator[Start]:
+def line(tapps: Controller, workspace: Path) -> Iterator[Line]:  # noqa: ARG001 - has an account
+    """How the first of them reaches the API server."""
+    found = Line(workspace / "metacontroller.kubeconfig", workspace / "line.kubeconfig")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def start(
+    tapps: Controller, kube: Kube, workspace: Path, hook_proxy: HookProxy, line: Line
+) -> Iterator[Start]:
     """Starts two Metacontrollers with these flags, the first alone until it works."""
     running: list[RealMetacontroller] = []
 
     def both(*flags: str, asked: Callable[[], bool] = lambda: True) -> Pair:
         first, second = (
-            another(tapps, kube, workspace, *flags, name=f"metacontroller-{number}")
-            for number in (1, 2)
+            another(
+                tapps,
+                kube,
+                workspace,
+                *flags,
+                name=f"metacontroller-{number}",
+                kubeconfig=way,
+            )
+            for number, way in ((1, line.kubeconfig), (2, None))
         )
         tapps.stop()
         for document in documents(LEASES):
@@ -89,6 +107,31 @@ def test_the_leader_is_killed(  # noqa: PLR0913, PLR0917 - who takes part
     pair[0].process.stop(kill=True)
     note.append(f"leader killed: the next sync after {until_synced(app, hook_proxy):.1f} s")
     assert leader(kube) != before
+    rolling.end().wrote_once()
+
+
+def test_the_node_of_the_leader_is_lost(  # noqa: PLR0913, PLR0917 - who takes part
+    pair: Pair,
+    line: Line,
+    app: App,
+    levers: Levers,
+    kube: Kube,
+    hook_proxy: HookProxy,
+    note: list[str],
+) -> None:
+    """It runs on without a network, and ends by itself before another one may lead."""
+    rolling = Roll(app, levers).begin(pull_seconds=2)
+    before, begun = leader(kube), time.monotonic()
+    line.cut()
+    app.until(lambda: not pair[0].process.alive, "it ends, as it cannot renew its lease")
+    ended = time.monotonic() - begun
+    app.until(lambda: leader(kube) != before, "another one leads", PATIENCE)
+    until_synced(app, hook_proxy)
+    seconds = time.monotonic() - begun
+    note.append(
+        f"leader cut off: it ended after {ended:.1f} s, the next sync after {seconds:.1f} s"
+    )
+    assert ended < seconds
     rolling.end().wrote_once()
 
 
