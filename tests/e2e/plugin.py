@@ -50,10 +50,12 @@ class Plugin:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a shell has: kubectl and the plugin on PATH, the cluster in KUBECONFIG."""
-        places = [str(self.directory), os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir())]
+        """What a shell has: kubectl, helm and the plugin on PATH, the cluster in KUBECONFIG."""
+        built = [str(build.bin_dir()), str(build.helm().bin_dir)]
+        places = [str(self.directory), os.environ.get("KUBEBUILDER_ASSETS"), *built]
         path = os.pathsep.join([*(each for each in places if each), os.environ["PATH"]])
         mine = {"PATH": path, "KUBECONFIG": str(self.directory / "config"), "COLUMNS": "120"}
+        mine |= {f"HELM_{name}_HOME": str(self.directory) for name in ("CACHE", "CONFIG", "DATA")}
         return {**os.environ, **mine, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

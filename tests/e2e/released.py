@@ -64,6 +64,8 @@ def checkout_of(commit: str, place: Path) -> Path:
 class Fresh:
     """The cluster, with `kubectl` and `helm` for it."""
 
+    context: str | None = None
+
     def __init__(self, binaries: Path, directory: Path, api_flags: Sequence[str] = ()) -> None:
         self.directory = directory
         self.plane = LocalControlPlane(binaries, directory / "cluster", api_flags=api_flags)

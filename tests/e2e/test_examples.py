@@ -219,6 +219,25 @@ def test_volumes(app: App) -> None:
     assert sorted(kept) == [name for name in claims if not name.endswith("2")]
 
 
+def test_growing_volumes(app: App) -> None:
+    app.apply(*example("growing-volumes/1-create")).settle()
+    assert app.wrote(
+        *each("create Claim", "data-growing", 0, 1), *each("create Pod", "growing", 0, 1)
+    )
+    app.apply(*example("growing-volumes/2-more")).settle()
+    assert app.wrote(*each("update Claim", "data-growing", 0, 1))
+    assert app.idle()
+
+
+def test_configuration(app: App) -> None:
+    born = app.apply(*example("configuration/1-create")).settle().uids()
+    assert app.wrote(*each("create Pod", "configured", 0, 1, 2))
+    app.apply(*example("configuration/2-changed")).settle()
+    assert app.wrote_in_order(*each("update Pod", "configured", 0, 1, 2))
+    assert (app.uids(), app.restarts()) == (born, {0: 1, 1: 1, 2: 1})
+    assert app.idle()
+
+
 def test_unused_templates(app: App) -> None:
     """Without the admission policy; test_policies.py has it with the policy."""
     app.apply(*example("unused-templates/1-create")).settle()

@@ -1,0 +1,133 @@
+"""The commands that the documentation shows: its fenced blocks without a language.
+
+tests/e2e/test_commands.py and test_commands_of_installing.py type them on a real API server, or it
+is said in `NOT_HERE` why not; tests/contract/test_commands.py checks that none is forgotten. In a
+block with `$` the lines behind a command are what it prints; `...` is anything at its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "examples/README.md",
+    "tests/e2e/README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")),
+)
+_PART = re.compile(r"(?ms)^#+ (?P<section>[^\n]+)$|^(?P<indent> *)```\n(?P<text>.*?)^ *```$")
+_FENCED = re.compile(r"(?ms)^ *```[^\n]+\n.*?^ *```$")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of commands.
+
+    Attributes:
+        name: its page, its section, and which it is there.
+        text: its lines, without their common indentation.
+    """
+
+    name: str
+    text: str
+
+    @property
+    def shows(self) -> bool:
+        """Whether what is printed stands beside the commands."""
+        return self.text.startswith("$ ")
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """(Command, what it prints), where that is shown."""
+        found = re.split(r"(?m)^\$ ", self.text)[1:]
+        parts = [re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*)\n?(.*)", each, re.DOTALL) for each in found]
+        return [(part[1], part[2]) for part in parts if part]
+
+
+def blocks() -> Iterator[Block]:
+    """Every block of every page, in order."""
+    for page in PAGES:
+        section, number = "", 0
+        text = _FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+        for part in _PART.finditer(text):
+            if part["section"]:
+                section, number = part["section"], 0
+                continue
+            number += 1
+            lines = part["text"].splitlines(keepends=True)
+            body = "".join(line.removeprefix(part["indent"]) for line in lines)
+            yield Block(f"{page}: {section} {number}", body)
+
+
+def block(name: str) -> Block:
+    """One of them."""
+    (found,) = (each for each in blocks() if each.name == name)
+    return found
+
+
+RECIPES = tuple(each.name for each in blocks() if each.name.startswith("docs/recipes.md: "))
+ALONE = (
+    "README.md: TApp for today's Kubernetes 1",
+    "README.md: Install on a cluster 4",
+    "examples/README.md: Examples 1",
+    "docs/kubectl-tapp.md: See 1",
+    "docs/kubectl-tapp.md: Preview 1",
+    "docs/operations.md: Lost ownership 1",
+    "docs/operations.md: Events 1",
+    "docs/operations.md: Shards 1",
+    *RECIPES,
+)
+"""Run in a namespace of the running service, each on its own."""
+BY_HELM = (
+    "README.md: Install on a cluster 2",
+    "docs/operations.md: Upgrade 1",
+    "docs/security.md: What the service may do 1",
+    "docs/operations.md: Uninstall 2",
+)
+BY_KUBECTL = (
+    "README.md: Install on a cluster 3",
+    "docs/operations.md: Is it running? 1",
+    "docs/operations.md: GitOps 1",
+    "docs/operations.md: Monitoring 1",
+    "docs/operations.md: Leaner pods 1",
+    "docs/operations.md: Leaner pods 2",
+    "docs/operations.md: Backup and restore 1",
+    "docs/operations.md: Backup and restore 2",
+    "docs/operations.md: Uninstall 3",
+    "docs/operations.md: Uninstall 1",
+)
+FROM_SOURCE = (
+    "docs/migration.md: Steps 1",
+    "docs/migration.md: Steps 2",
+    "docs/operations.md: From source 2",
+    "docs/migration.md: If the order went wrong 1",
+    "docs/migration.md: Steps 3",
+    "docs/migration.md: Steps 4",
+    "docs/migration.md: Steps 5",
+    "docs/operations.md: Uninstall 4",
+)
+"""Each of the three is a story on an empty control plane, from its first block to its last."""
+_MAKE = "targets of this repository: .ci/run and the workflows run them"
+_FETCHED = "fetches Metacontroller's manifests from GitHub; tests/e2e/test_least_privilege.py"
+NOT_HERE = {
+    "README.md: Try it 1": _MAKE,
+    "README.md: Install on a cluster 1": "needs Docker; tests/e2e/test_real_install.py plays it",
+    "README.md: Make a release 1": "needs Docker, a registry; tests/e2e/test_release.py releases",
+    "CONTRIBUTING.md: Before you send a change 1": _MAKE,
+    "tests/e2e/README.md: End-to-end tests 1": _MAKE,
+    "tests/e2e/README.md: Monitoring 1": _MAKE,
+    "tests/e2e/README.md: A cluster to try things on 1": "starts this cluster, and stays",
+    "tests/e2e/README.md: Recorded calls 1": "writes files of this repository",
+    "tests/e2e/README.md: Raising the versions 1": "downloads and builds Kubernetes",
+    "docs/kubectl-tapp.md: Install 1": "needs PyPI; tests/contract/test_wheel.py installs it",
+    "docs/operations.md: A second Metacontroller 1": _FETCHED,
+    "docs/operations.md: From source 1": _FETCHED,
+    "docs/security.md: What Metacontroller may do 1": _FETCHED,
+    "docs/security.md: Supply chain 1": "needs a registry with a signed release",
+}
+"""Why a block is not run: it takes what no machine without a network has."""

@@ -1,0 +1,178 @@
+"""The commands of every page, as they stand there; what a page shows is what they print.
+
+tests/commands.py says which of them are run where, and why some are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import yaml
+
+from tests.commands import ALONE, Block, block
+
+from .app import GROUP, App, tapp, template
+from .cluster import REPOSITORY, Cluster
+from .hook import HookService
+from .kubelet import FakeKubelet
+from .plugin import Plugin
+
+pytestmark = pytest.mark.e2e
+CHANCE = (
+    (r"\btapp-e2e-\w+\b", "default"),
+    (r"\b\d{4}-\d\d-\d\dT[\d:]+Z", "TIME"),
+    (r"\b(about|after) \d+ s\b", "AGE"),
+    (r"\b(?:\d+[dhms])+\b", "AGE"),
+    (r"\b(?:fake|node)-\d\b", "NODE"),
+    (r"(?<=endpointslice.discovery.k8s.io/served-)\w{5}", "ANY"),
+    (r"\bErrImagePull\b", "ImagePullBackOff"),
+)
+"""What differs from run to run; of the last one a kubelet says now the one word, now the other."""
+
+
+def plain(said: str) -> list[list[str]]:
+    """The words of each line that has any, without what is chance."""
+    for pattern, word in CHANCE:
+        said = re.sub(pattern, word, said)
+    return [line.split() for line in said.splitlines() if line.strip()]
+
+
+def as_shown(seen: str, shown: str) -> bool:
+    """Whether what was printed is what the page says; `...` at an end stands for anything."""
+    there, here = plain(shown), plain(seen)
+    if there and there[-1] == ["..."]:
+        there.pop()
+        here = here[: len(there)]
+    return len(there) == len(here) and all(
+        words[:-1] == line[: len(words) - 1] if words[-1] == "..." else words == line
+        for words, line in zip(there, here, strict=True)
+    )
+
+
+def run(each: Block, shell: Callable[[str], str]) -> None:
+    """Types a block; what is printed must be as shown."""
+    if not each.shows:
+        shell(each.text)
+        return
+    seen = [(command, shown, shell(command)) for command, shown in each.steps]
+    story = "".join(f"$ {command}\n{said.rstrip()}\n" for command, _, said in seen)
+    wrong = [command for command, shown, said in seen if not as_shown(said, shown)]
+    assert wrong == [], f"{each.name}: of {wrong} the page shows something else. Seen:\n{story}"
+
+
+class Scene:
+    """A directory with what a clone has, a shell in it, and a TApp's namespace."""
+
+    def __init__(self, app: App, kubelet: FakeKubelet, plugin: Plugin, hook: HookService) -> None:
+        self.app = app
+        self.kubelet = kubelet
+        self.directory = plugin.directory
+        self._plugin = plugin
+        self._hook = hook
+
+    def shell(self, line: str) -> str:
+        """Types it, with this scene's names in place of those that stand for any."""
+        here = line.replace("localhost:8080", self._hook.url).replace("NAME", self.app.name)
+        return self._plugin.shell(f"set -e\n{here}")
+
+    def web(self, **spec: object) -> App:
+        """A TApp `web` that runs."""
+        return self.app.apply(tapp(**spec)).settle()
+
+    def meanwhile(self, act: Callable[[], None]) -> None:
+        """What the world does while the commands are typed."""
+        Thread(target=act, daemon=True).start()
+
+    def file(self, name: str, **spec: object) -> None:
+        """A manifest of `web` in a file."""
+        (self.directory / name).write_text(yaml.safe_dump(tapp(**spec)))
+
+
+def named(image: str) -> dict[str, object]:
+    """A template whose container bears the name that the pages use."""
+    made = template(image)
+    made["spec"]["containers"][0]["name"] = "web"
+    return made
+
+
+def top_of_the_readme(scene: Scene) -> None:
+    first = re.search(r"```yaml\n(.*?)```", (REPOSITORY / "README.md").read_text(), re.DOTALL)
+    assert first
+    scene.app.apply(yaml.safe_load(first[1])).settle()
+
+
+def a_stuck_update(scene: Scene) -> None:
+    no_such_image(scene)
+    scene.web(replicas=4, template=named("nginx:1.28"))
+    scene.app.patch(template=named("nginx:typo"))
+    scene.app.until(lambda: "broken" in scene.app.condition("Degraded"), "it is broken")
+    scene.app.quiet()
+
+
+def no_such_image(scene: Scene) -> None:
+    scene.kubelet.levers.bad_images.add("nginx:typo")
+
+
+def two_templates(scene: Scene) -> None:
+    spec = {"replicas": 6, "template": named("web:1"), "templatePool": {"blue": named("blue:1")}}
+    scene.web(**spec)
+    scene.file("old.yaml", **spec)
+    for name in ("web.yaml", "new.yaml"):
+        scene.file(name, **{**spec, "template": named("web:2")})
+
+
+def claims_of_its_own(scene: Scene) -> None:
+    body = named("web:1")
+    body["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]  # type: ignore[index]
+    size = {"requests": {"storage": "1Gi"}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": size}
+    claims = [{"metadata": {"name": "data"}, "spec": claim}]
+    scene.web(template=body, volumeClaimTemplates=claims)
+
+
+def work_that_ends(scene: Scene) -> None:
+    """The containers end a moment after all have begun."""
+
+    def end() -> None:
+        app.until(lambda: app.found is not None, "it is there")
+        app.until(lambda: app.statuses == "Running Running Running Running", "all run")
+        for number in range(4):
+            scene.kubelet.finish(app.namespace, f"work-{number}", code=int(number == 3))
+
+    app = scene.app
+    app.name = "work"
+    scene.meanwhile(end)
+
+
+BEFORE: dict[str, Callable[[Scene], object]] = {
+    "README.md: TApp for today's Kubernetes 1": top_of_the_readme,
+    "docs/kubectl-tapp.md: See 1": a_stuck_update,
+    "docs/kubectl-tapp.md: Preview 1": two_templates,
+    "docs/operations.md: Lost ownership 1": claims_of_its_own,
+    "docs/operations.md: Events 1": Scene.web,
+    "docs/operations.md: Shards 1": Scene.web,
+    "docs/recipes.md: 2. Take back an update that fails 1": no_such_image,
+    "docs/recipes.md: 8. Run work that ends 1": work_that_ends,
+}
+
+
+@pytest.fixture
+def scene(
+    app: App, cluster: Cluster, kubelet: FakeKubelet, hook: HookService, tmp_path: Path
+) -> Iterator[Scene]:
+    """Where a block is typed that needs no cluster of its own."""
+    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
+    yield Scene(app, kubelet, Plugin.at(cluster, app.namespace, tmp_path), hook)
+    for found in app.kube.list_all(GROUP, "tapps", app.namespace):
+        path = app.kube.path(GROUP, "tapps", app.namespace, found["metadata"]["name"])
+        app.kube.patch(path, {"metadata": {"finalizers": None}})
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_a_page_says_to_type(scene: Scene, name: str) -> None:
+    BEFORE.get(name, lambda _: None)(scene)
+    run(block(name), scene.shell)

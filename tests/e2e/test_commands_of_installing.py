@@ -1,0 +1,224 @@
+"""The commands that install, run and remove TApp, as the pages have them: three stories.
+
+Each begins on a control plane that has nothing. tests/commands.py has the blocks of each, in order.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.commands import BY_HELM, BY_KUBECTL, FROM_SOURCE, block
+
+from .app import tapp
+from .cluster import REPOSITORY, choose
+from .kube import Json, documents
+from .plugin import Plugin
+from .policies import DIRECTORY
+from .released import CHART, GROUP, Fresh, release_into
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+CLONE = ("crds", "examples", "gitops", "metacontroller")
+Act = Callable[["Story"], None]
+
+
+class Story:
+    """A cluster, and a directory with what a clone has and what a release brings."""
+
+    def __init__(self, fresh: Fresh, directory: Path) -> None:
+        self.fresh = fresh
+        self.directory = directory
+        self._plugin = Plugin.at(fresh, "default", directory)
+        for name in CLONE:
+            shutil.copytree(REPOSITORY / name, directory / name)
+
+    def type(self, name: str) -> None:
+        """Types a block."""
+        self._plugin.shell(f"set -e\n{block(name).text.replace(' NAME ', ' web ')}")
+
+    def shell(self, line: str) -> str:
+        """Types a line."""
+        return self._plugin.shell(line)
+
+    def play(self, names: tuple[str, ...], before: dict[str, Act], after: dict[str, Act]) -> None:
+        """Types the blocks in their order; the world does its part before and after some."""
+        for name in names:
+            before.get(name, nothing)(self)
+            self.type(name)
+            after.get(name, nothing)(self)
+
+    def runs(self) -> None:
+        """A TApp `web` runs, by the service and Metacontroller of this host."""
+        self.fresh.established()
+        made = tapp()
+        made["metadata"]["namespace"] = "default"
+        self.fresh.kube.apply(made)
+        self.is_ready()
+
+    def is_ready(self) -> None:
+        """Waits until `web` is as its spec asks."""
+        self.fresh.until(lambda: self.fresh.ready("web"), "the TApp is ready")
+
+    def works(self) -> None:
+        """The service and Metacontroller begin their work."""
+        self.fresh.serve()
+        self.fresh.control()
+
+
+def nothing(_: Story) -> None:
+    """What the world does where nothing is said."""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `make release` writes."""
+    return release_into(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture
+def story(workspace: Path, dist: Path, tmp_path: Path) -> Iterator[Story]:
+    """An empty cluster of this test's own, and the files."""
+    choice = choose(os.environ)
+    if isinstance(choice, str) or choice.binaries is None:
+        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
+    with Fresh(choice.binaries, Path(tempfile.mkdtemp(dir=workspace))) as fresh:
+        made = Story(fresh, tmp_path)
+        for file in dist.iterdir():
+            shutil.copy(file, tmp_path)
+        shutil.copy(dist / CHART, tmp_path / "tapp-0.2.0.tgz")
+        yield made
+
+
+def by_now(first: str, story: Story) -> None:
+    """The first block is done: the service answers, and a TApp runs."""
+    assert first in BY_HELM + BY_KUBECTL
+    story.works()
+    story.runs()
+
+
+def nothing_is_left(story: Story) -> None:
+    story.fresh.until(lambda: not story.fresh.pods("web"), "its pods are gone")
+
+
+def test_by_helm(story: Story) -> None:
+    first, upgrade, _, last = BY_HELM
+    after = {
+        first: lambda each: by_now(first, each),
+        upgrade: Story.is_ready,
+        last: nothing_is_left,
+    }
+    story.play(BY_HELM, {}, after)
+    assert story.fresh.run("kubectl", "get", "compositecontroller", "tapp-controller").returncode
+
+
+# --- by kubectl -----------------------------------------------------------------------------------
+
+
+def argo_is_there(story: Story) -> None:
+    story.shell("kubectl create namespace argocd")
+    story.shell("kubectl -n argocd create configmap argocd-cm")
+
+
+def the_policy_of_long_ago_is_there(story: Story) -> None:
+    for each in documents(DIRECTORY / "lean-pods.yaml"):
+        text = yaml.safe_dump(each).replace("tapp-lean-pods", "tapp-slim-pods")
+        story.fresh.kube.apply(yaml.safe_load(text))
+
+
+def saved(story: Story) -> None:
+    """The cluster of the backup is lost; what was saved is made ready as the page says."""
+    listed = yaml.safe_load((story.directory / "tapps.yaml").read_text())["items"]
+    (found,) = (each for each in listed if each["kind"] == "TApp")
+    story.shell("kubectl delete tapp web")
+    story.fresh.until(lambda: not story.fresh.pods("web"), "its pods are gone")
+    (story.directory / "web-status.yaml").write_text(
+        yaml.safe_dump({"status": found.pop("status")})
+    )
+    gone = ("uid", "resourceVersion", "ownerReferences", "finalizers")
+    found["metadata"] = {key: each for key, each in found["metadata"].items() if key not in gone}
+    (story.directory / "web.yaml").write_text(yaml.safe_dump(found))
+
+
+def hanging(story: Story) -> None:
+    """The hooks are away while the TApp is deleted."""
+    story.fresh.hook.stop()
+    story.shell("kubectl delete tapp web --wait=false")
+    assert story.fresh.tapp("web") is not None
+
+
+def let_go(story: Story) -> None:
+    """Then the next one comes, and the hooks are back."""
+    story.fresh.until(lambda: story.fresh.tapp("web") is None, "the TApp is gone")
+    nothing_is_left(story)
+    story.fresh.hook.start()
+    story.runs()
+
+
+def test_by_kubectl(story: Story) -> None:
+    first, last = BY_KUBECTL[0], BY_KUBECTL[-1]
+    before: dict[str, Act] = {
+        "docs/operations.md: GitOps 1": argo_is_there,
+        "docs/operations.md: Leaner pods 2": the_policy_of_long_ago_is_there,
+        "docs/operations.md: Backup and restore 2": saved,
+        "docs/operations.md: Uninstall 3": hanging,
+    }
+    after: dict[str, Act] = {
+        first: lambda each: by_now(first, each),
+        "docs/operations.md: Backup and restore 2": Story.is_ready,
+        "docs/operations.md: Uninstall 3": let_go,
+        last: nothing_is_left,
+    }
+    story.play(BY_KUBECTL, before, after)
+    assert story.fresh.run("kubectl", "get", "crd", "tapps.apps.tkestack.io").returncode
+
+
+# --- from source, where the old controller was ----------------------------------------------------
+
+
+def old_world(story: Story) -> dict[str, str]:
+    """The old controller's Deployment, and a TApp with two pods of its making."""
+    kube = story.fresh.kube
+    story.shell(f"kubectl apply --server-side -f {REPOSITORY}/tests/e2e/metacontroller-crds.yaml")
+    story.shell(f"kubectl apply --server-side -f {REPOSITORY}/crds/tapp.yaml")
+    story.fresh.established()
+    story.shell("kubectl -n kube-system create deployment tapp-controller --image=tapp:old")
+    made = tapp(replicas=2)
+    made["metadata"]["namespace"] = "default"
+    uid = kube.apply(made)["metadata"]["uid"]
+    owner = {"apiVersion": GROUP, "kind": "TApp", "name": "web", "uid": uid, "controller": True}
+    for number in range(2):
+        metadata: Json = {
+            "name": f"web-{number}",
+            "namespace": "default",
+            "labels": {"tapp_instance_key": str(number), "tapp_template_hash_key": "4711"},
+            "ownerReferences": [owner],
+        }
+        spec = made["spec"]["template"]["spec"]
+        kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    return story.fresh.pods("web")
+
+
+def test_from_source_and_from_the_old_controller(story: Story) -> None:
+    """No pod is made anew on the way, and none goes when TApp is removed in the end."""
+    born = old_world(story)
+    *steps, last = FROM_SOURCE
+    story.play(tuple(steps[:-1]), {}, {"docs/migration.md: Steps 4": Story.works})
+    story.is_ready()
+    story.type(steps[-1])
+    assert story.fresh.pods("web") == born
+    # The second command is to be repeated until it prints nothing.
+    first, look, *others = block(last).text.replace("\\\n", " ").splitlines()
+    story.shell(first)
+    story.fresh.control()
+    story.fresh.until(
+        lambda: "composite" not in story.shell(f"{look} || true"), "it prints nothing"
+    )
+    for each in others:
+        story.shell(each)
+    assert story.fresh.pods("web") == born
