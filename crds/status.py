@@ -1,8 +1,17 @@
 """The schema of a TApp's status."""
 
+from typing import Final
+
 from crds.kubernetes_schema import Schema
 from crds.parts import count, map_of, object_of, text, texts
-from tapp.words.conditions import ALWAYS, REFUSED
+from tapp.words.conditions import ALWAYS, KSTATUS, REFUSED
+
+NEVER: Final = -1
+"""The generation of a status that nobody has written, as of Flux's own kinds.
+
+Without it, tools that compare it with `metadata.generation` take a TApp for finished that has just
+been created.
+"""
 
 
 def _conditions() -> Schema:
@@ -16,7 +25,8 @@ def _conditions() -> Schema:
             "One observation.",
             {
                 "type": text(
-                    f"{', '.join(ALWAYS)}; and, only while it is True: {', '.join(REFUSED)}."
+                    f"{', '.join(ALWAYS)}; and, only while it is True: "
+                    f"{', '.join((*REFUSED, *KSTATUS))}."
                 ),
                 "status": text("True, False or Unknown.", enum=["True", "False", "Unknown"]),
                 "reason": text("The cause, in one CamelCase word."),
@@ -43,7 +53,9 @@ def status() -> Schema:
             "observedGeneration": {
                 "type": "integer",
                 "format": "int64",
-                "description": "The metadata.generation that this status is about.",
+                "description": "The metadata.generation that this status is about; -1 where nobody "
+                "has looked at the TApp yet.",
+                "default": NEVER,
             },
             "ready": text("Pods that are Ready, of the instances that should run, such as 3/5."),
             "replicas": count("Number of pods that exist."),
@@ -112,4 +124,5 @@ def status() -> Schema:
             ),
             "conditions": _conditions(),
         },
+        default={"observedGeneration": NEVER},
     )

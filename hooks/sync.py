@@ -4,6 +4,7 @@ from typing import Any
 
 from hooks.wire.request import Request, world_of
 from tapp.answer.children import desired_children
+from tapp.answer.kstatus import recheck
 from tapp.answer.status import summarize
 from tapp.plan import Plan, plan
 from tapp.spec.model import TApp
@@ -25,10 +26,11 @@ def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str
         NamespaceMissingError: see `desired_children`.
     """
     decided = plan(world_of(request), options, now)
+    status = summarize(decided)
     answer: dict[str, Any] = {
-        "status": summarize(decided),
+        "status": status,
         "children": desired_children(decided, options, request),
     }
-    if decided.recheck is not None:
-        answer["resyncAfterSeconds"] = decided.recheck
+    if (wait := recheck(decided, status)) is not None:
+        answer["resyncAfterSeconds"] = wait
     return answer, decided

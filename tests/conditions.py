@@ -20,19 +20,31 @@ LATE = "ProgressDeadlineExceeded"
 BROKEN = ("InstancesBroken", "NodesSilent")
 """Other reasons of Degraded."""
 ALWAYS = ("Available", "Progressing", "Ready", "Degraded")
+KSTATUS = ("Reconciling", "Stalled")
 
-TABLE: tuple[tuple[str, str, str, str], ...] = (
-    # Progressing, Degraded, Ready, Available; the second word is the reason
-    ("False Complete", "False", "True AsSpecified", "True"),
-    ("False Complete", "True", "False, as Degraded", "True"),
-    ("False Paused", "False", "False, as Progressing", "any"),
-    ("False Paused", "True", "False, as Degraded", "any"),
-    ("False ProgressDeadlineExceeded", "True", "False, as Degraded", "any"),
-    ("False Stuck", "True", "False, as Degraded", "any"),
-    ("True", "False", "False, as Progressing", "any"),
-    ("True", "True", "False, as Degraded", "any"),
+TABLE: tuple[tuple[str, str, str, str, str], ...] = (
+    # Progressing, Degraded, Ready, Available; the second word is the reason; and what else is True
+    ("False Complete", "False", "True AsSpecified", "True", "none"),
+    ("False Complete", "True", "False, as Degraded", "True", "Stalled"),
+    ("False Paused", "False", "False, as Progressing", "any", "none"),
+    ("False Paused", "True", "False, as Degraded", "any", "Stalled"),
+    ("False ProgressDeadlineExceeded", "True", "False, as Degraded", "any", "Stalled"),
+    ("False Stuck", "True", "False, as Degraded", "any", "Stalled"),
+    ("True", "False", "False, as Progressing", "any", "Reconciling"),
+    ("True", "True", "False, as Degraded", "any", "Reconciling or Stalled"),
 )
 """All that may be seen: what is not in it is a contradiction."""
+
+WAITED: tuple[tuple[str, str, str, str], ...] = (
+    # the TApp; `kubectl tapp wait`; kstatus; Argo CD
+    ("its newest spec is not answered", "waits", "InProgress", "Progressing"),
+    ("`Reconciling` is True", "waits", "InProgress", "Progressing"),
+    ("`Ready` is True", "done", "Current", "Healthy"),
+    ("`Ready` is False with reason `Paused`", "paused", "InProgress", "Suspended"),
+    ("`Stalled` is True", "stuck", "Failed", "Degraded"),
+    ("it is being deleted", "gone", "Terminating", "Progressing"),
+)
+"""What the tools that wait for a TApp make of it."""
 
 _SERVED = {"Running", "Succ", "Killed"}
 """What the instances of a TApp are that is as its spec asks."""
@@ -51,15 +63,22 @@ def contradictions(status: Document) -> list[str]:
     if not any(_fits(row, known) for row in TABLE):
         shown = [f"{type} {known[type]['status']} {known[type]['reason']}" for type in ALWAYS]
         problems.append(f"these contradict each other: {shown}")
-    refused = [type for type in known if type not in ALWAYS]
-    if (known["Progressing"]["reason"] == LATE) != ("Stalled" in known):
+    refused = [type for type in known if type not in (*ALWAYS, *KSTATUS)]
+    late = known.get("Stalled", {}).get("reason") == LATE
+    if (known["Progressing"]["reason"] == LATE) != late:
         problems.append("Progressing says that a roll is too late, and Stalled does not, or so")
+    problems += [
+        f"{type} is said in other words than {source}"
+        for type, source in (("Reconciling", "Progressing"), ("Stalled", "Degraded"))
+        if type in known and not (late or _said(known[type]) == _said(known[source]))
+    ]
+    lateness = ["Stalled"] if late else []
     harmful = [type for type in refused if type not in HARMLESS]
-    if any(known[type]["status"] != "True" for type in refused):
+    if any(known[type]["status"] != "True" for type in known if type not in ALWAYS):
         problems.append(f"what is refused is True or absent: {refused}")
     if harmful and degraded["status"] != "True":
         problems.append(f"{harmful} are True, and Degraded is not")
-    if degraded["status"] == "True" and degraded["reason"] not in {*harmful, *BROKEN}:
+    if degraded["status"] == "True" and degraded["reason"] not in {*harmful, *lateness, *BROKEN}:
         problems.append(f"Degraded is True because of {degraded['reason']}, which is not there")
     if degraded["status"] == "False" and degraded["reason"] != "AsExpected":
         problems.append(f"Degraded is False with reason {degraded['reason']}")
@@ -71,13 +90,16 @@ def contradictions(status: Document) -> list[str]:
     return problems + (_of_ready(status) if ready["status"] == "True" else [])
 
 
-def _fits(row: tuple[str, str, str, str], known: dict[str, Document]) -> bool:
-    progressing, degraded, ready, available = row
+def _said(condition: Document) -> tuple[str, str]:
+    return condition["reason"], condition["message"]
+
+
+def _fits(row: tuple[str, str, str, str, str], known: dict[str, Document]) -> bool:
+    progressing, degraded, ready, available, beside = row
     seen = known["Ready"]
     if ready.startswith("False, as "):
         other = known[ready.removeprefix("False, as ")]
-        same = (seen["reason"], seen["message"]) == (other["reason"], other["message"])
-        if not (seen["status"] == "False" and same):
+        if not (seen["status"] == "False" and _said(seen) == _said(other)):
             return False
     elif f"{seen['status']} {seen['reason']}" != ready:
         return False
@@ -86,7 +108,12 @@ def _fits(row: tuple[str, str, str, str], known: dict[str, Document]) -> bool:
         progressing in (now["status"], f"{now['status']} {now['reason']}")
         and known["Degraded"]["status"] == degraded
         and available in ("any", known["Available"]["status"])
+        and ([type for type in KSTATUS if type in known] or ["none"]) in _choices(beside)
     )
+
+
+def _choices(beside: str) -> list[list[str]]:
+    return [[type] for type in beside.split(" or ")]
 
 
 def _of_ready(status: Document) -> list[str]:

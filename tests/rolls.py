@@ -5,10 +5,13 @@ from datetime import datetime
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
+from tests.conditions import LATE
 from tests.reading import note, observed, own_template, rolling_name, template_name
 
 Document = dict[str, Any]
 PRIORITY = "apps.tkestack.io/update-priority"
+PATIENCE = 30
+"""Seconds for which what is broken may be about to be put right."""
 _TAKEN = {"UpdateInPlace", "Recreate"}
 
 
@@ -47,6 +50,14 @@ def _turn(request: Document, id: int) -> tuple[int, int]:
     return -found[0] if found else 0, -id if falls else id
 
 
+def _hasty(noted: Document, now: float | None) -> str:
+    """Why what is degraded must not count as stalled yet, or ""."""
+    for since in noted.values():
+        if now is not None and now - datetime.fromisoformat(since).timestamp() < PATIENCE:
+            return f"it is called stalled, and a roll has come further at {since}"
+    return ""
+
+
 def untimely(request: Document, answer: Document, now: float | None) -> str:
     """Why a roll must not be called too late, or one is noted that is none, or ""."""
     spec, status = request["parent"].get("spec") or {}, answer["status"]
@@ -57,8 +68,11 @@ def untimely(request: Document, answer: Document, now: float | None) -> str:
     noted = status.get("progressed") or {}
     if len(noted) > 1 or (noted and not limit):
         return f"noted of a roll: {noted}, its deadline is {limit}"
-    if not any(item["type"] == "Stalled" for item in status.get("conditions") or []):
+    stalled = next((c for c in status.get("conditions") or [] if c["type"] == "Stalled"), None)
+    if stalled is None:
         return ""
+    if stalled["reason"] != LATE:
+        return _hasty(noted, now)
     if not noted or (spec.get("updateStrategy") or {}).get("paused"):
         return f"a roll is too late that is paused, or none: {noted}"
     since = datetime.fromisoformat(next(iter(noted.values()))).timestamp()

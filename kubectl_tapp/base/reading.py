@@ -12,6 +12,11 @@ def conditions(item: Document) -> dict[str, Document]:
     return {str(each.get("type")): each for each in found}
 
 
+def generation_seen(tapp: Document) -> int:
+    """The generation that a TApp's status is about; 0 where nobody has looked at it yet."""
+    return max(0, int((tapp.get("status") or {}).get("observedGeneration") or 0))
+
+
 def containers(spec: Document) -> list[Document]:
     """The containers of a pod's spec, init containers first."""
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]

@@ -7,7 +7,7 @@ import typer
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.base.reading import conditions
+from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
@@ -89,7 +89,7 @@ def _state(tapp: Document) -> str:
     if tapp["metadata"].get("deletionTimestamp"):
         return "Terminating"
     status = tapp.get("status") or {}
-    if status.get("observedGeneration") != tapp["metadata"].get("generation"):
+    if generation_seen(tapp) != tapp["metadata"].get("generation"):
         return "NotSeenYet"
     ready = conditions(tapp).get("Ready")
     if ready is None:

@@ -8,6 +8,7 @@ import typer
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -96,7 +97,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
 def _is_hindered(observed: Observed) -> bool:
     """Whether events may say why nothing comes of what is asked for."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
-    behind = status.get("observedGeneration") != metadata.get("generation")
+    behind = generation_seen(observed.tapp) != metadata.get("generation")
     return behind or bool(status.get("notCreated"))
 
 

@@ -1,9 +1,10 @@
 """What a TApp tells by itself: all that can be shown where its pods may not be read."""
 
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.base.reading import conditions
+from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.decide.look import Row
 from tapp.spec.model import DEFAULT_TEMPLATE
+from tapp.words.conditions import KSTATUS
 from tapp.words.ranges import numbers
 
 _UNKNOWN = "?"
@@ -33,7 +34,7 @@ def counts_of_status(observed: Observed) -> list[str]:
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
     parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
-    if status and status.get("observedGeneration") != metadata.get("generation"):
+    if generation_seen(observed.tapp) not in (0, metadata.get("generation")):
         parts.append("its newest spec has not been looked at yet")
     return parts
 
@@ -43,5 +44,7 @@ def sentences_of_status(observed: Observed) -> list[str]:
     return [
         f"{type} is {each.get('status')}: {each.get('message')}"
         for type, each in conditions(observed.tapp).items()
-        if each.get("message") and (type == "Ready" or each.get("status") == "True")
+        if each.get("message")
+        and (type == "Ready" or each.get("status") == "True")
+        and type not in KSTATUS  # they repeat the others
     ]

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.look import Look, Row
@@ -63,7 +64,6 @@ def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
 
 def headline(look: Look) -> str:
     """The TApp in a line: how many instances run, and how many of them are as they should be."""
-    status = look.observed.tapp.get("status") or {}
     ready = sum(row.state == "Running" and _runs(look, row.id) for row in look.rows)
     outdated = [row.id for row in look.rows if row.outdated]
     parts = [
@@ -75,11 +75,11 @@ def headline(look: Look) -> str:
         parts.append(f"outdated: {some(outdated)}")
     elif all(instance.updated for instance, _ in look.cases.values() if instance.should_run):
         parts.append("all up to date")
-    generation = look.observed.tapp["metadata"].get("generation")
-    if status.get("observedGeneration") not in (None, generation):
-        parts.append("its newest spec has not been looked at yet")
-    elif not status:
+    seen = generation_seen(look.observed.tapp)
+    if not seen:
         parts.append("no controller has looked at it yet")
+    elif seen != look.observed.tapp["metadata"].get("generation"):
+        parts.append("its newest spec has not been looked at yet")
     if look.observed.tapp["metadata"].get("deletionTimestamp"):
         parts.append("it is being deleted")
     return ", ".join(parts)

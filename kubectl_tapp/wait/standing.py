@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions
+from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.decide.refused import short
@@ -15,6 +15,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import PATIENCE
+from tapp.words.conditions import Type
 from tapp.words.ranges import some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import seconds
@@ -48,6 +49,7 @@ class Standing:
         answered: whether the service has answered for this spec.
         ready: whether its condition `Ready` is True for this spec.
         enough: whether its condition `Available` is True for this spec.
+        stalled: what its condition `Stalled` says, if that is True for this spec.
         done: instances that are as the spec asks.
         moving: what happens -> the instances that it happens to.
         held: what they wait for -> instances that are not to be touched now.
@@ -60,6 +62,7 @@ class Standing:
     answered: bool
     ready: bool
     enough: bool
+    stalled: str = ""
     done: Ids = field(default_factory=list)
     moving: dict[str, Ids] = field(default_factory=dict)
     held: dict[str, Ids] = field(default_factory=dict)
@@ -68,8 +71,8 @@ class Standing:
     mark: int = 0
 
     def is_done(self, ids: Collection[int] | None) -> bool:
-        """Whether these instances, or all, are as the spec asks."""
-        return self.answered and not self.left(ids)
+        """Whether these instances, or all, are as the spec asks; then the TApp is not Stalled."""
+        return self.answered and not self.left(ids) and not (ids is None and self.stalled)
 
     def left(self, ids: Collection[int] | None) -> Ids:
         """Those of these instances, or of all, that are not as the spec asks."""
@@ -80,12 +83,13 @@ class Standing:
     def stuck(self, ids: Collection[int] | None) -> str:
         """Why nothing will change for what is left of these instances, "" if something will.
 
-        As long as any instance moves, a budget may be free again.
+        As long as any instance moves, a budget may be free again; unless the TApp itself is waited
+        for, and says that it comes no further.
         """
         left = self.left(ids)
-        if not left or self.moving:
-            return ""
-        return self.describe(left)
+        if left and not self.moving:
+            return self.describe(left)
+        return self.stalled if ids is None else ""
 
     def describe(self, ids: Collection[int]) -> str:
         """What holds these instances: a sentence for a person."""
@@ -132,16 +136,16 @@ def standing(plan: Plan, tapp: Document, obstacles: Mapping[int, str] = _UNKNOWN
         tapp: the TApp, with the status that the service wrote last.
         obstacles: instance -> what keeps its pod from being made, as far as anybody looked.
     """
-    metadata, status = tapp["metadata"], tapp.get("status") or {}
-    generation = int(metadata.get("generation") or 0)
+    generation = int(tapp["metadata"].get("generation") or 0)
     # A spec without a number was acted on by nobody, as far as anybody can tell.
-    answered = 0 < generation <= int(status.get("observedGeneration") or 0)
-    told = {type for type, each in conditions(tapp).items() if each.get("status") == "True"}
+    answered = 0 < generation <= generation_seen(tapp)
+    told = {type: each for type, each in conditions(tapp).items() if each.get("status") == "True"}
     found = Standing(
         generation=generation,
         answered=answered,
         ready=answered and "Ready" in told,
         enough=answered and "Available" in told,
+        stalled=str(told[Type.STALLED].get("message")) if answered and Type.STALLED in told else "",
         paused=plan.budgets.strategy.paused,
         mark=_mark(plan, tapp),
     )

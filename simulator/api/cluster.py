@@ -147,9 +147,9 @@ class Cluster:
             check_revision(obj)
         else:
             check_metadata(obj)
-            obj = fill_in(obj, kind.schema)
             if kind.has_status:
                 obj = {key: value for key, value in obj.items() if key != "status"}
+            obj = fill_in(obj, kind.schema)
         obj = with_meta(
             obj,
             uid=f"{self._series:08x}-0000-4000-8000-{next(self._uids):012x}",
@@ -215,6 +215,8 @@ class Cluster:
         new = {key: value for key, value in old.items() if key != "status"}
         if obj.get("status") is not None:
             new["status"] = obj["status"]
+        if kind.custom:
+            new = fill_in(new, kind.schema)
         if kind is POD:
             owners = owners_of(old)
             new["metadata"] = self._server_fields(with_meta(obj, ownerReferences=owners), old)

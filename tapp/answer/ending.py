@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tapp.answer.kstatus import for_kstatus
 from tapp.decide.teardown import Teardown
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import listed
@@ -31,11 +32,14 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
         return before
     available = [known[Type.AVAILABLE]] if Type.AVAILABLE in known else []
     since = max(teardown.silent, default="")
-    found = [_written(finding, known, since) for finding in _findings(teardown)]
+    progressing, ready, degraded = _findings(teardown)
+    summed = for_kstatus(progressing, degraded, 0.0)
+    findings = [progressing, ready, degraded, *([summed] if summed is not None else [])]
+    found = [_written(finding, known, since) for finding in findings]
     return {**before, "conditions": [*available, *found]}
 
 
-def _findings(teardown: Teardown) -> tuple[Finding, ...]:
+def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
     names = [name for names in teardown.silent.values() for name in names]
     if not names:
         message = "the TApp is being deleted; its nodes are heard of again"

@@ -22,7 +22,7 @@ from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.spec.model import ObservedCondition
 from tapp.spec.templates import Template
-from tapp.words.conditions import HARMLESS, Type
+from tapp.words.conditions import ALWAYS, HARMLESS, Type
 from tapp.words.ranges import some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
@@ -33,7 +33,7 @@ NOTE_BYTES = 1_000
 """Kubernetes takes 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)."""
 _NAME = 200
 """Characters of the TApp's name that an event's name begins with."""
-_ALWAYS = {Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED}
+_TOLD_ELSEWHERE = {*ALWAYS, Type.RECONCILING}
 
 
 class EventReason(StrEnum):
@@ -290,9 +290,14 @@ def _refused(conditions: Conditions, before: Before) -> Iterator[_News]:
     for type, condition in conditions.items():
         message = condition["message"]
         old = before.get(type)
-        if type in _ALWAYS or (old is not None and (old.status, old.message) == ("True", message)):
+        if type in _TOLD_ELSEWHERE or (
+            old is not None and (old.status, old.message) == ("True", message)
+        ):
             continue
-        if type == Type.STALLED and old is not None:
+        late = condition["reason"] == Reason.PROGRESS_DEADLINE_EXCEEDED
+        if type == Type.STALLED and (
+            not late or (old is not None and old.reason == condition["reason"])
+        ):
             continue
         yield _News(type, "Refuse", message, (message,), warning=type not in HARMLESS)
 

@@ -7,6 +7,7 @@ itself shows; the sync's own time stands only where something is noted since whe
 
 from typing import Any
 
+from tapp.answer.kstatus import for_kstatus
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
@@ -99,6 +100,9 @@ def _conditions(plan: Plan, wanted: list[Instance]) -> list[Document]:
     degraded = _degraded(refused, _broken(plan, wanted))
     progressing = _unless_degraded(_progress(plan, refused), degraded)
     findings = [_available(plan), progressing, _ready(progressing, degraded), degraded, *refused]
+    if not plan.roll.late:
+        summed = for_kstatus(progressing, degraded, plan.roll.patience)
+        findings += [summed] if summed is not None else []
     before = {condition.type: condition for condition in plan.world.tapp.status.conditions}
     same = [f.type in before and before[f.type].status == f.status for f in findings]
     newest = "" if all(same) else _newest_time(plan)

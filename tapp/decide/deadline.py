@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tapp.decide.instances import FINISHED, Instance
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
+from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import TApp, TAppSpec
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import noted_since
@@ -34,6 +35,8 @@ class Roll:
         waiting: the instances that are waited for, with their decisions.
         late: whether nothing has come further for too long.
         waits: seconds after which it will be too long.
+        patience: seconds for which what is wrong may still be put right by it, because it has come
+            further just now; 0 where there is no roll.
     """
 
     progressed: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +44,7 @@ class Roll:
     waiting: Sequence[tuple[Instance, Verdict]] = ()
     late: bool = False
     waits: tuple[float, ...] = ()
+    patience: float = 0.0
 
 
 class _Reached(NamedTuple):
@@ -101,10 +105,13 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
     further = begun > had.begun or ready > had.available
     since, at = noted_since("" if further else had.since, now)
     key = f"{generation}/{max(begun, had.begun)}/{max(ready, had.available)}"
-    left = at + limit + _asked_to_wait(tapp.spec, waiting) - now
+    asked = _asked_to_wait(tapp.spec, waiting)
+    left = at + limit + asked - now
+    patience = max(0.0, at + min(limit, PATIENCE) + asked - now)
     if tapp.spec.update_strategy.paused:
-        return Roll({key: since}, since, waiting)
-    return Roll({key: since}, since, waiting, left <= 0, (left,) if left > 0 else ())
+        return Roll({key: since}, since, waiting, patience=patience)
+    waits = (left,) if left > 0 else ()
+    return Roll({key: since}, since, waiting, left <= 0, waits, patience)
 
 
 def _is_waited_for(instance: Instance, decision: Verdict, *, serves: bool) -> bool:

@@ -205,8 +205,9 @@ class ObservedStatus(Value):
         return {name: item for name, item in kept.items() if item is not None}
 
 
-def _number(value: Any) -> int | None:
-    return value if type(value) is int else None
+def _generation(value: Any) -> int | None:
+    """None where nobody has answered yet: the API server fills in -1."""
+    return value if type(value) is int and value > 0 else None
 
 
 def _texts(value: Any) -> dict[str, str]:
@@ -243,7 +244,7 @@ def _conditions(value: Any) -> list[dict[str, str]]:
 
 _TURNED = "lastTransitionTime"
 _READ_BACK: dict[str, Callable[[Any], Any]] = {
-    "observedGeneration": _number,
+    "observedGeneration": _generation,
     "statuses": _texts,
     "replacing": _texts,
     "failures": _counts,

@@ -42,12 +42,16 @@ class Type(StrEnum):
     MOST_NODES_SILENT = "MostNodesSilent"
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
     INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
+    # The two that kstatus knows; there while they are True, never both.
+    RECONCILING = "Reconciling"
     STALLED = "Stalled"
 
 
 ALWAYS: Final = (Type.AVAILABLE, Type.PROGRESSING, Type.READY, Type.DEGRADED)
 """The types that every TApp has."""
-REFUSED: Final = tuple(type for type in Type if type not in ALWAYS)
+KSTATUS: Final = (Type.RECONCILING, Type.STALLED)
+"""The types that kstatus reads, and with it Flux, helm and kpt."""
+REFUSED: Final = tuple(type for type in Type if type not in (*ALWAYS, *KSTATUS))
 """The types of what is refused or ignored, in the order in which they are written."""
 HARMLESS: Final = frozenset(
     {

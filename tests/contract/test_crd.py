@@ -21,7 +21,7 @@ from crds import generate, reference, rules, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tapp.answer import mistakes, refusals, status
+from tapp.answer import kstatus, mistakes, refusals, status
 from tapp.spec import model
 from tapp.words import conditions
 from tapp.words.vocabulary import InstanceStatus
@@ -203,9 +203,15 @@ def test_types_are_single_and_complete() -> None:
 
 
 def test_only_replicas_has_a_default() -> None:
-    """A default would write into templates (and restart pods) or pin today's meaning."""
-    assert [path for path, node in ALL_NODES if "default" in node] == [".spec.replicas"]
+    """A default would write into templates (and restart pods) or pin today's meaning.
+
+    And the status says that nobody has answered yet, also the old controller's.
+    """
+    found = [path for path, node in ALL_NODES if "default" in node]
+    assert found == [".spec.replicas", ".status", ".status.observedGeneration"]
     assert SPEC["properties"]["replicas"]["default"] == 1
+    assert STATUS["default"] == {"observedGeneration": -1}
+    assert STATUS["properties"]["observedGeneration"]["default"] == -1
 
 
 def test_merge_keys_are_required_in_their_items() -> None:
@@ -595,7 +601,7 @@ def test_explain_gives_every_default(kind: type[BaseModel], node: Node) -> None:
 
 def condition_types() -> Iterator[str]:
     """The type of every condition that the code can make."""
-    for module in (status, refusals, mistakes):
+    for module in (status, kstatus, refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
                 made = eval(ast.unparse(node.args[0]), vars(module))
@@ -608,7 +614,8 @@ MAKERS = {"Finding", "refused"}
 
 def test_explain_names_every_type_of_condition() -> None:
     """The code's list is what it makes, and both texts give all of it."""
-    assert {*conditions.ALWAYS, *conditions.REFUSED} == set(condition_types())
+    known = {*conditions.ALWAYS, *conditions.REFUSED, *conditions.KSTATUS}
+    assert known == set(conditions.Type) == set(condition_types())
     schema = STATUS["properties"]["conditions"]
     types = schema["items"]["properties"]["type"]["description"]
     for name in conditions.Type:

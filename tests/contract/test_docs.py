@@ -26,7 +26,7 @@ from tapp.words.conditions import HARMLESS, Type
 from tapp.words.reasons import OF_DECISIONS, Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 from tests.builders import crashing, template
-from tests.conditions import TABLE
+from tests.conditions import TABLE, WAITED
 from tests.reading import observed
 from tests.unit.world import settled
 
@@ -246,6 +246,12 @@ def test_the_conditions_that_go_together_are_documented_as_they_are_checked() ->
         tuple(cells) for cells in rows(section(OPERATIONS, "Which conditions go together"))
     ]
     assert documented == list(TABLE)
+
+
+def test_what_other_tools_make_of_a_tapp_is_documented_as_it_is_checked() -> None:
+    """By tests/scenarios/test_waiting_tools.py."""
+    documented = [tuple(cells) for cells in rows(section(OPERATIONS, "Waiting, and other tools"))]
+    assert documented == list(WAITED)
 
 
 def test_refused_situations_are_documented_as_they_are() -> None:

@@ -19,7 +19,25 @@ def broken() -> Life:
     """A roll to an image that is nowhere."""
     life = running()
     life.world.kubelet.behaviour.bad_images.add("web:broken")
-    return life.patch(template=template("web:broken"))
+    life.patch(template=template("web:broken"))
+    life.world.run(60)
+    return life
+
+
+def breaking() -> Life:
+    """The same a moment after the first instance could not get its image."""
+    life = running()
+    life.world.kubelet.behaviour.bad_images.add("web:broken")
+    life.begin_patch(template=template("web:broken"))
+    return life.until(lambda: life.condition("Degraded").startswith("True"))
+
+
+def repairing() -> Life:
+    """A change that puts it right has just been answered; the instance is still broken."""
+    life = broken().begin_patch(template=template("web:2"))
+    return life.until(
+        lambda: life.status["observedGeneration"] == life.tapp["metadata"]["generation"]
+    )
 
 
 def stalled() -> Life:
@@ -69,7 +87,9 @@ STATES: dict[str, Callable[[], Life]] = {
     "paused": paused,
     "paused-with-nothing-to-do": lambda: running().patch(updateStrategy={"paused": True}),
     "killed": lambda: running().patch(statuses={"1": "Killed"}),
+    "breaking": breaking,
     "broken": broken,
+    "repairing": repairing,
     "stalled": stalled,
     "refused": refused,
     "deleting": deleting,

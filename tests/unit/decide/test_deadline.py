@@ -51,7 +51,7 @@ def late(status: Document) -> bool:
     progressing, stalled = condition(status, "Progressing"), condition(status, "Stalled")
     assert progressing is not None
     found = progressing["reason"] == "ProgressDeadlineExceeded"
-    assert (stalled is not None) == found
+    assert (stalled is not None and stalled["reason"] == progressing["reason"]) == found
     if found:
         assert progressing["status"] == "False"
         assert condition(status, "Degraded")["status"] == "True"  # type: ignore[index]

@@ -15,8 +15,8 @@ local seen = {}
 for _, condition in ipairs(obj.status.conditions) do
   seen[condition.type] = condition
 end
-if seen.Degraded ~= nil and seen.Degraded.status == "True" then
-  health.status, health.message = "Degraded", seen.Degraded.message
+if seen.Stalled ~= nil and seen.Stalled.status == "True" then
+  health.status, health.message = "Degraded", seen.Stalled.message
 elseif seen.Ready ~= nil and seen.Ready.status == "True" then
   health.status, health.message = "Healthy", seen.Ready.message
 elseif seen.Ready ~= nil then

@@ -1,0 +1,80 @@
+"""What the tools that wait for a TApp make of it: they agree, in every state."""
+
+import pytest
+import yaml
+
+from tests.conditions import WAITED
+from tests.gopher import run
+from tests.kstatus import compute
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.scenarios.gitops import STATES
+from tests.scenarios.life import ROOT, Life
+from tests.scenarios.test_argocd import HEALTH
+
+GRACE = 35
+"""Seconds: the time that a pod may take to end, which the service gives to what is broken, too."""
+BY_STATE = {
+    "new": "its newest spec is not answered",
+    "changed": "its newest spec is not answered",
+    "creating": "`Reconciling` is True",
+    "healthy": "`Ready` is True",
+    "updating": "`Reconciling` is True",
+    "paused": "`Ready` is False with reason `Paused`",
+    "paused-with-nothing-to-do": "`Ready` is True",
+    "killed": "`Ready` is True",
+    "breaking": "`Reconciling` is True",
+    "broken": "`Stalled` is True",
+    "repairing": "`Reconciling` is True",
+    "stalled": "`Stalled` is True",
+    "refused": "`Stalled` is True",
+    "deleting": "it is being deleted",
+}
+
+
+def test_every_state_is_seen_and_every_row_is_met() -> None:
+    assert list(BY_STATE) == list(STATES)
+    assert set(BY_STATE.values()) == {row[0] for row in WAITED}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_tools_agree_on(state: str) -> None:
+    """At first, and soon after `kubectl tapp wait` ends, if they do not agree then."""
+    life = STATES[state]()
+    _, at_first, *seen = next(row for row in WAITED if row[0] == BY_STATE[state])
+    assert shown(life) == seen
+    end = waited(life)
+    assert at_first in ("waits", end)
+    ended = life.world.clock.now
+    life.until(lambda: shown(life) in [[*seen] for _, then, *seen in WAITED if then == end])
+    assert life.world.clock.now <= ended + GRACE
+
+
+def shown(life: Life) -> list[str]:
+    """The words of kstatus and Argo CD."""
+    return [compute(life.tapp), run(HEALTH, life.tapp)["status"]]
+
+
+def waited(life: Life) -> str:
+    """How `kubectl tapp wait` ends."""
+    said = kubectl_tapp(StandIn(life.world), "wait", life.name, "--timeout", "1h")
+    if not said.code:
+        return "done"
+    words = {"is paused": "paused", "is stuck": "stuck", "is being deleted": "gone"}
+    (end,) = {word for text, word in words.items() if text in said.err}
+    return end
+
+
+def test_a_status_of_the_old_controller_is_waited_for() -> None:
+    """It has no `observedGeneration`; the API server fills in that nobody has looked."""
+    life = Life().begin(STATES["healthy"]().tapp)
+    kind = life.world.kinds.find("TApp")
+    life.world.cluster.update_status(kind, life.tapp | {"status": {"replicas": 3}})
+    assert life.status == {"replicas": 3, "observedGeneration": -1}
+    assert compute(life.tapp) == "InProgress"
+    assert run(HEALTH, life.tapp)["status"] == "Progressing"
+
+
+def test_flux_needs_no_rules_of_its_own() -> None:
+    kustomization = yaml.safe_load((ROOT / "gitops" / "flux" / "kustomization.yaml").read_text())
+    assert kustomization["spec"]["wait"] is True
+    assert "healthCheckExprs" not in kustomization["spec"]
