@@ -48,6 +48,14 @@ BUDGET: Final = [
     )
 ]
 
+PARTITION: Final = [
+    rule(
+        r"""type(self) == string ? string(self).matches('^0*(100|[1-9]?[0-9])%$')
+                                 : type(self) == int && int(self) >= 0""",
+        "must be a whole number from 0, or a percentage from 0% to 100%, such as 30%",
+    )
+]
+
 _NUMBER: Final = "^(0|[1-9][0-9]*)$"
 _ID_HINT: Final = 'keys are instance numbers without leading zeros, such as "0" or "12"'
 

@@ -25,13 +25,17 @@ def _values(description: str, **more: Any) -> Schema:
     return map_of(description, value, maxProperties=MAX_VALUES, **more)
 
 
-def _budget(description: str) -> Schema:
+def _number_or_percentage(description: str, rule: list[rules.Rule]) -> Schema:
     return {
         "x-kubernetes-int-or-string": True,
         "description": description,
         "maxLength": 16,
-        rules.KEY: rules.BUDGET,
+        rules.KEY: rule,
     }
+
+
+def _budget(description: str) -> Schema:
+    return _number_or_percentage(description, rules.BUDGET)
 
 
 def _retention(description: str) -> Schema:
@@ -60,6 +64,13 @@ def _update_strategy() -> Schema:
                 "template go before all others, and within both groups those with a higher "
                 "annotation apps.tkestack.io/update-priority. Unset: Ascending.",
                 enum=["Ascending", "Descending"],
+            ),
+            "partition": _number_or_percentage(
+                "How many instances of the rolling template keep the revision that they have, the "
+                "last in the order: a number, or a percentage of these instances, rounded up (but "
+                "below 100% at least one of several is updated). One that loses its pod comes back "
+                "with that revision. Unset: 0.",
+                rules.PARTITION,
             ),
             "forceUpdate": object_of(
                 "Updates of instances whose template is not the rolling template. Unset: "

@@ -61,6 +61,16 @@ def status() -> Schema:
             "replicas": count("Number of pods that exist."),
             "readyReplicas": count("Number of pods that are Ready."),
             "updatedReplicas": count("Number of pods that run their template's latest revision."),
+            "currentRevision": text(
+                "The revision of the rolling template before the roll that is under way, or that a "
+                "partition keeps: the label tapp_template_hash_key of its ControllerRevision and, "
+                "where placeholders do not make them differ, its pods; where it reads values, "
+                "with their digest behind."
+            ),
+            "updateRevision": text(
+                "The newest revision of the rolling template, as in currentRevision. The same as "
+                "that when a roll is complete."
+            ),
             "availableReplicas": count("Number of pods that are Ready for minReadySeconds."),
             "scaleLabelSelector": text("Selects the pods, for a HorizontalPodAutoscaler."),
             "appStatus": text("Pending, Running, Failed, Succ or Killed."),
@@ -89,8 +99,8 @@ def status() -> Schema:
                 {"type": "integer", "format": "int32", "minimum": 0},
             ),
             "outdated": text(
-                "Instances whose pod does not run its template's latest revision, as ranges, such "
-                "as 0-3,7."
+                "Instances whose pod is to be updated to its template's latest revision, as "
+                "ranges, such as 0-3,7."
             ),
             "settling": texts(
                 "Instance/generation of its pod -> since when only the passing of time can prove "
@@ -121,6 +131,10 @@ def status() -> Schema:
             "progressed": texts(
                 "Generation/updates begun/instances available -> since when a roll has come that "
                 "far, while it is under way."
+            ),
+            "kept": texts(
+                "Revision -> the instances, as ranges, that updateStrategy.partition keeps at it; "
+                "also of numbers that were scaled away, for when they come back."
             ),
             "conditions": _conditions(),
         },

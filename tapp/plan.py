@@ -15,11 +15,13 @@ from tapp.decide.instances import (
     app_status,
     instances_of,
     mark_removals,
+    recall,
     set_pace,
 )
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
 from tapp.decide.marks import Marks, mark
 from tapp.decide.missing import Since, missing_claims, missing_services
+from tapp.decide.partition import Partition, follow_current, keep_back
 from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
@@ -51,6 +53,7 @@ class Plan:
             and does not.
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
         cases: the instances that do not simply run their template, with their decisions.
+        partition: who is kept at which revision.
         resizes: how long pods wait for other resources.
         roll: how far the roll has come that is under way, and whether it is too late.
         pulls: what is pulled on nodes before updates there.
@@ -78,6 +81,7 @@ class Plan:
     holds: dict[int, Verdict]
     decisions: list[Verdict]
     cases: list[tuple[Instance, Verdict]]
+    partition: Partition
     pulls: Pulls
     resizes: Resizes
     roll: Roll
@@ -136,6 +140,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     """
     spec = world.tapp.spec
     instances = instances_of(world, now)
+    partition = keep_back(world, instances)
+    recall(world, instances)
     if spec.resizes:
         look(instances, world, options, now)
     app = app_status(instances)
@@ -145,6 +151,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     should_run = sum([instance.should_run for instance in instances])
     budgets = _budgets(spec, instances, should_run)
     serving, going_unseen, changes = serving_of(world, instances, now)
+    partition.current = follow_current(world, partition, instances, serving.available)
     troubles = _troubles(spec, instances, now)
 
     verdicts = [judge(instance) for instance in instances]
@@ -170,7 +177,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
     services = _services(world, instances, options.max_new_pods_bytes)
     unexposed = missing_services(world, services, now)
-    history = plan_history(world, _running(instances, spec.replicas))
+    history = plan_history(world, _running(world, instances), partition.in_use)
     unsettled = (
         [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
     )
@@ -193,6 +200,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         holds=holds | turns.holds,
         decisions=decisions,
         cases=_open(instances, decisions),
+        partition=partition,
         pulls=first,
         resizes=resizes,
         roll=roll,
@@ -231,9 +239,16 @@ def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Inst
     return [pair for pair in pairs if pair[1].reason != UP_TO_DATE.reason]
 
 
-def _running(instances: list[Instance], replicas: int) -> list[Template]:
-    """The templates that instances were given and that resolve, each of them once."""
-    names = {item.template.name: item.template for item in instances if item.id < replicas}
+def _running(world: World, instances: list[Instance]) -> list[Template]:
+    """The templates that instances are given and that resolve, each of them once.
+
+    Also what is held back from all of them as yet.
+    """
+    names = {
+        item.template.name: world.templates.of(item.id) if item.kept else item.template
+        for item in instances
+        if item.wanted
+    }
     return [template for template in names.values() if isinstance(template, Template)]
 
 

@@ -145,7 +145,8 @@ class Recalled:
         self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
         if spec is not None:
             self.size += SPEC_FACTOR * spec.length
-            self.size += _OWN_TEMPLATE_BYTES * spec.value.spec.replicas * spec.value.may_differ
+            forms = spec.value.may_differ * (1 + bool(spec.value.spec.update_strategy.partition))
+            self.size += _OWN_TEMPLATE_BYTES * spec.value.spec.replicas * forms
 
 
 class _Meta(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.decide.refused import short
 from tapp.decide.instances import Instance
-from tapp.decide.judge import UP_TO_DATE, Action, Verdict
+from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import PATIENCE
 from tapp.words.conditions import Type
@@ -33,6 +33,7 @@ _ACTING = {
     Action.DELETE: "being stopped",
 }
 _PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
+_DONE = (Reason.UP_TO_DATE, Reason.KEPT)
 _STARTING = {
     InstanceStatus.UPDATING: "being updated in place",
     InstanceStatus.PENDING: "starting",
@@ -185,7 +186,7 @@ def _note(
         found.held.setdefault(verdict.message, []).append(id)
     elif verdict.reason in _PREPARING:
         found.moving.setdefault(_PREPARING[verdict.reason], []).append(id)
-    elif id in plan.available and verdict.reason == UP_TO_DATE.reason:
+    elif id in plan.available and verdict.reason in _DONE:
         found.done.append(id)
     elif id in plan.available:
         found.held.setdefault(verdict.message, []).append(id)  # as somebody set it by hand

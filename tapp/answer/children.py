@@ -127,16 +127,17 @@ class NewPods:
         self._tapp = tapp
         self._failures = tapp.status.failures
         self._toleration_seconds = toleration_seconds
-        self._stencils: dict[str, list[bytes]] = {}
+        self._stencils: dict[tuple[str, str], list[bytes]] = {}
 
     def create(self, instance: int, template: Template) -> Child:
         """The pod of one instance."""
         failures = self._failures.get(str(instance), 0)
         if failures > 0 or template.written is not None:
             return new_pod(self._tapp, instance, template, self._toleration_seconds, failures)
-        stencil = self._stencils.get(template.name)
+        key = template.name, template.revision
+        stencil = self._stencils.get(key)
         if stencil is None:
-            stencil = self._stencils[template.name] = self._stencil(template)
+            stencil = self._stencils[key] = self._stencil(template)
         if not stencil:
             return self._render(instance, template)
         return Raw((b"%d" % instance).join(stencil))

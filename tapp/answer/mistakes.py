@@ -111,6 +111,15 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
     return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.NOT_FOUND, message)
 
 
+def invalid_partition(plan: Plan) -> Finding | None:
+    """A partition that is neither a number nor a percentage."""
+    problem = plan.partition.problem
+    if not problem:
+        return None
+    message = f"{problem}: no instance of the rolling template is updated"
+    return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
+
+
 def unused_templates(plan: Plan) -> Finding | None:
     """What `autoDeleteUnusedTemplate` would remove."""
     spec = plan.world.tapp.spec

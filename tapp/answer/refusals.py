@@ -95,6 +95,19 @@ def _invalid_budget(plan: Plan) -> Finding | None:
     return refused(Type.INVALID_BUDGET, Reason.NOT_A_BUDGET, message)
 
 
+def _revisions_not_found(plan: Plan) -> Finding | None:
+    missing = plan.partition.missing
+    if not missing:
+        return None
+    parts = [f"instances {some(ids)} at {revision}" for revision, ids in sorted(missing.items())]
+    message = (
+        f"the partition keeps {_joined(parts, ' revisions')}, which is not in the history any "
+        "more: they get no pod. Lower spec.updateStrategy.partition, and they get the newest "
+        "template; or put the ControllerRevision back"
+    )
+    return refused(Type.REVISIONS_NOT_FOUND, Reason.NOT_RECORDED, message)
+
+
 def _creation_blocked(plan: Plan) -> Finding | None:
     blocked = [
         (i.id, verdict.message) for i, verdict in plan.cases if verdict.reason == Reason.BLOCKED
@@ -296,6 +309,8 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pods_not_created,
     _template_not_found,
     _invalid_budget,
+    mistakes.invalid_partition,
+    _revisions_not_found,
     _creation_blocked,
     _duplicate_merge_keys,
     _claims_not_owned,

@@ -11,6 +11,7 @@ from tapp.answer.kstatus import for_kstatus
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
+from tapp.decide.partition import Partition
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
@@ -42,7 +43,7 @@ def summarize(plan: Plan) -> Document:
             counts = by_template[instance.template.name] = [0, 0, 0]
         counts[0] += 1
         counts[1] += pod.ready is True and pod.running
-        counts[2] += instance.updated
+        counts[2] += instance.updated and not instance.kept
     replacing, failures = plan.replacing, _failures(plan, wanted)
     settling = _settling(plan)
     lacking = {
@@ -53,13 +54,16 @@ def summarize(plan: Plan) -> Document:
     outdated = ranges(
         instance.id
         for instance, _ in plan.cases
-        if instance.should_run and instance.pod is not None and not instance.updated
+        if instance.should_run
+        and instance.pod is not None
+        and not (instance.updated or instance.kept)
     )
     total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
     return {
         "ready": f"{total[1]}/{plan.budgets.should_run}",
         **dict(zip(_COUNTS, total, strict=True)),
         "availableReplicas": len(plan.available),
+        **_revisions(plan.partition),
         "scaleLabelSelector": _selector(plan),
         "appStatus": plan.app_status,
         "statuses": {
@@ -83,9 +87,16 @@ def summarize(plan: Plan) -> Document:
             for key, found in lacking.items()
             if found
         },
+        **({"kept": kept} if (kept := _kept(plan.partition)) else {}),
         **({"progressed": plan.roll.progressed} if plan.roll.progressed else {}),
         "conditions": _conditions(plan, wanted),
     }
+
+
+def _revisions(partition: Partition) -> dict[str, str]:
+    """The revision that a roll brings, and the one before, as far as there are any."""
+    found = {"currentRevision": partition.current, "updateRevision": partition.update}
+    return {key: revision for key, revision in found.items() if revision}
 
 
 def _selector(plan: Plan) -> str:
@@ -197,7 +208,15 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         message = f"nothing can be done for instances {some(stuck)}; see Degraded"
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
+    if kept := [instance.id for instance, _ in plan.cases if instance.kept]:
+        size = plan.world.tapp.spec.update_strategy.partition
+        message += f"; updateStrategy.partition ({size}) keeps instances {some(kept)} as they were"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
+
+
+def _kept(partition: Partition) -> dict[str, str]:
+    """Revision -> who is kept at it, so that it comes back with that if it loses its pod."""
+    return {revision: ranges(ids) for revision, ids in partition.kept.items()}
 
 
 def _silent(unavailable: list[Instance]) -> str:

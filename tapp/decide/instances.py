@@ -1,6 +1,7 @@
 """What each number of a TApp is: its pod, its template, its status, and what it may wait for."""
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -30,6 +31,8 @@ class Instance(msgspec.Struct, gc=False):
         id: its number.
         pod: the observed pod, if any.
         template: what it should run.
+        kept: the revision at which the partition keeps it (`partition.py`), "" where it is to run
+            the newest.
         status: its entry in `status.statuses` as it is now.
         wanted: whether the number is below `spec.replicas`.
         killed: whether the author stopped it.
@@ -54,6 +57,7 @@ class Instance(msgspec.Struct, gc=False):
     id: int
     pod: Pod | None
     template: Template | Unresolved
+    kept: str = ""
     status: InstanceStatus = InstanceStatus.NOT_CREATED
     wanted: bool = True
     killed: bool = False
@@ -138,7 +142,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
         tapp.status.turned,
     )
     named, default = spec.templates, templates.shared(spec.default_name)
-    instances, outdated = [], list[Instance]()
+    instances = []
     surplus = sorted([id for id in pods if id >= replicas])
     for id in [*range(replicas), *surplus]:
         key = str(id)
@@ -160,7 +164,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
         )
         template = templates.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
-        instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
+        instance = Instance(id, pod, template, "", status, wanted, is_killed, should_run)
         instance.update, instance.never_migrate = update, never_migrate
         instance.leaving = leaving and wanted
         instance.updated = (
@@ -169,26 +173,24 @@ def instances_of(world: World, now: float) -> list[Instance]:
             and type(template) is Template
             and pod.spec.template_hash == template.revision
         )
-        if pod is not None and not instance.updated:
-            outdated.append(instance)
         instances.append(instance)
-    if outdated:
-        _recall(world, outdated)
     _block_creations(world, instances)
     return instances
 
 
-def _recall(world: World, outdated: list[Instance]) -> None:
+def recall(world: World, instances: Iterable[Instance]) -> None:
     """Looks up what pods were made of that differ in more than their hashes can tell."""
     unknown: dict[str, list[Instance]] = {}
-    for instance in outdated:
+    for instance in instances:
         pod, template = instance.pod, instance.template
-        if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
+        if pod is None or instance.updated or not isinstance(template, Template):
+            continue
+        if pod.odd or pod.foreign:
             continue
         instance.recorded = pod.spec.bare_hash
         if not instance.recorded and pod.spec.uniq_hash not in template.hashes:
             unknown.setdefault(pod.spec.template_hash or "", []).append(instance)
-    for revision, found in recorded_hashes(world, unknown).items():
+    for revision, found in recorded_hashes(world, unknown).items() if unknown else ():
         for instance in unknown[revision]:
             instance.recorded = found
 

@@ -96,9 +96,17 @@ def judge(instance: Instance) -> Verdict:
         if pod.image_writers and (images := edited(pod)):
             message = f"{images}; it is left so: write it into the template, or replace the pod"
             return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
-        return UP_TO_DATE if instance.resize is None else _resizing(instance, pod, template)
+        whole = instance.resize is None
+        return _as_it_is(instance) if whole else _resizing(instance, pod, template)
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(instance, pod, template)
+
+
+def _as_it_is(instance: Instance) -> Verdict:
+    """Nothing: it runs its template, be it the newest or the one that it is kept at."""
+    if not instance.kept:
+        return UP_TO_DATE
+    return hold(Reason.KEPT, f"the partition keeps it at revision {instance.kept}")
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
@@ -177,7 +185,7 @@ def _resizing(instance: Instance, pod: Pod, template: Template) -> Verdict:
         return found
     state = instance.resizing
     if state is None:
-        return UP_TO_DATE
+        return _as_it_is(instance)
     quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
@@ -203,24 +211,35 @@ def _resized(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
     return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
 
 
+def _of_another(instance: Instance, pod: Pod, template: Template) -> Verdict | bool:
+    """The verdict on another controller's pod; or whether it differs in images only."""
+    manifest = pod.manifest
+    wanted, observed = comparable(template.spec), comparable(manifest.spec)
+    if template.ignores_resources:
+        wanted = without_resources(wanted)
+    if (
+        describes(wanted, observed)
+        and describes(template.labels, manifest.labels)
+        and describes(template.annotations, manifest.annotations)
+    ):
+        message = "another controller made its pod, and the template fits it"
+        return Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template))
+    if instance.kept:
+        message = "another controller made its pod, and the partition keeps it as it is"
+        return hold(Reason.KEPT, message)
+    return differs_in_images_only(wanted, observed)
+
+
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    spec, manifest = pod.spec, pod.manifest
-    more = "more than images and metadata"
-    if not pod.foreign:
+    spec, more = pod.spec, "more than images and metadata"
+    if pod.foreign:
+        other = _of_another(instance, pod, template)
+        if isinstance(other, Verdict):
+            return other
+        in_place = other
+    else:
         more = _beyond_metadata(instance, spec, template)
         in_place = not more
-    else:
-        wanted, observed = comparable(template.spec), comparable(manifest.spec)
-        if template.ignores_resources:
-            wanted = without_resources(wanted)
-        if (
-            describes(wanted, observed)
-            and describes(template.labels, manifest.labels)
-            and describes(template.annotations, manifest.annotations)
-        ):
-            message = "another controller made its pod, and the template fits it"
-            return Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template))
-        in_place = differs_in_images_only(wanted, observed)
     asked = template.annotations.get(RESTARTED_AT, "")
     if not pod.foreign and asked not in ("", spec.restarted_at) and not template.obstacle:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"

@@ -16,7 +16,7 @@ from tapp.spec.templates import Template
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 
-_PERCENT = re.compile(r"0*(\d{1,3})%")
+PERCENT = re.compile(r"0*(\d{1,3})%")
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
@@ -42,7 +42,7 @@ def budget(value: int | str, should_run: int) -> int:
     if isinstance(value, int):
         if value >= 1:
             return value
-    elif match := _PERCENT.fullmatch(value):
+    elif match := PERCENT.fullmatch(value):
         percent = int(match[1])
         if 1 <= percent <= FULL:
             return ceil(should_run * percent / FULL)

@@ -55,6 +55,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         requests: who is asked to restart by annotations that people set on this pod: container,
             "" for all -> digest of the text.
         asked: those of them that no update has met yet.
+        written: the revision of its template as it is written, where that has placeholders.
         bare_hash: the hash of its template without images and resources, "" where it does not say.
         update_priority: the annotation by which somebody has moved its update forward or back, as
             far as it can be a number; not the one that it has of its template.
@@ -89,6 +90,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     reads: Reads = {}
     requests: Mapping[str, str] = {}
     asked: tuple[str, ...] = ()
+    written: str = ""
     bare_hash: str = ""
     update_priority: str = ""
     restarted_at: str = ""

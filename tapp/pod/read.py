@@ -124,6 +124,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         reads=_reads(running, manifest),
         requests=requests,
         asked=tuple(name for name, text in requests.items() if met.get(name) != text),
+        written=_word(annotations.get(WRITTEN)).partition(" ")[0],
         bare_hash=_word(annotations.get(WRITTEN)).partition(" ")[2],
         update_priority=""
         if UPDATE_PRIORITY in _dict(given)

@@ -1,7 +1,9 @@
 """Looks templates up: by name as they are written, by instance as it runs them."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from tapp.kube.canonical import Forms
 from tapp.spec.model import DEFAULT_TEMPLATE, TAppSpec
@@ -17,6 +19,19 @@ from tapp.spec.templates import (
 )
 from tapp.spec.values import NO_VALUES, KeptValues, kept_values, own_of
 from tapp.words.reasons import Reason
+
+
+class _Data(msgspec.Struct, rename="camel"):
+    """`data` of a ControllerRevision: a template as it was, and the values that it read."""
+
+    template: dict[str, Any]
+    values: dict[str, dict[str, str]] = {}
+    default_values: dict[str, str] = {}
+
+
+_decode_data = msgspec.json.Decoder(_Data).decode
+_MOST_RECORDS: Final = 16
+"""Records whose templates are held: more are in use only where rolls were never finished."""
 
 
 @dataclass
@@ -47,6 +62,7 @@ class Templates:
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
     _service_slots: Slots | str | None = None
+    _recorded: dict[tuple[str, int, int], "Templates | None"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._claims = frozenset(map(claim_name, self.spec.volume_claim_templates))
@@ -111,6 +127,35 @@ class Templates:
                 keys -= slots.keys if isinstance(slots, Slots) else set()
             self._unread = sorted(keys)
         return self._unread
+
+    def recorded(self, name: str, data: bytes) -> "Templates | None":
+        """The same TApp's, as it was when the history recorded this; None if that is no record.
+
+        Args:
+            name: what the template is called, and all instances run.
+            data: `data` of a ControllerRevision, as JSON; the same text is looked at once.
+        """
+        key = name, len(data), hash(data)
+        if key not in self._recorded:
+            if len(self._recorded) >= _MOST_RECORDS:
+                self._recorded = {}
+            self._recorded[key] = self._as_recorded(name, data)
+        return self._recorded[key]
+
+    def _as_recorded(self, name: str, data: bytes) -> "Templates | None":
+        try:
+            found = _decode_data(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        past = {
+            "template": None,
+            "template_pool": {name: found.template},
+            "templates": {},
+            "default_template_name": name,
+            "values": found.values,
+            "default_values": found.default_values,
+        }
+        return Templates(self.spec.model_copy(update=past), self.app, self.namespace)
 
     def claim_slots(self) -> dict[str, Slots | str]:
         """Claim template -> its placeholders, or what is wrong with them."""

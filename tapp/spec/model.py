@@ -72,6 +72,7 @@ class UpdateStrategy(Value):
     template: str = ""
     max_unavailable: int | str = 1
     order: Literal["Ascending", "Descending"] = "Ascending"
+    partition: int | str = 0
     force_update: ForceUpdate = ForceUpdate()
     in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
     paused: bool = False
@@ -178,7 +179,8 @@ class ObservedStatus(Value):
     """What of `status` is read back.
 
     The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
-    have failed, of how far a roll has come, and of the times of conditions.
+    have failed, of how far a roll has come, of what a partition keeps, and of the times of
+    conditions.
     """
 
     observed_generation: int | None = None
@@ -194,6 +196,9 @@ class ObservedStatus(Value):
     not_owned: dict[str, str] = Field(default_factory=dict)
     not_exposed: dict[str, str] = Field(default_factory=dict)
     progressed: dict[str, str] = Field(default_factory=dict)
+    kept: dict[str, str] = Field(default_factory=dict)
+    current_revision: str = ""
+    update_revision: str = ""
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
     @model_validator(mode="before")
@@ -208,6 +213,10 @@ class ObservedStatus(Value):
 def _generation(value: Any) -> int | None:
     """None where nobody has answered yet: the API server fills in -1."""
     return value if type(value) is int and value > 0 else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _texts(value: Any) -> dict[str, str]:
@@ -257,6 +266,9 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "notOwned": _since,
     "notExposed": _since,
     "progressed": _noted,
+    "kept": _texts,
+    "currentRevision": _text,
+    "updateRevision": _text,
     "conditions": _conditions,
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -18,6 +18,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import ParentMeta
 from tapp.spec.templates import Template, resolve
 from tapp.spec.values import NO_VALUES, KeptValues
+from tapp.storage.records import Content, Record, What, content_name, decode_data, read_record
 from tapp.world import World
 
 LONGEST = 128 << 10
@@ -71,27 +72,6 @@ class HistoryPlan:
         return bool(self.delete or self.create)
 
 
-class _Record(NamedTuple):
-    """A ControllerRevision that is one of ours, read; the newest one is the greatest."""
-
-    number: int
-    name: str
-    template: str
-    revision: str
-    values: str
-
-    @property
-    def what(self) -> "What":
-        """What is recorded."""
-        return self.template, (self.revision, self.values)
-
-
-Content = tuple[str, str]
-"""A template's revision, and the digest of its values."""
-What = tuple[str, Content]
-"""A template's name, and its content."""
-
-
 def record_name(
     meta: ParentMeta, template: str, revision: str, number: int, values: str = ""
 ) -> str:
@@ -110,20 +90,23 @@ def as_it_is(world: World) -> HistoryPlan:
     return HistoryPlan([world.revisions[name] for name in sorted(world.revisions)])
 
 
-def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
+def plan_history(
+    world: World, running: Iterable[Template], in_use: Container[str] = ()
+) -> HistoryPlan:
     """Sorts the ControllerRevisions of a living TApp.
 
     Args:
         world: what was observed.
         running: the templates of the instances below `replicas` that resolve.
+        in_use: names of the contents that a partition keeps instances at.
     """
     observed = world.revisions
     if not world.declared.revisions:
         return as_it_is(world)
     plan = HistoryPlan()
-    records, going, highest = list[_Record](), set[What](), 0
+    records, going, highest = list[Record](), set[What](), 0
     for name in sorted(observed):
-        record = _read(observed[name])
+        record = read_record(observed[name])
         if record is not None:
             highest = max(highest, record.number)
         if record is None:
@@ -136,7 +119,7 @@ def plan_history(world: World, running: Iterable[Template]) -> HistoryPlan:
     limit = world.tapp.spec.revision_history_limit
     used = {item.name for item in running if not item.obstacle} if limit else set()
     lines = _newest_first(records)
-    kept = _kept(lines, world.templates, limit)
+    kept = _kept(lines, world.templates, limit, in_use)
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
     newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
@@ -157,58 +140,44 @@ def recorded_hashes(world: World, revisions: Container[str]) -> dict[str, str]:
         if revision in known or revision not in revisions:
             continue
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found = resolve("", _decode_data(record.data).template)
+            found = resolve("", decode_data(record.data).template)
             if isinstance(found, Template) and revision in (found.revision, found.other_revision):
                 known[revision] = found.hashes.bare
     return known
 
 
-class _Data(msgspec.Struct):
-    """`data` of a ControllerRevision."""
-
-    template: Any
-
-
-_decode_data = msgspec.json.Decoder(_Data).decode
-
-
-def _read(revision: RevisionObject) -> _Record | None:
-    """A ControllerRevision as a record of ours, None if it is none."""
-    meta = revision.metadata
-    label = meta.labels and meta.labels.revision
-    template = meta.annotations and meta.annotations.template
-    if not label or not template or revision.revision is None:
-        return None
-    values = (meta.annotations and meta.annotations.values) or ""
-    return _Record(revision.revision, meta.name, template, label, values)
-
-
-def _kept(lines: Mapping[str, list[_Record]], templates: Templates, limit: int) -> set[str]:
-    """Names of those that stay: at most two for each template of the spec, and `limit` more."""
+def _kept(
+    lines: Mapping[str, list[Record]], templates: Templates, limit: int, in_use: Container[str]
+) -> set[str]:
+    """Names of those that stay: what is in use, two for each template of the spec, `limit` more."""
     if not limit:
         return set()
-    kept, others = set[str](), list[_Record]()
+    kept, others = set[str](), list[Record]()
     for name, ones in lines.items():
-        wanted = _content(templates, name)
-        live = [record for record in ones if record.what[1] == wanted]
-        superseded = [record for record in ones if record.what[1] != wanted]
+        wanted = content_of(templates, name)
+        live = [record for record in ones if record.content == wanted]
+        superseded = [record for record in ones if record.content != wanted]
         if superseded and templates.spec.find_template(name) is not None:
             kept.add(superseded.pop(0).name)
         kept.update(record.name for record in live)
-        others += superseded
+        for record in superseded:
+            if content_name(record.content) in in_use:
+                kept.add(record.name)
+            else:
+                others.append(record)
     others.sort(reverse=True)
     return kept.union([record.name for record in others[:limit]])
 
 
-def _newest_first(records: list[_Record]) -> dict[str, list[_Record]]:
+def _newest_first(records: list[Record]) -> dict[str, list[Record]]:
     """Template -> its records; of those of one content the newest alone."""
-    found: dict[str, dict[Content, _Record]] = {}
+    found: dict[str, dict[Content, Record]] = {}
     for record in sorted(records, reverse=True):
-        found.setdefault(record.template, {}).setdefault(record.what[1], record)
+        found.setdefault(record.template, {}).setdefault(record.content, record)
     return {name: list(ones.values()) for name, ones in found.items()}
 
 
-def _is_newest(ones: list[_Record]) -> bool:
+def _is_newest(ones: list[Record]) -> bool:
     """Whether the first of a template's records has the highest number alone.
 
     Two of one number are possible where a cache lags.
@@ -222,7 +191,7 @@ def _length(body: Mapping[str, Any]) -> int:
     return len(text) + 5 * sum(text.count(letter) for letter in (b"<", b">", b"&"))
 
 
-def _content(templates: Templates, name: str) -> Content | None:
+def content_of(templates: Templates, name: str) -> Content | None:
     """What a template is now, None where it does not resolve."""
     found = templates.named(name)
     if not isinstance(found, Template):
@@ -238,7 +207,7 @@ def _missing(world: World, used: Iterable[str], known: set[What], highest: int) 
     """
     created: list[NewRecord] = []
     for name in sorted(used):
-        content = _content(world.templates, name)
+        content = content_of(world.templates, name)
         if content is None or (name, content) in known:
             continue
         revision, digest = content

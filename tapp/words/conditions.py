@@ -20,6 +20,8 @@ class Type(StrEnum):
     PODS_NOT_CREATED = "PodsNotCreated"
     TEMPLATE_NOT_FOUND = "TemplateNotFound"
     INVALID_BUDGET = "InvalidBudget"
+    INVALID_PARTITION = "InvalidPartition"
+    REVISIONS_NOT_FOUND = "RevisionsNotFound"
     CREATION_BLOCKED = "CreationBlocked"
     DUPLICATE_MERGE_KEYS = "DuplicateMergeKeys"
     CLAIMS_NOT_OWNED = "ClaimsNotOwned"

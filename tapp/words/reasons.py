@@ -40,6 +40,7 @@ class Reason(StrEnum):
 
     # Of decisions
     UP_TO_DATE = "UpToDate", _DONE, "runs its template"
+    KEPT = "Kept", _DONE, "the partition keeps its revision"
     IMAGES_EDITED = "ImagesEdited", _DONE, "runs its template, but for an image set by hand"
     FINISHED = "Finished", _DONE, "ran to its end and is not run again"
     KILLED = "Killed", _DONE, "`spec.statuses` asks for it to be stopped"
@@ -62,6 +63,7 @@ class Reason(StrEnum):
     RESTART_WAITS = "RestartWaits", _HELD, "its restart in place waits for its last update"
     NODE_SILENT = "NodeSilent", _HELD, "nothing is heard of its node"
     TEMPLATE_NOT_FOUND = "TemplateNotFound", _BLOCKED, "its template does not resolve"
+    REVISION_NOT_FOUND = "RevisionNotFound", _BLOCKED, "what it is kept at is not in the history"
     INVALID_BUDGET = "InvalidBudget", _BLOCKED, "its budget is neither a number nor a percentage"
     UNREADABLE_POD = "UnreadablePod", _BLOCKED, "the service cannot read its pod"
     NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
@@ -93,6 +95,8 @@ class Reason(StrEnum):
     MISSING = "Missing", _BLOCKED, "pods that were asked for do not exist"
     UNRESOLVED = "Unresolved", _BLOCKED, "a template does not exist, or makes no pod"
     NOT_A_BUDGET = "NotABudget", _BLOCKED, "a budget is neither a number nor a percentage"
+    NOT_A_PARTITION = "NotAPartition", _BLOCKED, "a partition is neither a number nor a percentage"
+    NOT_RECORDED = "NotRecorded", _BLOCKED, "the history lacks the revision of kept instances"
     NOT_MERGEABLE = "NotMergeable", _BLOCKED, "a list has two entries with the same merge key"
     NOT_OWNED = "NotOwned", _BLOCKED, "claims in use are not the TApp's"
     NOT_EXPANDABLE = "NotExpandable", _BLOCKED, "claims cannot grow"

@@ -347,6 +347,8 @@ def test_the_worked_example_is_what_happens() -> None:
         asked = deepcopy(request)
         if "Descending" in sync:
             asked["parent"]["spec"]["updateStrategy"]["order"] = "Descending"
+        if "partition" in sync:
+            asked["parent"]["spec"]["updateStrategy"]["partition"] = 1
         if "priority" in sync:
             pod = observed(asked, "Pod")["web-3"]
             pod["metadata"]["annotations"][UPDATE_PRIORITY] = "1"

@@ -86,6 +86,9 @@ STATES: dict[str, Callable[[], Life]] = {
     "updating": updating,
     "paused": paused,
     "paused-with-nothing-to-do": lambda: running().patch(updateStrategy={"paused": True}),
+    "partitioned": lambda: running().patch(
+        template=template("web:2"), updateStrategy={"partition": 1}
+    ),
     "killed": lambda: running().patch(statuses={"1": "Killed"}),
     "breaking": breaking,
     "broken": broken,

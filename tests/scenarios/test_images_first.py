@@ -83,7 +83,7 @@ def test_a_puller_is_no_instance() -> None:
     changes = {key for key in now | before if now.get(key) != before.get(key)}
     assert changes == {
         *("outdated", "pulling", "progressed"),
-        *("updatedReplicas", "templates", "observedGeneration"),
+        *("updatedReplicas", "updateRevision", "templates", "observedGeneration"),
     }
     assert now["scaleLabelSelector"].endswith(",!apps.tkestack.io/puller")
     assert life.condition("ForeignPods") == ""

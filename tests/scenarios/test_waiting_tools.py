@@ -21,6 +21,7 @@ BY_STATE = {
     "updating": "`Reconciling` is True",
     "paused": "`Ready` is False with reason `Paused`",
     "paused-with-nothing-to-do": "`Ready` is True",
+    "partitioned": "`Ready` is True",
     "killed": "`Ready` is True",
     "breaking": "`Reconciling` is True",
     "broken": "`Stalled` is True",

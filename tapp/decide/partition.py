@@ -1,0 +1,212 @@
+"""Which instances a partition keeps, and at which revision.
+
+docs/design.md, "The partition". Who is kept runs the template that it has, or had: it is looked up
+here, once, in the ControllerRevisions, and becomes the instance's template before anything else
+looks at it. So no other rule knows of partitions.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from itertools import islice
+from math import ceil
+
+from tapp.decide.instances import Instance
+from tapp.decide.rollout import FULL, PERCENT, turn
+from tapp.spec.revision import is_ours
+from tapp.spec.templates import Template, Unresolved
+from tapp.storage.history import content_of
+from tapp.storage.records import Recorded, content_name
+from tapp.words.ranges import MOST, numbers
+from tapp.words.reasons import Reason
+from tapp.world import World
+
+UNKNOWN = "unknown"
+"""What is noted of a revision that is not known: that of a pod that nobody can read, or of another
+controller's."""
+
+
+@dataclass
+class Partition:
+    """What a partition does in one sync; revisions are named as by `content_name`.
+
+    Attributes:
+        update: the revision of the rolling template, "" where it does not resolve and never has.
+        current: the revision before that, from which what is new is made as far as it is kept.
+        is_set: whether `spec.updateStrategy.partition` is anything but 0.
+        size: how many instances are kept.
+        problem: why the value makes no sense, or "".
+        kept: revision -> the instances that are kept at it; and of those that were scaled away,
+            what they had.
+        missing: revision that the history does not have -> instances that are not made for it.
+    """
+
+    update: str
+    current: str
+    is_set: bool = False
+    size: int = 0
+    problem: str = ""
+    kept: dict[str, list[int]] = field(default_factory=dict)
+    missing: dict[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def in_use(self) -> Set[str]:
+        """The revisions that the history has to keep for it."""
+        return {*self.kept, self.current} if self.is_set else set()
+
+
+def partition_size(value: int | str, group: int) -> int:
+    """How many instances of a group of this size are kept.
+
+    A percentage is rounded up, but below 100% it does not keep all of several, as in a CloneSet.
+
+    Args:
+        value: `partition` as written: `2`, `"30%"`.
+        group: how many instances have the rolling template, whatever they do.
+
+    Raises:
+        ValueError: the value is neither.
+    """
+    if isinstance(value, int):
+        if value >= 0:
+            return min(value, group)
+    elif (match := PERCENT.fullmatch(value)) and (percent := int(match[1])) <= FULL:
+        size = ceil(group * percent / FULL)
+        return size - 1 if size == group > 1 and percent < FULL else size
+    raise ValueError(f"{value!r} is neither a number from 0 nor a percentage from 0% to 100%")
+
+
+def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
+    """Gives those that are kept the template that they have, or had.
+
+    Args:
+        world: what was observed.
+        instances: all instances; their templates are those of the spec.
+    """
+    spec, status = world.tapp.spec, world.tapp.status
+    strategy, rolling = spec.update_strategy, spec.rolling_name
+    content = content_of(world.templates, rolling)
+    update = content_name(content) if content is not None else ""
+    found = Partition(update or status.update_revision, status.current_revision)
+    if found.current and strategy.partition == 0:
+        return found
+    group = [item for item in instances if item.wanted and item.template.name == rolling]
+    recorded = Recorded(world)
+    found.current = current = found.current or _before(update, group, recorded)
+    try:
+        found.size = partition_size(strategy.partition, len(group))
+        found.is_set = partition_size(strategy.partition, FULL) > 0
+    except ValueError as error:
+        # A typo must not let anything be updated.
+        found.size, found.is_set = len(group), True
+        found.problem = f"spec.updateStrategy.partition: {error}"
+    if not found.is_set:
+        return found
+    noted = _noted(status.kept)
+    same_roll = not update or status.update_revision == update
+    stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
+    # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
+    group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
+    keeper = _Keeper(world, recorded, noted, update, current)
+    for item in sorted(group[len(group) - found.size :], key=lambda item: item.id):
+        revision = keeper.revision_of(item)
+        found.kept.setdefault(revision, []).append(item.id)
+        if revision != update and keeper.hold_back(item, revision):
+            found.missing.setdefault(revision, []).append(item.id)
+    for id, revision in noted.items():
+        if id >= spec.replicas:
+            found.kept.setdefault(revision, []).append(id)
+    found.kept = dict(sorted(found.kept.items()))
+    return found
+
+
+def follow_current(
+    world: World, partition: Partition, instances: Iterable[Instance], available: Set[int]
+) -> str:
+    """`status.currentRevision`: as soon as a roll is complete, the revision that it brought."""
+    if partition.is_set:
+        return partition.current
+    rolling = world.tapp.spec.rolling_name
+    complete = all(
+        item.updated and item.id in available
+        for item in instances
+        if item.should_run and item.template.name == rolling
+    )
+    return partition.update if complete else partition.current
+
+
+def _noted(kept: Mapping[str, str]) -> dict[int, str]:
+    """Instance -> the revision at which the status has it."""
+    pairs = ((id, revision) for revision, text in kept.items() for id in numbers(text))
+    return dict(islice(pairs, MOST))
+
+
+def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
+    """The revision before the rolling template's, where the status does not say (yet).
+
+    The newest one that a pod still has; without any there was none.
+    """
+    had = {
+        revision
+        for item in group
+        if (pod := item.pod) is not None
+        and is_ours(revision := pod.spec.written or pod.spec.template_hash)
+        and revision is not None
+        and not (isinstance(item.template, Template) and _runs(item, item.template))
+    }
+    return (recorded.newest_of(had) or max(had)) if had else update
+
+
+def _runs(instance: Instance, template: Template) -> bool:
+    """Whether the pod of an instance is made of a template, also while it ends."""
+    return instance.pod is not None and instance.pod.spec.template_hash == template.revision
+
+
+@dataclass(frozen=True)
+class _Keeper:
+    """Knows what each instance has or had, and gives it that."""
+
+    world: World
+    recorded: Recorded
+    noted: Mapping[int, str]
+    update: str
+    current: str
+
+    def revision_of(self, instance: Instance) -> str:
+        """What its pod is made of; or, where there is none, what is noted of the last one."""
+        pod, had = instance.pod, self.noted.get(instance.id, "")
+        if pod is None:
+            # Without a note it was not kept before: it was to run what was the rolling template
+            # then. One that is new is made of the revision before, as a StatefulSet's.
+            status = self.world.tapp.status
+            is_known = str(instance.id) in status.statuses
+            return had or (status.update_revision if is_known else "") or self.current
+        if pod.odd:
+            return had or UNKNOWN
+        if pod.foreign:
+            return UNKNOWN
+        newest = instance.template
+        if self.update and isinstance(newest, Template) and _runs(instance, newest):
+            return self.update
+        found = self.recorded.of_pod(pod, instance.id, filter(None, (had, self.current)))
+        return found or pod.spec.written or pod.spec.template_hash or UNKNOWN
+
+    def hold_back(self, instance: Instance, revision: str) -> bool:
+        """Gives an instance the template of another revision than the newest.
+
+        Returns:
+            Whether a pod is to be made of it, and the history does not have it.
+        """
+        instance.kept = revision
+        pod, template = instance.pod, self.recorded.template(revision, instance.id)
+        if pod is not None and (pod.odd or pod.foreign):
+            return False  # it is left alone, or taken over if it fits the template as it is
+        if template is not None:
+            instance.template = template
+            instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
+            return False
+        lacks = f"the partition keeps it at revision {revision}, which the history does not have"
+        stays = pod is not None and not pod.completed
+        reason = Reason.KEPT if stays else Reason.REVISION_NOT_FOUND
+        instance.template = Unresolved(instance.template.name, lacks, reason)
+        instance.updated = False
+        return not stays and instance.should_run

@@ -1,0 +1,132 @@
+"""What a TApp's ControllerRevisions hold: templates as they were, with the values that they read.
+
+A content is known by one name: the template's revision and, where it reads values, their digest
+(`content_name`). What becomes of the records is decided in `history.py`.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tapp.kube.objects import RevisionObject
+from tapp.pod.pod import Pod
+from tapp.spec.lookup import Templates
+from tapp.spec.templates import Template
+from tapp.world import World
+
+Content = tuple[str, str]
+"""A template's revision, and the digest of its values."""
+What = tuple[str, Content]
+"""A template's name, and its content."""
+
+_MOST_TRIED: Final = 10
+"""Records that are tried for a pod, the likeliest first: there may be any number."""
+
+
+class Record(NamedTuple):
+    """A ControllerRevision that is one of ours, read; the newest one is the greatest."""
+
+    number: int
+    name: str
+    template: str
+    revision: str
+    values: str
+
+    @property
+    def what(self) -> What:
+        """What is recorded."""
+        return self.template, self.content
+
+    @property
+    def content(self) -> Content:
+        """The same, whatever the template is called."""
+        return self.revision, self.values
+
+
+class _Data(msgspec.Struct):
+    """`data` of a ControllerRevision."""
+
+    template: Any
+
+
+decode_data = msgspec.json.Decoder(_Data).decode
+
+
+def read_record(revision: RevisionObject) -> Record | None:
+    """A ControllerRevision as a record of ours, None if it is none."""
+    meta = revision.metadata
+    label = meta.labels and meta.labels.revision
+    template = meta.annotations and meta.annotations.template
+    if not label or not template or revision.revision is None:
+        return None
+    values = (meta.annotations and meta.annotations.values) or ""
+    return Record(revision.revision, meta.name, template, label, values)
+
+
+def content_name(content: Content) -> str:
+    """How a content is written, in the status and for people: `v1-0a1b`, `v1-0a1b-2c3d`."""
+    return "-".join(filter(None, content))
+
+
+class Recorded:
+    """The templates that the history has, by the names of their contents.
+
+    Each is looked at when it is first asked for, and once, however many instances have it.
+    """
+
+    def __init__(self, world: World) -> None:
+        """Sorts the records; none is decoded yet."""
+        self._templates, self._rolling = world.templates, world.tapp.spec.rolling_name
+        self._objects: dict[str, RevisionObject] = {}
+        self._of_revision: dict[str, list[str]] = {}
+        self._known: dict[str, str] = {}
+        pairs = [(read_record(found), found) for found in world.revisions.values()]
+        records = [(record, found) for record, found in pairs if record is not None]
+        for record, found in sorted(records, key=lambda pair: pair[0], reverse=True):
+            name = content_name(record.content)
+            if name not in self._objects:
+                self._objects[name] = found
+                self._of_revision.setdefault(record.revision, []).append(name)
+
+    def newest_of(self, revisions: Iterable[str]) -> str:
+        """The newest content with one of these revisions, "" where there is none."""
+        wanted = set(revisions)
+        names = {name for each in wanted for name in self._of_revision.get(each, ())}
+        return next((name for name in self._objects if name in names), "")
+
+    def template(self, name: str, instance: int) -> Template | None:
+        """The rolling template of an instance, as a record has it; None where none has."""
+        record = self._objects.get(name)
+        lookup = None if record is None else self._lookup(record)
+        found = None if lookup is None else lookup.of(instance)
+        return found if isinstance(found, Template) else None
+
+    def of_pod(self, pod: Pod, instance: int, likely: Iterable[str]) -> str:
+        """The name of the content that a pod of ours is made of, "" where no record has it.
+
+        Args:
+            pod: the pod.
+            instance: its number.
+            likely: names to try first.
+        """
+        revision, written = pod.spec.template_hash or "", pod.spec.written
+        known = None if written else self._known.get(revision)
+        if known is None:
+            named = self._of_revision.get(written or revision, ())
+            # Another setting of what is left to others may have given the same template another
+            # revision since; only where all instances share it is it worth a look.
+            others = () if written else self._objects
+            tried = islice(dict.fromkeys((*likely, *named, *others)), _MOST_TRIED)
+            known = next((name for name in tried if self._has(name, instance, revision)), "")
+            if not written:
+                self._known[revision] = known
+        return known
+
+    def _has(self, name: str, instance: int, revision: str) -> bool:
+        template = self.template(name, instance)
+        return template is not None and revision in (template.revision, template.other_revision)
+
+    def _lookup(self, record: RevisionObject) -> Templates | None:
+        return self._templates.recorded(self._rolling, bytes(record.data))

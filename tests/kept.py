@@ -1,0 +1,101 @@
+"""What must hold of a partition: who is kept, and that they run what they had; from JSON alone."""
+
+import math
+import re
+from typing import Any
+
+from tests.reading import (
+    RECORD,
+    content_of,
+    desired,
+    images,
+    note,
+    number,
+    observed,
+    own_template,
+    rolling_name,
+    template_name,
+)
+
+Document = dict[str, Any]
+
+
+def kept_size(spec: Document) -> int:
+    """How many instances a partition keeps; all of the rolling template where it is no such."""
+    value = (spec.get("updateStrategy") or {}).get("partition")
+    group = len(_group(spec))
+    if value is None or isinstance(value, int):
+        return group if (value or 0) < 0 else min(value or 0, group)
+    found = re.fullmatch(r"([0-9]+)%", value)
+    if found is None or int(found[1]) > 100:
+        return group
+    size = math.ceil(group * int(found[1]) / 100)
+    return size - 1 if int(found[1]) < 100 and size == group > 1 else size
+
+
+def _group(spec: Document) -> set[int]:
+    ids = range(spec.get("replicas", 1))
+    return {id for id in ids if template_name(spec, id) == rolling_name(spec)}
+
+
+def kept_in(status: Document) -> dict[int, str]:
+    """Instance -> the revision at which a status has it kept."""
+    noted = status.get("kept")
+    return {
+        id: revision
+        for revision, text in (noted if isinstance(noted, dict) else {}).items()
+        for first, last in re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", str(text))
+        for id in range(int(first), int(last or first) + 1)
+    }
+
+
+def recorded(request: Document, revision: str) -> Document | None:
+    """The spec of a TApp whose template is what the history has under this name."""
+    for found in observed(request, "ControllerRevision").values():
+        template, label, digest = content_of(found)
+        if template and revision == (f"{label}-{digest}" if digest else label):
+            data = found["data"]
+            values = {key: data.get(key) or {} for key in ("values", "defaultValues")}
+            return {"template": data["template"], **values}
+    return None
+
+
+def kept_wrongly(request: Document, answer: Document) -> str:
+    """What is wrong with whom an answer keeps back, or ""."""
+    if request["finalizing"]:
+        return ""
+    spec, before = request["parent"]["spec"], request["parent"].get("status") or {}
+    group, size, status = _group(spec), kept_size(spec), answer["status"]
+    had, kept = kept_in(before), kept_in(status)
+    mine = {id: kept[id] for id in kept if id < spec.get("replicas", 1)}
+    if len(mine) != size or not mine.keys() <= group:
+        return f"{sorted(mine)} are kept, of {sorted(group)} so many should be: {size}"
+    changed = {id: (had[id], mine[id]) for id in mine if had.get(id, mine[id]) != mine[id]}
+    pods = {number(request, name) for name in observed(request, "Pod")}
+    lost = {id: both for id, both in changed.items() if id not in pods}
+    if lost:
+        return f"kept at another revision than they had: {lost}"
+    same_roll = before.get("updateRevision") == status.get("updateRevision")
+    let_go = (had.keys() & group) - mine.keys()
+    if same_roll and let_go and len(had.keys() & group) <= size:
+        return f"{sorted(let_go)} are kept no longer, and nobody asked for that"
+    return _touched(request, answer, mine)
+
+
+def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
+    """Who is kept and gets what is of another revision all the same, or ""."""
+    pods, newest = observed(request, "Pod"), answer["status"].get("updateRevision")
+    for name, child in desired(answer, "Pod").items():
+        id = number(request, name)
+        if id not in mine or "spec" not in child or mine[id] == newest:
+            continue
+        had = images(pods[name]) if name in pods else {}
+        brought = {key: image for key, image in images(child).items() if had.get(key) != image}
+        past = recorded(request, mine[id])
+        body = None if past is None else own_template(past, id)
+        wanted = {} if body is None else images(body)
+        wrong = {key: image for key, image in brought.items() if wanted.get(key) != image}
+        again = '"again":true' in note(child, RECORD)  # the same image by another name
+        if wrong and not again:
+            return f"{name} is kept at {mine[id]}, and gets {wrong}"
+    return ""
