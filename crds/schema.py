@@ -108,6 +108,12 @@ def _update_strategy() -> Schema:
                     ),
                 },
             ),
+            "holdTimeoutSeconds": count(
+                "For how many seconds an update is held back by the annotation "
+                "apps.tkestack.io/hold of a pod, from when it is wanted on. With 0 no update is. "
+                "Unset: without end.",
+                maximum=2**31 - 1,
+            ),
             "paused": flag(
                 "Stops updates. Instances are still created, deleted, killed and started. "
                 "Unset: false."
@@ -252,6 +258,11 @@ def _spec() -> Schema:
                 "on. What minReadySeconds, gracePeriodSeconds and the termination grace period of "
                 "pods that are stopped take is added. Nothing is taken back by itself. With 0 "
                 "there is no deadline. Unset: 600.",
+                maximum=2**31 - 1,
+            ),
+            "deletionHoldTimeoutSeconds": count(
+                "The same for what deletes a pod for good: its instance is killed or scaled down, "
+                "or the TApp is deleted. With 0 nothing is held back. Unset: without end.",
                 maximum=2**31 - 1,
             ),
             "persistentVolumeClaimRetentionPolicy": object_of(

@@ -102,6 +102,9 @@ def status() -> Schema:
                 "Instances whose pod is to be updated to its template's latest revision, as "
                 "ranges, such as 0-3,7."
             ),
+            "held": text(
+                "Instances that a hold on their pod keeps from what they need, as ranges."
+            ),
             "settling": texts(
                 "Instance/generation of its pod -> since when only the passing of time can prove "
                 "that its update in place has finished."

@@ -15,7 +15,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from hooks.customize import customize
-from hooks.explain import counts, explain
+from hooks.explain import counts, explain, holds
 from hooks.finalize import finalize
 from hooks.pod_status import answer_pod_status
 from hooks.service import metrics
@@ -107,6 +107,7 @@ def create_app(
             "parent": f"{meta.namespace}/{meta.name}",
             "pods": len(asked.pods),
             "claims": len(asked.claims),
+            "held": len(decided.held),
             "finalized": decided.finalized,
         }
         LOGGER.info("finalize", extra={"fields": fields})
@@ -247,6 +248,8 @@ def _log_plan(decided: Any, seconds: float) -> None:
     for action, number in fields["actions"].items():
         if action != "Keep":
             metrics.ACTIONS.labels(action).inc(number)
+    for outcome, number in holds(decided).items():
+        metrics.HOLDS.labels(outcome).inc(number)
 
 
 def _error(code: int, message: str, **more: str) -> Response:

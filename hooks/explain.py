@@ -5,6 +5,8 @@ from collections import Counter
 import msgspec
 
 from tapp.answer.refusals import refusals
+from tapp.decide.changes import Mark
+from tapp.decide.held import carried_by
 from tapp.decide.judge import UP_TO_DATE, Action
 from tapp.plan import Plan
 from tapp.words.vocabulary import InstanceStatus
@@ -147,3 +149,21 @@ def counts(plan: Plan) -> dict[str, dict[str, int]]:
         actions[UP_TO_DATE.action.value] += current
         reasons[UP_TO_DATE.reason] += current
     return {"actions": dict(sorted(actions.items())), "reasons": dict(sorted(reasons.items()))}
+
+
+def holds(plan: Plan) -> dict[str, int]:
+    """Holds on pods, for the metrics: pods that are told what is wanted, and limits that passed."""
+    found = {"asked": 0, "expired": 0}
+    for instance, decision in plan.cases:
+        pod = instance.pod
+        asked = None if pod is None else plan.holding.asked.get(pod.name)
+        if asked is None or pod is None:
+            continue
+        if isinstance(decision.change, Mark):
+            found["asked"] += asked.wish != carried_by(pod).wanted
+        elif decision.action in _ENDING:
+            found["expired"] += asked.expired
+    return found
+
+
+_ENDING = (Action.UPDATE, Action.RECREATE, Action.DELETE)

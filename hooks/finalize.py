@@ -6,9 +6,9 @@ from hooks.wire.request import Request
 from tapp.answer.children import Child
 from tapp.answer.ending import status_of
 from tapp.answer.render import kept_revision, kept_service, marked_pod
-from tapp.decide.teardown import RECHECK, Teardown, tear_down
+from tapp.decide.teardown import Teardown, tear_down
 from tapp.pod.pod import Pod
-from tapp.spec.model import ClaimPolicy, LostPolicy, Parent
+from tapp.spec.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.world import Options
 
 
@@ -31,6 +31,7 @@ def finalize(
         request.part_of_spec(LostPolicy),
         [request.pods[name].pod for name in sorted(request.pods)],
         [request.claims[name] for name in sorted(request.claims)],
+        hold_policy=request.part_of_spec(HoldPolicy),
         revisions=[request.revisions[name] for name in sorted(request.revisions)],
         services=[request.services[name] for name in sorted(request.services)],
         options=options,
@@ -47,7 +48,7 @@ def finalize(
         "finalized": decided.finalized,
     }
     if not decided.finalized:
-        answer["resyncAfterSeconds"] = RECHECK
+        answer["resyncAfterSeconds"] = decided.recheck
     return answer, decided
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tapp.decide.deadline import Roll, follow_roll
+from tapp.decide.held import Holding, hold_back
 from tapp.decide.instances import (
     RECHECK,
     Instance,
@@ -48,6 +49,7 @@ class Plan:
     Attributes:
         instances: by ascending number: all below `spec.replicas`, then those that are to go.
         verdicts: what each instance needs, judged alone; one per instance, in the same order.
+        holding: whose pod somebody holds, and what it is told.
         holds: instance -> why that does not happen now.
         marks: what is asked for first of pods that are drained or lost, and who should act on that
             and does not.
@@ -78,6 +80,7 @@ class Plan:
     world: World
     instances: list[Instance]
     verdicts: list[Verdict]
+    holding: Holding
     holds: dict[int, Verdict]
     decisions: list[Verdict]
     cases: list[tuple[Instance, Verdict]]
@@ -127,7 +130,8 @@ class Plan:
     def _waits(self, id: int) -> bool:
         """Whether an update waits for the budget, or something is asked of its pod first."""
         hold = self.holds.get(id)
-        return id in self.marks.steps or (hold is not None and hold.reason in BUDGET_REASONS)
+        waits = hold is not None and hold.reason in (*BUDGET_REASONS, Reason.HELD)
+        return waits or id in self.marks.steps
 
 
 def plan(world: World, options: Options, now: float) -> Plan:
@@ -155,13 +159,17 @@ def plan(world: World, options: Options, now: float) -> Plan:
     troubles = _troubles(spec, instances, now)
 
     verdicts = [judge(instance) for instance in instances]
-    first = pulls(world, instances, verdicts, options, now)
-    pairs = zip(instances, verdicts, strict=True)
+    holding = hold_back(spec, instances, verdicts, budgets, now)
+    # Who is on hold takes no turn, and no image is pulled for it.
+    decisions = _with(holding.holds, instances, verdicts)
+    first = pulls(world, instances, decisions, options, now)
+    pairs = zip(instances, decisions, strict=True)
     pending = [pair for pair in pairs if is_update(pair[1])]
     # Who waits for an image keeps its turn: else a stale sight of two syncs would take two.
-    holds = spend(pending, serving, budgets, spec.rolling_name) | first.holds
+    spent = spend(pending, serving, budgets, spec.rolling_name)
+    holds = holding.holds | spent | first.holds
     decisions = _with(holds, instances, verdicts)
-    marks = mark(world.tapp, instances, decisions, options, now)
+    marks = mark(world.tapp, instances, decisions, options, now, holding.asked)
     decisions = _with(marks.steps, instances, decisions)
     without_node = _without_node(instances, decisions)
     turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
@@ -185,7 +193,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         # Their events would bring the next sync at once, before the pods' watch has moved on.
         history, unsettled = as_it_is(world), [RECHECK]
     waits = (
-        *(removals, paces, changes, unsettled, marks.waits, turns.waits),
+        *(removals, paces, changes, unsettled, holding.waits, marks.waits, turns.waits),
         *(unowned.waits, unexposed.waits, [RECHECK] if services.waits else []),
         first.waits,
         resizes.waits,
@@ -197,6 +205,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         world=world,
         instances=instances,
         verdicts=verdicts,
+        holding=holding,
         holds=holds | turns.holds,
         decisions=decisions,
         cases=_open(instances, decisions),
@@ -236,7 +245,9 @@ def _with(
 
 def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Instance, Verdict]]:
     pairs = zip(instances, verdicts, strict=True)
-    return [pair for pair in pairs if pair[1].reason != UP_TO_DATE.reason]
+    return [
+        pair for pair in pairs if pair[1].reason != UP_TO_DATE.reason or pair[1].change is not None
+    ]
 
 
 def _running(world: World, instances: list[Instance]) -> list[Template]:

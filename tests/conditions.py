@@ -14,6 +14,7 @@ HARMLESS = {
     "UnusedTemplates",
     "PullersNotRun",
     "InvalidUpdatePriority",
+    "InvalidHoldFor",
 }
 """Conditions that leave every instance as the spec asks."""
 LATE = "ProgressDeadlineExceeded"

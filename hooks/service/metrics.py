@@ -62,6 +62,11 @@ RESIZES = Counter(
     "Resizes of pods that were asked for (TAPP_RESIZE), by what became of them.",
     ["outcome"],
 )
+HOLDS = Counter(
+    "tapp_hook_holds",
+    "Holds on pods: pods that were told what is wanted, and holds whose limit had passed.",
+    ["outcome"],
+)
 
 
 def exposition() -> bytes:

@@ -8,6 +8,7 @@ from tapp.decide.teardown import Teardown
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import listed
 from tapp.words.reasons import Reason
+from tapp.words.vocabulary import HOLD
 
 
 def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -18,8 +19,8 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
         before: `status` of the parent, however it looks.
 
     Returns:
-        `before` itself, or with other conditions while pods on silent nodes are waited for, and
-        once that is over. What was refused of the spec does not stand there any more then.
+        `before` itself, or with other conditions while pods on silent nodes or on hold are waited
+        for, and once that is over. What was refused of the spec does not stand there any more then.
     """
     conditions = before.get("conditions")
     known: dict[str, Any] = {
@@ -28,10 +29,11 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
         if isinstance(item, dict) and isinstance(item.get("type"), str)
     }
     was_silent = known.get(Type.DEGRADED, {}).get("reason") == Reason.NODES_SILENT
-    if not known or not (teardown.silent or was_silent):
+    was_held = known.get(Type.PROGRESSING, {}).get("reason") == Reason.HELD
+    if not known or not (teardown.silent or teardown.held or was_silent or was_held):
         return before
     available = [known[Type.AVAILABLE]] if Type.AVAILABLE in known else []
-    since = max(teardown.silent, default="")
+    since = max([*teardown.silent, *(time for time, _ in teardown.held.values())], default="")
     progressing, ready, degraded = _findings(teardown)
     summed = for_kstatus(progressing, degraded, 0.0)
     findings = [progressing, ready, degraded, *([summed] if summed is not None else [])]
@@ -41,8 +43,15 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
 
 def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
     names = [name for names in teardown.silent.values() for name in names]
+    if not names and teardown.held:
+        message = _held(teardown)
+        return (
+            Finding(Type.PROGRESSING, "True", Reason.HELD, message),
+            Finding(Type.READY, "False", Reason.HELD, message),
+            Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, _NOTHING),
+        )
     if not names:
-        message = "the TApp is being deleted; its nodes are heard of again"
+        message = "the TApp is being deleted, and nothing holds that up"
         return (
             Finding(Type.PROGRESSING, "True", Reason.DELETING, message),
             Finding(Type.READY, "False", Reason.DELETING, message),
@@ -53,10 +62,26 @@ def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
         "is heard of their nodes. They go when these are back, when they count as lost "
         "(forceDeletePod), or when their Node objects are deleted"
     )
+    if teardown.held:
+        message += f". Beside that, {_held(teardown)}"
     return (
         Finding(Type.PROGRESSING, "True", Reason.DELETING, message),
         Finding(Type.READY, "False", Reason.NODES_SILENT, message),
         Finding(Type.DEGRADED, "True", Reason.NODES_SILENT, message),
+    )
+
+
+_NOTHING = "nothing is refused and nothing is known to be broken"
+
+
+def _held(teardown: Teardown) -> str:
+    """Whom the end waits for, and how a person goes on without."""
+    name, (since, text) = next(iter(teardown.held.items()))
+    return (
+        f"the TApp is being deleted and waits for pods {listed(list(teardown.held))}, which were "
+        f"told so; of {name}: {text}, since {since}. They go when the annotation {HOLD} is removed "
+        "from them; a spec.deletionHoldTimeoutSeconds of 0, or a number of seconds, ends all "
+        "holds of this TApp, also now"
     )
 
 

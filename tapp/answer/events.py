@@ -23,7 +23,7 @@ from tapp.pod.pod import Pod
 from tapp.spec.model import ObservedCondition
 from tapp.spec.templates import Template
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
-from tapp.words.ranges import some
+from tapp.words.ranges import numbers, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
@@ -44,6 +44,7 @@ class EventReason(StrEnum):
     UPDATED_IN_PLACE = "UpdatedInPlace"
     RECREATED = "Recreated"
     WAITING = "Waiting"
+    HELD = "Held"
     COMPLETED = "Completed"
     BROKEN = "InstancesBroken"
 
@@ -217,6 +218,20 @@ def _waiting(plan: Plan) -> Iterator[_News]:
             yield _News(EventReason.WAITING, Action.KEEP, note, key)
 
 
+def _held(plan: Plan) -> Iterator[_News]:
+    """Holds that keep something back now: once for each generation and what is wanted."""
+    before = set(numbers(plan.world.tapp.status.held))
+    found: dict[str, Cases] = {}
+    for instance, decision in plan.cases:
+        if decision.reason is Reason.HELD and instance.id not in before and instance.pod:
+            wish = plan.holding.asked[instance.pod.name].wish
+            found.setdefault(wish, []).append((instance, decision))
+    for asked, pairs in sorted(found.items()):
+        note = f"{_ids(pairs)}, {asked} is wanted: {pairs[0][1].message}"
+        key = (_generation(plan), asked)
+        yield _News(EventReason.HELD, Action.KEEP, note, key, pod=_only_pod(pairs))
+
+
 _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
     _created,
     _deleted,
@@ -224,6 +239,7 @@ _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
     _replaced,
     _taken,
     _waiting,
+    _held,
 )
 
 

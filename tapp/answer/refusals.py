@@ -8,11 +8,12 @@ from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
 from tapp.decide.rollout import PRIORITY, has_priority, priorities
 from tapp.plan import Plan
+from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import RESTART_IN_PLACE, UPDATE_PRIORITY
+from tapp.words.vocabulary import HOLD_FOR, RESTART_IN_PLACE, UPDATE_PRIORITY
 
 
 def refusals(plan: Plan) -> list[Finding]:
@@ -298,6 +299,22 @@ _QUOTED = 40
 """Characters that are quoted of what should be a number."""
 
 
+def _invalid_hold_for(plan: Plan) -> Finding | None:
+    wrong: dict[str, list[int]] = {}
+    for instance in plan.instances:
+        hold = None if instance.pod is None else instance.pod.spec.hold
+        if hold is not None and hold.is_mistaken:
+            wrong.setdefault(hold.narrowed[:_QUOTED], []).append(instance.id)
+    if not wrong:
+        return None
+    parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
+    message = (
+        f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "
+        f"{FOR_UPDATE} or {FOR_DELETE}, or leave it out: {_joined(parts, ' values')}"
+    )
+    return refused(Type.INVALID_HOLD_FOR, Reason.NOT_A_HOLD, message)
+
+
 def _stalled(plan: Plan) -> Finding | None:
     message = stalled(plan)
     if not message:
@@ -333,5 +350,6 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _most_nodes_silent,
     _invalid_lost_node_seconds,
     _invalid_update_priority,
+    _invalid_hold_for,
     _stalled,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.decide.changes import Mark
+from tapp.decide.changes import Mark, Told
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
 from tapp.kube.tolerations import with_defaults, without_limit
@@ -25,6 +25,8 @@ from tapp.words.vocabulary import (
     CONTROLLER_UID,
     DRAIN,
     FAILURES,
+    HELD,
+    HOLD,
     IN_PLACE_UPDATE,
     INSTANCE,
     LOST_NODE,
@@ -35,6 +37,8 @@ from tapp.words.vocabulary import (
     TEMPLATE_IMAGES,
     UNIQ_HASH,
     VALUES,
+    WANTED,
+    WANTED_SINCE,
     WRITTEN,
 )
 
@@ -127,8 +131,9 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
         return projected
     # Never applied by Metacontroller, or the annotation was removed: answer only what is ours.
     document, labels, annotations = manifest.document, manifest.labels, manifest.annotations
-    owned = {CONTROLLER_UID, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
+    owned = {CONTROLLER_UID, HELD, INSTANCE, POD_INDEX, POD_STATUS, TEMPLATE_HASH, UNIQ_HASH}
     known = {DRAIN, FAILURES, IN_PLACE_UPDATE, LOST_NODE, TEMPLATE_IMAGES, WRITTEN}
+    known |= {WANTED, WANTED_SINCE}
     if template is not None:
         owned |= template.labels.keys()
         known |= template.annotations.keys()
@@ -183,8 +188,9 @@ def overlaid_pod(
     metadata["annotations"] = _annotations(template)
     if record is not None:
         metadata["annotations"][IN_PLACE_UPDATE] = record
-    _mark(metadata["annotations"], manifest, DRAIN, "")
-    _mark(metadata["annotations"], manifest, LOST_NODE, "")
+    _mark(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
+    held = "true" if manifest.annotations.get(HOLD) else ""
+    _tell(metadata, manifest, Told(held))
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
@@ -198,10 +204,10 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     labels = {key: value for key, value in _map(metadata, "labels").items() if key != POD_STATUS}
     metadata["labels"] = labels | ({POD_STATUS: "true"} if mark.watched else {})
     metadata["annotations"] = dict(_map(metadata, "annotations"))
-    _mark(metadata["annotations"], manifest, DRAIN, mark.drain)
-    _mark(metadata["annotations"], manifest, LOST_NODE, mark.lost)
+    _mark(metadata, manifest, "annotations", **{DRAIN: mark.drain, LOST_NODE: mark.lost})
+    _tell(metadata, manifest, mark.told)
     if mark.forget:
-        _mark(metadata["annotations"], manifest, IN_PLACE_UPDATE, "")
+        _mark(metadata, manifest, "annotations", **{IN_PLACE_UPDATE: ""})
     document = {**kept, "metadata": metadata}
     if mark.tolerate:
         tolerations = without_limit(manifest.spec.get("tolerations") or [])
@@ -209,15 +215,26 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     return document
 
 
-def _mark(annotations: Document, manifest: Manifest, key: str, value: str) -> None:
-    """Sets an annotation, or takes it back: emptied where leaving it out would not remove it."""
-    applied = _map((manifest.projected or {}).get("metadata") or {}, "annotations")
-    if value:
-        annotations[key] = value
-    elif key not in applied and manifest.annotations.get(key):
-        annotations[key] = ""
-    else:
-        annotations.pop(key, None)
+def _tell(metadata: Document, manifest: Manifest, told: Told) -> None:
+    _mark(metadata, manifest, "labels", **{HELD: told.label})
+    marks = {WANTED: told.wanted, WANTED_SINCE: told.since}
+    _mark(metadata, manifest, "annotations", **marks)
+
+
+def _mark(metadata: Document, manifest: Manifest, part: str, **marks: str) -> None:
+    """Sets labels or annotations, or takes them back.
+
+    One is emptied where leaving it out would not remove it.
+    """
+    applied = _map((manifest.projected or {}).get("metadata") or {}, part)
+    observed = manifest.labels if part == "labels" else manifest.annotations
+    for key, value in marks.items():
+        if value:
+            metadata[part][key] = value
+        elif key not in applied and observed.get(key):
+            metadata[part][key] = ""
+        else:
+            metadata[part].pop(key, None)
 
 
 def _map(metadata: Document, key: str) -> Document:

@@ -22,7 +22,9 @@ from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
 
 Document = dict[str, Any]
 
-_CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT, Action.MARK)
+_CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT)
+_ASKING = (Reason.DRAINING, Reason.MARKS_CHANGED)
+"""Why a mark is written for an update; others tell a pod of a hold, or that its node is lost."""
 _UPDATING = (Reason.RESTART_WAITS, Reason.PULLING, Reason.RESIZING, Reason.RESIZE_DEFERRED)
 """Reasons why nothing is written now for an update that goes on."""
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
@@ -75,6 +77,7 @@ def summarize(plan: Plan) -> Document:
             name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
         },
         **({"outdated": outdated} if outdated else {}),
+        **({"held": held} if (held := _held(plan)) else {}),
         **({"replacing": replacing} if replacing else {}),
         **({"failures": failures} if failures else {}),
         **({"settling": settling} if settling else {}),
@@ -97,6 +100,11 @@ def _revisions(partition: Partition) -> dict[str, str]:
     """The revision that a roll brings, and the one before, as far as there are any."""
     found = {"currentRevision": partition.current, "updateRevision": partition.update}
     return {key: revision for key, revision in found.items() if revision}
+
+
+def _held(plan: Plan) -> str:
+    """Those that a hold keeps from what they need."""
+    return ranges(i.id for i, decision in plan.cases if decision.reason is Reason.HELD)
 
 
 def _selector(plan: Plan) -> str:
@@ -155,8 +163,8 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     updating, deleting = [], []
     for instance, verdict in plan.cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
-        changing = verdict.action in _CHANGING and verdict.reason != Reason.NODE_LOST
-        if changing or verdict.reason in _UPDATING:
+        marked = verdict.action is Action.MARK and verdict.reason in _ASKING
+        if verdict.action in _CHANGING or marked or verdict.reason in _UPDATING:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE
@@ -190,6 +198,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         Reason.DELETING: deleting,
         Reason.WAITING_FOR_BUDGET: waiting,
         Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
+        Reason.HELD: numbers.get(Reason.HELD, []),
     }
     paused = numbers.get(Reason.PAUSED, [])
     active = {reason: ids for reason, ids in doing.items() if ids}
@@ -228,6 +237,7 @@ def _silent(unavailable: list[Instance]) -> str:
 _PHRASES = {
     Reason.WAITING_FOR_BUDGET: "waiting for the budget",
     Reason.WAITING_FOR_INSTANCES: "not yet available",
+    Reason.HELD: "on hold",
 }
 
 

@@ -1,7 +1,7 @@
 """What is written for a decision: a pod to make, to adopt, to update, to resize or to mark."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -52,6 +52,20 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
     resources: Mapping[str, Any]
 
 
+class Told(NamedTuple):
+    """What a pod is told of a hold on it; "" takes each of them back.
+
+    Attributes:
+        label: the label of pods that are on hold.
+        wanted: the annotation that says what is wanted of it.
+        since: the annotation that says since when.
+    """
+
+    label: str = ""
+    wanted: str = ""
+    since: str = ""
+
+
 class Mark(msgspec.Struct, frozen=True, gc=False):
     """A pod that stays, with what it is to carry (`marks.py`).
 
@@ -63,6 +77,7 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
         tolerate: whether it is to tolerate a node that is not heard of without limit.
         forget: whether the record of its last update goes, because that is over: the kubelet has
             not seen the toleration for a moment, and the update would look unfinished.
+        told: what it is told of a hold on it.
     """
 
     pod: Pod
@@ -71,3 +86,4 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     watched: bool
     tolerate: bool
     forget: bool = False
+    told: Told = Told()

@@ -116,7 +116,7 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
 
 def _is_waited_for(instance: Instance, decision: Verdict, *, serves: bool) -> bool:
     """Whether it is to come further, and neither its author nor a refusal keeps it where it is."""
-    if decision.reason is Reason.PAUSED or not instance.should_run:
+    if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
         return False
     refused = decision.reason.disposition is Disposition.BLOCKED
     return not (refused and (serves or instance.pod is None))

@@ -1,14 +1,15 @@
-"""The small writes on pods that stay: what asks for a drain, and what tells that a node is lost.
+"""The small writes on pods that stay: a drain, a lost node, and what is wanted of one on hold.
 
-docs/design.md, "Pod status" and "Lost nodes". Here the verdicts of `judge` and `rollout` become
-steps: an update of a pod that serves begins with a drain, a pod of a lost node is marked before it
-goes, and what was asked for and is not wanted any more is taken back.
+docs/design.md, "Pod status", "Lost nodes" and "Hold". Here the verdicts of `judge` and `rollout`
+become steps: an update of a pod that serves begins with a drain, a pod of a lost node is marked
+before it goes, and what was asked for and is not wanted any more is taken back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark, Resize, Update
+from tapp.decide.held import Asked, carried_by, told_of
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.resizes import restarts_soon
@@ -53,14 +54,15 @@ class Marks:
     lost_seconds_problem: str = ""
 
 
-def mark(
+def mark(  # noqa: PLR0913, PLR0917 - what was decided, and for whom
     tapp: TApp,
     instances: Sequence[Instance],
     verdicts: Sequence[Verdict],
     options: Options,
     now: float,
+    asked: Mapping[str, Asked],
 ) -> Marks:
-    """Turns verdicts into steps, where pods are drained or may be lost.
+    """Turns verdicts into steps, where pods are drained, on hold or may be lost.
 
     Args:
         tapp: the parent.
@@ -68,24 +70,30 @@ def mark(
         verdicts: one per instance: what happens to it now, after the budget.
         options: the operator's choices.
         now: seconds since the epoch.
+        asked: name of a pod that somebody holds -> what it is told that is wanted.
     """
     pods = [instance.pod for instance in instances if instance.pod is not None]
     if not tapp.spec.force_delete_pod and True not in [pod.spec.marked for pod in pods]:
         return Marks()
-    return _Marking(tapp, options, instances, now).all(instances, verdicts)
+    return _Marking(tapp, options, instances, now, asked).all(instances, verdicts)
 
 
 class _Marking:
     """The steps of one sync."""
 
     def __init__(
-        self, tapp: TApp, options: Options, instances: Sequence[Instance], now: float
+        self,
+        tapp: TApp,
+        options: Options,
+        instances: Sequence[Instance],
+        now: float,
+        asked: Mapping[str, Asked],
     ) -> None:
         self.tapp, spec = tapp, tapp.spec
         self.moves = spec.force_delete_pod
         self.grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
         self.before = tapp.status.unserved
-        self.now = now
+        self.now, self.asked = now, asked
         self.limit, problem = limit_of(tapp.metadata.annotations, options.lost_node_seconds)
         self.found = Marks(lost_seconds_problem=problem if self.moves else "")
         if self.moves:
@@ -188,10 +196,15 @@ class _Marking:
             self.found.waits.append(left)
 
     def _kept(self, pod: Pod, verdict: Verdict) -> Verdict | None:
-        """A pod that stays: without marks that are not wanted any more."""
+        """A pod that stays: without marks that are not wanted any more.
+
+        What it is told of a hold asks nothing of it: the decision is the same.
+        """
         change = self._change(pod) if verdict.action is Action.KEEP else None
         if change is None:
             return None
+        if not self._asks(pod):
+            return Verdict(Action.MARK, verdict.reason, verdict.message, change)
         message = f"what is asked of its pod has changed; {verdict.message}"
         return Verdict(Action.MARK, Reason.MARKS_CHANGED, message, change)
 
@@ -202,15 +215,22 @@ class _Marking:
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
         """What the pod is to carry; None where it does."""
-        spec = pod.spec
-        watched = bool(spec.served_gates or lost)
-        tolerate = self.moves and spec.evicted_in_time and spec.is_ours
-        known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
-        same = (drain, lost) == (spec.drain, spec.lost) and known
-        if same and not tolerate:
+        spec, told = pod.spec, told_of(pod, self.asked.get(pod.name))
+        if not self._asks(pod, drain, lost) and told == carried_by(pod):
             return None
+        watched, tolerate = bool(spec.served_gates or lost), self._tolerates(pod)
         over = pod.update_over and not spec.requests  # which the record says to be met
-        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over)
+        return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, told=told)
+
+    def _asks(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
+        """Whether these are not yet what is asked for in the pod."""
+        spec = pod.spec
+        known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
+        return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
+
+    def _tolerates(self, pod: Pod) -> bool:
+        """Whether it is to tolerate a node that is not heard of without limit, and does not."""
+        return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
 
 
 def _restarts(instance: Instance, change: Update | Resize) -> bool:

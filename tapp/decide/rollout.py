@@ -115,6 +115,10 @@ class Budgets:
             if rolling.least is None or rolling.least > self.force.least:
                 self.force = rolling
 
+    def limit_of(self, instance: Instance, rolling_name: str) -> Budget:
+        """The budget that an instance's update is spent from."""
+        return self.rolling if instance.template.name == rolling_name else self.force
+
 
 def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tuple[bool, int, int]:
     """Whose update comes first: what to sort instances by.
@@ -174,7 +178,7 @@ def spend(
     """
     strategy, available, result = budgets.strategy, serving.available - serving.resized, {}
     for instance, _ in sorted(pending, key=lambda pair: turn(pair[0], strategy, rolling_name)):
-        limit = budgets.rolling if instance.template.name == rolling_name else budgets.force
+        limit = budgets.limit_of(instance, rolling_name)
         held = (
             hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
             if strategy.paused

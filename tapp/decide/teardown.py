@@ -4,22 +4,26 @@ Never needs a valid spec: a TApp that makes no sense must still be deletable (do
 "Finalize").
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark
+from tapp.decide.held import Asked, asked_of, carried_by, sentence, told_of
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.lost import limit_of, lost_in
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import PATIENCE
-from tapp.spec.model import ClaimPolicy, LostPolicy, Parent
+from tapp.spec.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.words.times import UNKNOWN, written
+from tapp.words.vocabulary import Wish
 from tapp.world import Options
 
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
 RECHECK = 5.0
 """Seconds after which to look again; the children's own events usually come first."""
+_PATIENT = 60.0
+"""The same where somebody holds all pods that are left."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Teardown:
         marks: name of a pod that stays for now -> what it is to carry.
         silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
             their nodes.
+        held: name of a pod that is on hold -> since when it is told to go, and a sentence.
+        recheck: seconds after which to look again.
     """
 
     pods: Sequence[Pod]
@@ -44,6 +50,8 @@ class Teardown:
     finalized: bool
     marks: dict[str, Mark] = field(default_factory=dict)
     silent: dict[str, list[str]] = field(default_factory=dict)
+    held: dict[str, tuple[str, str]] = field(default_factory=dict)
+    recheck: float = RECHECK
 
 
 def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
@@ -53,6 +61,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     pods: Sequence[Pod],
     claims: Sequence[ClaimObject],
     *,
+    hold_policy: HoldPolicy,
     revisions: Sequence[RevisionObject],
     services: Sequence[Manifest],
     options: Options,
@@ -66,6 +75,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         lost_policy: whether pods may be taken off a lost node.
         pods: its pods.
         claims: its claims.
+        hold_policy: how long pods on hold are waited for.
         revisions: its ControllerRevisions.
         services: its Services.
         options: the operator's choices.
@@ -86,8 +96,47 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
     done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
     exposed = services if pods else []
-    silent = _silent(pods, now)
-    return Teardown(waiting, staying, [], exposed, finalized=done, marks=marks, silent=silent)
+    known = {pod.name for pod in waiting}
+    on_hold, asked = _on_hold([pod for pod in pods if pod.name not in known], hold_policy, now)
+    marks |= {pod.name: mark for pod in on_hold if (mark := _told(pod, asked)) is not None}
+    return Teardown(
+        [*waiting, *on_hold],
+        staying,
+        [],
+        exposed,
+        finalized=done,
+        marks=marks,
+        silent=_silent(pods, now),
+        held={pod.name: (asked[pod.name].since, sentence(pod, asked[pod.name])) for pod in on_hold},
+        recheck=_recheck(pods, asked, now),
+    )
+
+
+def _on_hold(
+    pods: Iterable[Pod], policy: HoldPolicy, now: float
+) -> tuple[list[Pod], dict[str, Asked]]:
+    """Pods that somebody holds, and what they are told."""
+    limit, staying, told = policy.deletion_hold_timeout_seconds, list[Pod](), dict[str, Asked]()
+    for pod in pods:
+        asked = asked_of(pod, Wish.DELETE, limit, now)
+        if asked is not None and asked.held:
+            staying.append(pod)
+            told[pod.name] = asked
+    return staying, told
+
+
+def _told(pod: Pod, asked: Mapping[str, Asked]) -> Mark | None:
+    told, spec = told_of(pod, asked[pod.name]), pod.spec
+    if told == carried_by(pod) and not spec.drain:
+        return None
+    return Mark(pod, "", "", watched=bool(spec.served_gates), tolerate=False, told=told)
+
+
+def _recheck(pods: Sequence[Pod], asked: Mapping[str, Asked], now: float) -> float:
+    """Where nothing but holds is waited for, a change of a pod is what ends the wait."""
+    if len(asked) < len(pods) or not asked:
+        return RECHECK
+    return max(RECHECK, min(_PATIENT, *(one.ends - now for one in asked.values())))
 
 
 def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:

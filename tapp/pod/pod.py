@@ -14,6 +14,7 @@ import msgspec
 
 from tapp.kube import objects
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord
+from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.spec.reads import Reads
 from tapp.spec.revision import is_ours
@@ -49,7 +50,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         probed_alive: names of the containers that the kubelet may stop because a probe fails.
         has_hook: whether a container has a postStart hook.
         gates: condition types of `spec.readinessGates`.
-        marked: whether it has a gate that this service serves, or `drain` or `lost`.
+        marked: whether it has a gate that this service serves, or `drain`, `lost` or `hold`.
         reads: what its containers had of its metadata when they started, as far as the template
             may change that (`tapp/spec/reads.py`).
         requests: who is asked to restart by annotations that people set on this pod: container,
@@ -62,6 +63,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         restarted_at: the annotation by which its template asked for new pods.
         drain: the annotation that asks to take it out of its Services.
         lost: the annotation that says since when its node is lost.
+        hold: what it says of a hold on it, and of what is wanted; None where nothing.
         is_watched: whether it has the label of pods whose status this service writes.
         evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
         claims: names of the claims that it mounts.
@@ -96,6 +98,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     restarted_at: str = ""
     drain: str = ""
     lost: str = ""
+    hold: Hold | None = None
     is_watched: bool = False
     evicted_in_time: bool = False
 

@@ -12,6 +12,7 @@ from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, times_of
+from tapp.pod.hold import hold_of
 from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
 from tapp.pod.pod import GRACE, NONE, Pod, PodSpec
 from tapp.spec.reads import Reads, read_by, requests_of
@@ -96,6 +97,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
     projected = manifest.projected or {}
     applied = projected.get("spec")
     given = _dict(projected.get("metadata")).get("annotations")
+    hold = hold_of(labels, annotations)
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),
@@ -120,7 +122,9 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
-        marked=has_served_gate(raw) or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
+        marked=has_served_gate(raw)
+        or hold is not None
+        or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
         reads=_reads(running, manifest),
         requests=requests,
         asked=tuple(name for name, text in requests.items() if met.get(name) != text),
@@ -132,6 +136,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         restarted_at=_word(annotations.get(RESTARTED_AT)),
         drain=_word(annotations.get(DRAIN)),
         lost=_word(annotations.get(LOST_NODE)),
+        hold=hold,
         is_watched=labels.get(POD_STATUS) == "true",
         evicted_in_time=is_limited(_dicts(raw.get("tolerations"))),
         unmergeable="" if doubled is None else f"spec{doubled}",

@@ -75,6 +75,7 @@ class UpdateStrategy(Value):
     partition: int | str = 0
     force_update: ForceUpdate = ForceUpdate()
     in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
+    hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
     paused: bool = False
 
 
@@ -115,6 +116,7 @@ class TAppSpec(Value):
     revision_history_limit: int = Field(default=10, ge=0, le=2**31 - 1)
     min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     progress_deadline_seconds: int = Field(default=600, ge=0, le=2**31 - 1)
+    deletion_hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 
     @property
@@ -179,8 +181,8 @@ class ObservedStatus(Value):
     """What of `status` is read back.
 
     The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
-    have failed, of how far a roll has come, of what a partition keeps, and of the times of
-    conditions.
+    have failed, of how far a roll has come, of what a partition keeps, of who is on hold, and of
+    the times of conditions.
     """
 
     observed_generation: int | None = None
@@ -199,6 +201,7 @@ class ObservedStatus(Value):
     kept: dict[str, str] = Field(default_factory=dict)
     current_revision: str = ""
     update_revision: str = ""
+    held: str = ""
     conditions: list[ObservedCondition] = Field(default_factory=list)
 
     @model_validator(mode="before")
@@ -269,6 +272,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "kept": _texts,
     "currentRevision": _text,
     "updateRevision": _text,
+    "held": _text,
     "conditions": _conditions,
 }
 
@@ -312,6 +316,12 @@ class ClaimPolicy(Value):
     """The part of a spec that finalize reads; it stands although the rest may be invalid."""
 
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+
+
+class HoldPolicy(Value):
+    """Another part that finalize reads."""
+
+    deletion_hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
 
 
 class LostPolicy(Value):

@@ -44,6 +44,7 @@ class Type(StrEnum):
     MOST_NODES_SILENT = "MostNodesSilent"
     INVALID_LOST_NODE_SECONDS = "InvalidLostNodeSeconds"
     INVALID_UPDATE_PRIORITY = "InvalidUpdatePriority"
+    INVALID_HOLD_FOR = "InvalidHoldFor"
     # The two that kstatus knows; there while they are True, never both.
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
@@ -62,6 +63,7 @@ HARMLESS: Final = frozenset(
         Type.UNUSED_TEMPLATES,
         Type.PULLERS_NOT_RUN,
         Type.INVALID_UPDATE_PRIORITY,
+        Type.INVALID_HOLD_FOR,
     }
 )
 """Those that leave every instance as it should be."""

@@ -73,6 +73,7 @@ class Reason(StrEnum):
     PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be had; nothing is stopped"
     WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"
     PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
+    HELD = "Held", _HELD, "its pod is on hold, by an annotation"
     BLOCKED = "Blocked", _BLOCKED, "no pod can be created for it"
     # Available
     ENOUGH = "MinimumInstancesAvailable", _DONE, "enough instances are available"
@@ -117,6 +118,7 @@ class Reason(StrEnum):
     UNUSED = "Unused", _DONE, "nothing uses a template"
     NOT_SERVED = "NotServed", _BLOCKED, "nobody writes the pods' status"
     GUARDED = "Guarded", _HELD, "most nodes are silent, so none counts as lost"
+    NOT_A_HOLD = "NotAHold", _DONE, "a hold is for something that there is not"
     NOT_A_PRIORITY = "NotAPriority", _DONE, "an update's priority is no integer"
     NOT_SECONDS = "NotSeconds", _BLOCKED, "the TApp's own limit is no number"
 

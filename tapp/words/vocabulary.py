@@ -24,6 +24,9 @@ CONTROLLER_UID: Final = "controller-uid"
 POD_STATUS: Final = "apps.tkestack.io/pod-status"
 """`"true"` on pods whose status this service writes: the DecoratorController selects them by it."""
 
+HELD: Final = "apps.tkestack.io/held"
+"""`"true"` on pods that are on hold, written by this service: a PodDisruptionBudget may select them
+by it, and a program knows by it that its hold has been seen."""
 PULLER: Final = "apps.tkestack.io/puller"
 """`"true"` on pods that pull images on a node, and are no instances."""
 
@@ -53,6 +56,14 @@ or of the one named behind a dot."""
 UPDATE_PRIORITY: Final = "apps.tkestack.io/update-priority"
 """On a pod, set by people and programs, or in a template: an integer; within their group those with
 a higher one are updated earlier."""
+HOLD: Final = "apps.tkestack.io/hold"
+"""Set on a pod by people and programs: the reason why it is not to be touched; empty for none."""
+HOLD_FOR: Final = "apps.tkestack.io/hold-for"
+"""Beside it: `update` or `delete`, where the hold is for one of them only."""
+WANTED: Final = "apps.tkestack.io/wanted"
+"""What is wanted of a pod on hold (`Wish`), for its program to read; taken back with the wish."""
+WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
+"""Since when, RFC 3339, by this service's clock."""
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
 """Metacontroller's: what the hook returned when the object was last written."""
 
@@ -67,6 +78,11 @@ NEVER_IN_TEMPLATES: Final = frozenset(
         DRAIN,
         LOST_NODE,
         RESTART_INSTANCE,
+        HELD,
+        HOLD,
+        HOLD_FOR,
+        WANTED,
+        WANTED_SINCE,
         LAST_APPLIED,
     }
 )
@@ -100,6 +116,17 @@ GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdat
 """Readiness gates that are served: ours, and the old controller's on the pods that it left."""
 NODE_LOST: Final = "NodeLost"
 """`status.reason` of a pod that was made Failed because its node is lost."""
+
+
+class Wish(StrEnum):
+    """Values of the annotation `wanted` (docs/design.md, "Hold")."""
+
+    UPDATE = "Update"
+    """An update in the pod: its containers may start again, and the pod stays."""
+    RECREATE = "Recreate"
+    """An update by another pod."""
+    DELETE = "Delete"
+    """The pod is to go: its instance is killed or scaled down, or its TApp is deleted."""
 
 
 class InstanceStatus(StrEnum):

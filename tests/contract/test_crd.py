@@ -580,6 +580,8 @@ OWN_WORDS = {
     "inPlaceUpdateStrategy": f"{unset('gracePeriodSeconds')} "
     f"{model.InPlaceUpdateStrategy().grace_period_seconds}.",
     "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
+    "holdTimeoutSeconds": "Unset: without end.",
+    "deletionHoldTimeoutSeconds": "Unset: without end.",
     "resources": "Unset: another value means a new pod, unless the pod has these resources "
     "already.",
 }
@@ -660,6 +662,7 @@ def test_status_has_every_field_of_the_design() -> None:
         "notOwned",
         "notExposed",
         "progressed",
+        "held",
         "conditions",
     }
     template = STATUS["properties"]["templates"]["additionalProperties"]

@@ -1,0 +1,143 @@
+"""Who is on hold: what is wanted of a pod that its program or a person asks to leave alone.
+
+docs/design.md, "Hold". A hold keeps back whatever `judge` finds that the instance needs, as far as
+that touches the pod; the pod is told what is wanted, and since when. That time, which this service
+has written by its own clock, is where a limit counts from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from tapp.decide.changes import Told
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Verdict, hold
+from tapp.decide.rollout import Budgets, is_update
+from tapp.pod.hold import NO_HOLD
+from tapp.pod.pod import Pod
+from tapp.spec.model import TAppSpec
+from tapp.words.reasons import Reason
+from tapp.words.times import is_written, noted_since, written
+from tapp.words.vocabulary import Wish
+
+_WISHES = {
+    Action.UPDATE: Wish.UPDATE,
+    Action.RECREATE: Wish.RECREATE,
+    Action.DELETE: Wish.DELETE,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a pod is told that is wanted.
+
+    Attributes:
+        wish: what.
+        since: since when, RFC 3339.
+        held: whether a hold keeps it back now.
+        expired: whether there is one that no longer counts.
+        ends: when the hold no longer counts, in seconds since the epoch; `inf` for never.
+    """
+
+    wish: Wish
+    since: str
+    held: bool
+    expired: bool
+    ends: float
+
+
+def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | None:
+    """What is asked of a pod that something is wanted of; None of one that nobody holds.
+
+    One whose hold was removed is asked on until it is done: it is no hold that is to begin again.
+
+    Args:
+        pod: the pod.
+        wish: what is wanted.
+        limit: how many seconds a hold counts, None for ever.
+        now: seconds since the epoch.
+    """
+    found = pod.spec.hold
+    if found is None or pod.odd or pod.terminating or pod.completed:
+        return None  # one that has ended could not remove its hold
+    covered = found.covers(wish)
+    if not covered and found.wanted != wish:
+        return None
+    noted = found.since if found.wanted == wish and is_written(found.since) else ""
+    since, at = noted_since(noted, now)
+    ends = inf if limit is None else at + limit
+    return Asked(wish, since, covered and now < ends, covered and now >= ends, ends)
+
+
+@dataclass
+class Holding:
+    """Who is on hold.
+
+    Attributes:
+        holds: instance -> why what it needs does not happen now.
+        asked: name of a pod -> what it is told.
+        waits: seconds after which a hold no longer counts.
+    """
+
+    holds: dict[int, Verdict] = field(default_factory=dict)
+    asked: dict[str, Asked] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
+
+
+def hold_back(
+    spec: TAppSpec,
+    instances: Sequence[Instance],
+    verdicts: Sequence[Verdict],
+    budgets: Budgets,
+    now: float,
+) -> Holding:
+    """Keeps back what is wanted of pods that are on hold.
+
+    Nothing is wanted by an update that is paused, or that no budget allows.
+
+    Args:
+        spec: the TApp's.
+        instances: all instances.
+        verdicts: what each of them needs, judged alone.
+        budgets: both budgets.
+        now: seconds since the epoch.
+    """
+    result, strategy = Holding(), spec.update_strategy
+    for instance, verdict in zip(instances, verdicts, strict=True):
+        pod, wish = instance.pod, _WISHES.get(verdict.action)
+        if wish is None or pod is None or pod.spec.hold is None:
+            continue
+        if is_update(verdict) and (
+            strategy.paused or budgets.limit_of(instance, spec.rolling_name).least is None
+        ):
+            continue
+        deleted = wish is Wish.DELETE
+        limit = spec.deletion_hold_timeout_seconds if deleted else strategy.hold_timeout_seconds
+        asked = asked_of(pod, wish, limit, now)
+        if asked is None:
+            continue
+        result.asked[pod.name] = asked
+        if asked.held:
+            text = f"{sentence(pod, asked)}; wanted since {asked.since}: {verdict.message}"
+            result.holds[instance.id] = hold(Reason.HELD, text)
+            if asked.ends < inf:
+                result.waits.append(asked.ends - now)
+    return result
+
+
+def told_of(pod: Pod, asked: Asked | None) -> Told:
+    """What a pod is to carry, of which this is asked."""
+    label = "true" if (pod.spec.hold or NO_HOLD).reason else ""
+    return Told(label) if asked is None else Told(label, asked.wish, asked.since)
+
+
+def carried_by(pod: Pod) -> Told:
+    """What it carries."""
+    found = pod.spec.hold or NO_HOLD
+    return Told(found.label, found.wanted, found.since)
+
+
+def sentence(pod: Pod, asked: Asked) -> str:
+    """That a pod is on hold, why, and until when if that is limited."""
+    until = "" if asked.ends == inf else f", until {written(asked.ends)} at the latest"
+    return f"its pod is on hold ({(pod.spec.hold or NO_HOLD).reason!r}){until}"
