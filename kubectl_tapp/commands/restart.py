@@ -18,6 +18,7 @@ from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
 from tapp.words.ranges import some
 from tapp.words.reasons import Reason
 from tapp.words.times import written
+from tapp.words.vocabulary import Wish
 
 if TYPE_CHECKING:
     from tapp.decide.instances import Instance
@@ -171,6 +172,9 @@ def _held(plan: "Plan", id: int, uid: str) -> str:
         raise CommandError(f"instance {id} is not to run any more")
     if instance.pod is None or instance.pod.uid != uid:
         return ""
+    hold = instance.pod.spec.hold
+    if hold is not None and hold.covers(Wish.RECREATE):
+        return f"its pod is on hold ({hold.reason!r})"
     taken = {each.id for each, verdict in plan.cases if is_update(verdict)}
     if id in taken:
         return "it is about to be updated"

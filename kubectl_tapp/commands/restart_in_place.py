@@ -7,10 +7,10 @@ which the service obeys within the budget; nothing of it stays in the TApp.
 from dataclasses import replace
 
 from kubectl_tapp.base.arguments import nearest
-from kubectl_tapp.base.errors import CommandError, UsageError
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.cluster import PODS
-from kubectl_tapp.commands.act import ask, follow, uninterrupted
+from kubectl_tapp.commands.act import follow
+from kubectl_tapp.commands.annotate import Marks, annotate, annotated
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import edits
 from kubectl_tapp.wait.waiting import Watch
@@ -49,35 +49,10 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
     session, choices, name, ids = verb.session, verb.choices, verb.name, list(pods)
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
-    annotations = {key: written(session.now())}
-    _show(verb, ids, annotations)
-    if choices.dry_run != "client":
-        for id, pod in pods.items():  # whoever may not write learns it before anything begins
-            _annotate(verb, id, pod, annotations, dry_run=True)
-    if choices.dry_run is not None:
-        session.say("Dry run: nothing was written.")
-        return
-    ask(session, yes=choices.yes)
-    done: list[int] = []
-    try:
-        for id, pod in pods.items():
-            with uninterrupted():
-                _annotate(verb, id, pod, annotations)
-            done.append(id)
-    except (KeyboardInterrupt, CommandError):
-        left = [id for id in ids if id not in done]
-        session.note(f"not all: asked: {some(done) or 'none'}; not asked: {some(left)}")
-        raise
-    session.say(f"{name}: {some(ids)} asked to restart in place")
-    if choices.wait:
+    marks = {key: written(session.now())}
+    annotate(verb, pods, marks, _means(verb, pods, marks), "asked to restart in place")
+    if choices.wait and choices.dry_run is None:
         follow(session, Watch(name, ids, choices.timeout, f"{some(ids)} done"))
-
-
-def _annotate(
-    verb: Verb, id: int, pod: Pod, annotations: dict[str, str], *, dry_run: bool = False
-) -> None:
-    patch = {"metadata": {"uid": pod.uid, "annotations": annotations}}
-    verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
 
 def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
@@ -91,20 +66,11 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
             raise UsageError(message + nearest(container, known))
 
 
-def _show(verb: Verb, ids: list[int], annotations: dict[str, str]) -> None:
+def _means(verb: Verb, pods: dict[int, Pod], marks: Marks) -> list[str]:
     """What the service would do if they were asked now."""
-    names = {f"{verb.name}-{id}" for id in ids}
-    pods = [
-        {**pod, "metadata": {**meta, "annotations": (meta.get("annotations") or {}) | annotations}}
-        if (meta := pod["metadata"])["name"] in names
-        else pod
-        for pod in verb.seen.pods
-    ]
-    plan = verb.decided(replace(verb.seen, pods=pods))
+    plan = verb.decided(replace(verb.seen, pods=annotated(verb, pods, marks)))
     found: dict[str, list[int]] = {}
     for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
-        if instance.id in ids:
+        if instance.id in pods:
             found.setdefault(f"{verdict.action}: {verdict.message}", []).append(instance.id)
-    verb.session.say(f"TApp {verb.name}, within the budget:")
-    for what, which in found.items():
-        verb.session.say(f"  {some(which)}  {what}")
+    return [f"{some(which)}  {what}" for what, which in found.items()]

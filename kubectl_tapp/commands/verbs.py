@@ -11,6 +11,7 @@ from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.commands.adopt import adopt
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.history import history
+from kubectl_tapp.commands.hold import hold, release
 from kubectl_tapp.commands.options import option, register
 from kubectl_tapp.commands.restart import restart
 from kubectl_tapp.commands.values import values
@@ -233,7 +234,8 @@ def scale(
 
 def add_to(app: typer.Typer) -> None:
     """Registers the verbs."""
-    for verb in (kill, start, use, restart, pause, resume, scale, rollback, promote, abort, adopt):
+    verbs = (kill, start, use, restart, pause, resume, hold, release, scale, rollback)
+    for verb in (*verbs, promote, abort, adopt):
         register_verb(app, verb)
     for command in (history, values, wait):
         register(app, command)

@@ -169,7 +169,7 @@ class Look:
             revision=revision,
             outdated=outdated and instance.should_run,
             image=", ".join(each.get("image", "") for each in main),
-            state=_state(instance, document),
+            state=_state(instance, verdict, document),
             ready=f"{sum(bool(each.get('ready')) for each in counted)}/{len(main)}",
             restarts=sum(each.get("restartCount") or 0 for each in shown),
             node=pod.node,
@@ -188,7 +188,7 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
     return Look(observed, plan, Obstacles(cluster, observed, plan))
 
 
-def _state(instance: Instance, document: Document) -> str:
+def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
     """What a pod is doing, in a word: the most telling one that its status has."""
     pod = instance.pod
     assert pod is not None  # noqa: S101 - asked for instances with a pod
@@ -211,6 +211,8 @@ def _state(instance: Instance, document: Document) -> str:
         ended = state.get("terminated") or {}
         if ended.get("exitCode"):
             return str(ended.get("reason") or "Error")
+    if verdict.reason is Reason.HELD and instance.status is InstanceStatus.RUNNING:
+        return "Held"
     scheduled = pod.conditions.get("PodScheduled")
     if not pod.node and scheduled is not None and scheduled.status == "False":
         return scheduled.reason or "Unschedulable"

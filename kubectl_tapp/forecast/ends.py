@@ -7,6 +7,8 @@ from kubectl_tapp.forecast.record import Record
 from tapp.words.reasons import Disposition, Reason
 
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
+_MEANT = (Reason.PAUSED, Reason.HELD)
+"""What somebody waits for on purpose."""
 _SHOWN = 5
 """How many refused writes are told of."""
 
@@ -19,7 +21,7 @@ def stuck(record: Record) -> list[str]:
     found = []
     held: dict[tuple[str, str], list[int]] = defaultdict(list)
     for instance, verdict in last.cases:
-        if verdict.reason.disposition is not Disposition.DONE and verdict.reason != Reason.PAUSED:
+        if verdict.reason.disposition is not Disposition.DONE and verdict.reason not in _MEANT:
             held[verdict.reason, verdict.message].append(instance.id)
     for (_, message), ids in held.items():
         found.append(f"{instances(ids)}: {message}")
@@ -32,7 +34,7 @@ def stuck(record: Record) -> list[str]:
     for text, ids in troubles.items():
         found.append(f"{instances(ids)}: {text}")
     covered = {id for ids in (*held.values(), *troubles.values()) for id in ids}
-    covered.update(i.id for i, verdict in last.cases if verdict.reason == Reason.PAUSED)
+    covered.update(i.id for i, verdict in last.cases if verdict.reason in _MEANT)
     silent = [
         i.id
         for i in last.instances

@@ -84,7 +84,7 @@ def _record(after: Plan) -> Record:
         if decision.reason == Reason.UP_TO_DATE:
             continue
         due = verdict if decision.reason in DELAYED else decision
-        verb = _VERBS.get(due.action)
+        verb = None if due.reason == Reason.HELD else _VERBS.get(due.action)
         if verb is None and due.reason == Reason.TERMINATING:
             verb = "create" if instance.should_run else ""
         if verb:

@@ -18,7 +18,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.spec.differences import Effect, differences
 from tapp.spec.templates import Template
-from tapp.words.reasons import Disposition
+from tapp.words.reasons import Disposition, Reason
 
 _FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
@@ -133,7 +133,9 @@ class Outcomes:
             return (Outcome.RECREATED if comes_back else Outcome.DELETED), verdict
         if creates:
             return Outcome.CREATED, creates[0].verdict or verdict
-        changing = [a.verdict for a in updates if a.verdict is not None]
+        # What is told to a pod on hold changes nothing about it.
+        verdicts = [act.verdict for act in updates if act.verdict is not None]
+        changing = [each for each in verdicts if each.reason != Reason.HELD]
         in_place = next(
             (
                 verdict

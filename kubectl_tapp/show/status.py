@@ -29,7 +29,16 @@ _GIVE_WAY: Sequence[Step] = (
 )
 """What gives way on a narrow terminal. The number stays whole, and the revision to the last."""
 _GOOD = ("Running", "Succ")
-_NEUTRAL = ("Killed", "Terminating", "Killing", "Pending", "Updating", "Draining", "NotCreated")
+_NEUTRAL = (
+    "Held",
+    "Killed",
+    "Terminating",
+    "Killing",
+    "Pending",
+    "Updating",
+    "Draining",
+    "NotCreated",
+)
 _SHOWN = 10
 _REVISION = len("v1-") + 8
 """Enough of a hash to tell two apart; `-o json` has all of it."""

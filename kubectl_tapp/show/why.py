@@ -32,6 +32,7 @@ class Case:
         containers: what its containers say, a sentence each.
         events: the warnings about its pod and claims, a sentence each.
         obstacle: what stands in its way that the service does not see.
+        hold: that its pod is on hold, and how to end that; "" where it is not.
     """
 
     row: Row
@@ -42,6 +43,7 @@ class Case:
     containers: Sequence[str]
     events: Sequence[str]
     obstacle: str = ""
+    hold: str = ""
 
     @property
     def is_fine(self) -> bool:
@@ -70,9 +72,22 @@ def cases(look: Look, ids: Iterable[int]) -> list[Case]:
                 containers=_containers(look, id, pod),
                 events=[describe(event, look.plan.now) for event in of_instance(look, id)],
                 obstacle=look.obstacles.of.get(id, ""),
+                hold=_hold(look, id),
             )
         )
     return found
+
+
+def _hold(look: Look, id: int) -> str:
+    """The verdict has the reason where the hold keeps something back."""
+    instance, decision = look.cases[id]
+    hold = None if instance.pod is None else instance.pod.spec.hold
+    if hold is None or not hold.reason:
+        return ""
+    how = f"`kubectl tapp release {look.name} {id}` ends that"
+    if decision.reason is Reason.HELD:
+        return f"hold: {how}"
+    return f"hold: {hold.reason!r}, which keeps nothing back now; {how}"
 
 
 def _containers(look: Look, id: int, pod: Document | None) -> list[str]:
@@ -118,7 +133,7 @@ def _block(look: Look, group: Sequence[Case]) -> list[str]:
     result.append(f"    {_pod_line(look, rows)}")
     if any(_alike(case) != _alike(first) for case in group):
         result.append(f"    for example {first.row.id}:")
-    result += [f"    {text}" for text in first.containers]
+    result += [f"    {text}" for text in (first.hold, *first.containers) if text]
     return result + [f"    event: {text}" for text in first.events]
 
 

@@ -32,6 +32,7 @@ _ACTING = {
     Action.RECREATE: "getting new pods",
     Action.DELETE: "being stopped",
 }
+_ON_HOLD = "their pods are on hold; `kubectl tapp why` has the reasons"
 _PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
 _DONE = (Reason.UP_TO_DATE, Reason.KEPT)
 _STARTING = {
@@ -182,6 +183,8 @@ def _note(
         found.done.append(id)
     elif verdict.action in _ACTING:
         found.moving.setdefault(_ACTING[verdict.action], []).append(id)
+    elif verdict.reason is Reason.HELD:
+        found.held.setdefault(_ON_HOLD, []).append(id)  # each for a reason of its own
     elif stands is Disposition.HELD:
         found.held.setdefault(verdict.message, []).append(id)
     elif verdict.reason in _PREPARING:

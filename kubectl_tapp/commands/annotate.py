@@ -1,0 +1,74 @@
+"""Annotations of pods, by which the service is asked for something: shown, asked for, written."""
+
+from collections.abc import Iterable, Mapping
+
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.cluster.cluster import PODS
+from kubectl_tapp.commands.act import ask, uninterrupted
+from kubectl_tapp.commands.verb_options import Verb
+from tapp.pod.pod import Pod
+from tapp.words.ranges import some
+
+Marks = Mapping[str, str | None]
+"""Annotation -> its text, None to remove it."""
+
+
+def annotate(
+    verb: Verb, pods: Mapping[int, Pod], marks: Marks, means: Iterable[str], done: str
+) -> None:
+    """Annotates the pods of instances, after the question; each write is guarded by the pod's uid.
+
+    Args:
+        verb: the verb under way.
+        pods: instance -> pod.
+        marks: the annotations.
+        means: what the service will make of it, in lines.
+        done: what the instances are then.
+
+    Raises:
+        CommandError: one may not be written, or is another pod by now.
+    """
+    session, choices, ids = verb.session, verb.choices, list(pods)
+    session.say(f"TApp {verb.name}:")
+    for line in means:
+        session.say(f"  {line}")
+    if choices.dry_run != "client":
+        for id, pod in pods.items():  # whoever may not write learns it before anything begins
+            _write(verb, id, pod, marks, dry_run=True)
+    if choices.dry_run is not None:
+        session.say("Dry run: nothing was written.")
+        return
+    ask(session, yes=choices.yes)
+    written: list[int] = []
+    try:
+        for id, pod in pods.items():
+            with uninterrupted():
+                _write(verb, id, pod, marks)
+            written.append(id)
+    except (KeyboardInterrupt, CommandError):
+        left = [id for id in ids if id not in written]
+        session.note(f"not all: {done}: {some(written) or 'none'}; not {done}: {some(left)}")
+        raise
+    session.say(f"{verb.name}: {some(ids)} {done}")
+
+
+def annotated(verb: Verb, pods: Mapping[int, Pod], marks: Marks) -> list[Document]:
+    """The TApp's pods as they would be."""
+    names = {pod.name for pod in pods.values()}
+    return [
+        {**pod, "metadata": {**meta, "annotations": _with(meta.get("annotations"), marks)}}
+        if (meta := pod["metadata"])["name"] in names
+        else pod
+        for pod in verb.seen.pods
+    ]
+
+
+def _with(notes: Mapping[str, str] | None, marks: Marks) -> dict[str, str]:
+    found = {**(notes or {}), **marks}
+    return {key: text for key, text in found.items() if text is not None}
+
+
+def _write(verb: Verb, id: int, pod: Pod, marks: Marks, *, dry_run: bool = False) -> None:
+    patch = {"metadata": {"uid": pod.uid, "annotations": dict(marks)}}
+    verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)

@@ -1,0 +1,142 @@
+"""`kubectl tapp hold` and `release`: annotations of pods, which the service obeys.
+
+Nothing of it stays in the TApp (docs/design.md, "Hold").
+"""
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError
+from kubectl_tapp.commands.verb_options import SomeIds, Verb
+from tapp.words.ranges import some
+from tapp.words.vocabulary import HOLD, HOLD_FOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tapp.pod.pod import Pod
+
+_PAUSE = 1.0
+
+
+class For(StrEnum):
+    """`--for`: what a hold is for."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+def hold(
+    verb: Verb,
+    ids: SomeIds,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; the service quotes it.")
+    ],
+    only: Annotated[
+        For | None, typer.Option("--for", help="Hold back only this; else both.")
+    ] = None,
+) -> None:
+    """Keep the service from touching instances: no update, no kill, no scale-down, until release.
+
+    With --wait until the service has seen it.
+    """
+    from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415 - it costs start time
+
+    if not reason.strip():
+        raise UsageError("--reason is empty: say why, for those who wait")
+    pods = _pods(verb, ids)
+    ended = [id for id, pod in pods.items() if pod.completed]
+    if ended:
+        raise UsageError(f"instance {some(ended)} has ended: a hold does not count there")
+    marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
+    annotate(verb, pods, marks, _decisions(verb, pods, marks), "on hold")
+    if verb.choices.wait and verb.choices.dry_run is None:
+        _until_seen(verb, pods)
+
+
+def release(verb: Verb, ids: SomeIds) -> None:
+    """Take the hold off instances: what was held back happens, updates within the budget."""
+    from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
+
+    pods = _pods(verb, ids)
+    held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
+    if not held:
+        verb.session.say(f"{verb.name}: {some(pods)} not on hold: no change needed")
+        return
+    marks = {HOLD: None, HOLD_FOR: None}
+    annotate(verb, held, marks, _decisions(verb, held, marks), "released")
+    if verb.choices.wait and verb.choices.dry_run is None:
+        watch = Watch(verb.name, list(held), verb.choices.timeout, f"{some(held)} done")
+        follow(verb.session, watch)
+
+
+def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
+    """The pods of these instances, those that are not below `replicas` any more included.
+
+    Raises:
+        CommandError: one has none, or one that is on its way out.
+    """
+    from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
+
+    there = {each.id: each.pod for each in verb.plan().instances}
+    ids = read_ids(texts, max(there, default=-1) + 1)
+    found = {id: pod for id in ids if (pod := there.get(id)) is not None and not pod.terminating}
+    missing = [id for id in ids if id not in found]
+    if missing and (texts != ["all"] or not found):
+        raise CommandError(f"instance {some(missing)} has no pod now that could be held")
+    return found
+
+
+def _decisions(
+    verb: Verb, pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]"
+) -> "Iterable[str]":
+    """What the service would decide now on these pods if they were annotated so."""
+    from kubectl_tapp.commands.annotate import annotated  # noqa: PLC0415 - it costs start time
+    from tapp.words.reasons import Reason  # noqa: PLC0415
+
+    plan = verb.decided(replace(verb.seen, pods=annotated(verb, pods, marks)))
+    found: dict[str, list[int]] = {}
+    for instance, decision in zip(plan.instances, plan.decisions, strict=True):
+        if instance.id in pods:
+            wanted = decision.reason != Reason.UP_TO_DATE
+            text = f"{decision.reason}: {decision.message}" if wanted else "nothing is wanted of it"
+            found.setdefault(text, []).append(instance.id)
+    return [f"{some(ids)}  {text}" for text, ids in found.items()]
+
+
+def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
+    """Waits until the service has labelled the pods, or they are gone.
+
+    Raises:
+        CommandError: it does not, or they went all the same.
+    """
+    from kubectl_tapp.wait.waiting import observed, progress, spell  # noqa: PLC0415 - start time
+
+    session, begun = verb.session, verb.session.now()
+    with progress(session) as show:
+        while True:
+            verb.seen = observed(session, verb.name)
+            now = {each.id: each.pod for each in verb.plan().instances}
+            left = [id for id in pods if (pod := now.get(id)) is None or not _is_seen(pod)]
+            gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
+            gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
+            if gone:
+                raise CommandError(f"too late for {some(gone)}: the pod went in that moment")
+            if not left:
+                break
+            waited = session.now() - begun
+            show(f"{verb.name}: {some(left)} not seen yet by the service", waited)
+            if waited >= verb.choices.timeout:
+                message = f"within {spell(verb.choices.timeout)} the service has not seen it"
+                raise CommandError(f"{message}: {some(left)}", Exit.STUCK)
+            session.sleep(_PAUSE)
+    session.say(f"{verb.name}: {some(pods)} seen by the service")
+
+
+def _is_seen(pod: "Pod") -> bool:
+    return pod.spec.hold is not None and bool(pod.spec.hold.label) and not pod.terminating

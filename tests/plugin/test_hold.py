@@ -1,0 +1,153 @@
+"""`kubectl tapp hold` and `release`, and what the other commands make of pods on hold."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.builders import manifest, template
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.scenarios.life import Life
+
+Document = dict[str, Any]
+GROUP = "apps.tkestack.io"
+HOLD, FOR, WANTED, HELD = (f"{GROUP}/{key}" for key in ("hold", "hold-for", "wanted", "held"))
+NEW = template("nginx:2", container={"command": ["run"]})
+
+
+@pytest.fixture
+def web() -> StandIn:
+    """A TApp `web` of six instances that runs."""
+    return StandIn(Life().apply(manifest(replicas=6)).world)
+
+
+def hold(web: StandIn, ids: str, *more: str) -> None:
+    said = kubectl_tapp(web, "hold", "web", ids, "--reason", "match 42", "-y", *more)
+    assert (said.code, said.err) == (0, "")
+
+
+def pod(web: StandIn, id: int) -> Document:
+    found: Document = web.world.get("pods", f"web-{id}")
+    return found
+
+
+def notes(web: StandIn, id: int) -> Document:
+    found: Document = pod(web, id)["metadata"]["annotations"]
+    return found
+
+
+def test_pods_are_annotated_and_nothing_else_is_written(web: StandIn) -> None:
+    before = web.world.get("tapps", "web")["spec"]
+    said = kubectl_tapp(web, "hold", "web", "1,4", "--reason", "match 42", "--for", "update", "-y")
+    assert (said.code, said.err) == (0, "")
+    assert said.lines == ["TApp web:", "  1, 4  nothing is wanted of it", "web: 1, 4 on hold"]
+    assert (notes(web, 1)[HOLD], notes(web, 1)[FOR]) == ("match 42", "update")
+    assert HOLD not in notes(web, 2)
+    assert web.world.get("tapps", "web")["spec"] == before
+    hold(web, "4")
+    assert FOR not in notes(web, 4)
+
+
+def test_with_wait_the_service_has_seen_it(web: StandIn) -> None:
+    hold(web, "3", "--wait")
+    assert pod(web, 3)["metadata"]["labels"][HELD] == "true"
+
+
+def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
+    hold(web, "3", "--wait")
+    uid = pod(web, 3)["metadata"]["uid"]
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
+    assert said.code == 4  # it waits for a person
+    assert "instance 3: waiting: their pods are on hold; `kubectl tapp why` has the" in said.err
+    assert notes(web, 3)[WANTED] == "Update"
+    assert pod(web, 5)["spec"]["containers"][0]["image"] == "nginx:2"
+    shown = kubectl_tapp(web, "status", "web").out
+    assert " Held " in shown
+    assert "3: Held: its pod is on hold ('match 42'); wanted since" in shown
+    why = kubectl_tapp(web, "why", "web", "3").out
+    assert "Held: its pod is on hold ('match 42'); wanted since" in why
+    assert "hold: `kubectl tapp release web 3` ends that" in why
+    said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert "  3  TemplateChanged: template 'default' changes images of app in place" in said.lines
+    assert HOLD not in notes(web, 3)
+    assert (pod(web, 3)["metadata"]["uid"], WANTED in notes(web, 3)) == (uid, False)
+    assert pod(web, 3)["spec"]["containers"][0]["image"] == "nginx:2"
+
+
+def test_why_tells_of_a_hold_that_keeps_nothing_back(web: StandIn) -> None:
+    hold(web, "0")
+    said = kubectl_tapp(web, "why", "web", "0").out
+    assert "hold: 'match 42', which keeps nothing back now; `kubectl tapp release web 0`" in said
+
+
+def test_a_plan_knows_who_stays(web: StandIn) -> None:
+    hold(web, "3", "--wait")
+    said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:2", "--fail-if", "stuck")
+    assert said.code == 0
+    assert "its pod is on hold ('match 42')" in said.out
+    said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:2", "-o", "json")
+    assert {each["id"]: each["outcome"] for each in json.loads(said.out)["instances"]} == {
+        **dict.fromkeys((0, 1, 2, 4, 5), "in place"),
+        3: "waiting",
+    }
+    said = kubectl_tapp(web, "kill", "web", "2-3", "--dry-run=client")
+    assert "its pod is on hold ('match 42')" in said.out
+
+
+def test_a_scaled_down_instance_on_hold_can_be_released(web: StandIn) -> None:
+    hold(web, "5", "--wait")
+    assert kubectl_tapp(web, "scale", "web", "--replicas", "4", "-y").code == 0
+    web.world.run(60)
+    names = {each["metadata"]["name"] for each in web.world.list("pods")}
+    assert names == {"web-0", "web-1", "web-2", "web-3", "web-5"}
+    assert kubectl_tapp(web, "release", "web", "5", "-y").code == 0
+    web.world.run(60)
+    assert len(web.world.list("pods")) == 4
+
+
+def test_a_restart_by_eviction_waits_for_it(web: StandIn) -> None:
+    hold(web, "2")
+    uid = pod(web, 2)["metadata"]["uid"]
+    said = kubectl_tapp(web, "restart", "web", "2", "-y", "--timeout", "10s")
+    assert said.code == 4
+    assert "its pod is on hold ('match 42')" in said.err
+    assert pod(web, 2)["metadata"]["uid"] == uid
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["hold", "web", "0"], 2, "missing option '--reason'"),
+        (["hold", "web", "0", "--reason", " "], 2, "--reason is empty: say why"),
+        (["hold", "web", "0", "--reason", "x", "--for", "kill"], 2, "'kill' is not one of"),
+        (["hold", "web", "9", "--reason", "x"], 2, "there is no instance 9: there are 0 to 5"),
+        (["hold", "web", "3", "--reason", "x"], 1, "instance 3 has no pod now that could be held"),
+        (["release", "web", "3"], 1, "instance 3 has no pod now that could be held"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    web: StandIn, arguments: list[str], code: int, message: str
+) -> None:
+    kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
+    said = kubectl_tapp(web, *arguments, "-y")
+    assert said.code == code
+    assert message in said.err
+
+
+def test_all_are_those_that_have_a_pod(web: StandIn) -> None:
+    kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
+    hold(web, "all")
+    assert kubectl_tapp(web, "release", "web", "all", "-y").lines[-1] == "web: 0-2, 4, 5 released"
+
+
+def test_who_is_not_on_hold_is_not_written(web: StandIn) -> None:
+    said = kubectl_tapp(web, "release", "web", "1", "-y")
+    assert (said.code, said.lines) == (0, ["web: 1 not on hold: no change needed"])
+
+
+@pytest.mark.parametrize("kind", ["client", "server"])
+def test_a_dry_run_annotates_no_pod(web: StandIn, kind: str) -> None:
+    said = kubectl_tapp(web, "hold", "web", "1", "--reason", "x", f"--dry-run={kind}")
+    assert said.lines[-1] == "Dry run: nothing was written."
+    assert HOLD not in notes(web, 1)
