@@ -14,6 +14,7 @@ from typing import Any
 from simulator.api.apply import LAST_APPLIED
 from simulator.objects.quantity import compare
 from tests.conditions import contradictions
+from tests.holds import touched_on_hold
 from tests.kept import kept_wrongly
 from tests.merged import Merged, merged
 from tests.pulled import is_puller, stopped_for_what_is_not_there
@@ -79,6 +80,8 @@ def check(
     _hold(not wrong, wrong)
     stopped = stopped_for_what_is_not_there(request, answer)
     _hold(not stopped, "stopped for images that are not there:", stopped)
+    cut_off = touched_on_hold(request, want, after, now)
+    _hold(not cut_off, *cut_off)
     p5_every_update_is_legal(request, answer, after)
     p5_claims_only_grow(request, answer)
     p6_no_claim_is_omitted_unless_policy(request, answer)

@@ -10,6 +10,7 @@ from typing import Any
 from simulator.api.store import InvalidError, NotFoundError
 from simulator.world import UnsettledError, World
 from tests.faulty_hook import FaultyHook
+from tests.holds import HOLD, HOLD_FOR, WANTED
 from tests.invariants import ViolationError
 from tests.model import specs
 from tests.model.goal import NAME, is_as_specified
@@ -23,7 +24,7 @@ from tests.model.service import (
     set_clock,
     set_resizer,
 )
-from tests.reading import RECORD, images, made_failed, phase
+from tests.reading import RECORD, images, made_failed, note, phase
 from tests.scenarios.life import DECORATOR, manifest, registration
 
 Document = dict[str, Any]
@@ -148,7 +149,18 @@ class Cluster:
     def ask_to_restart(self, id: int, container: str, text: str) -> None:
         self.annotate(id, f"{specs.RESTART_INSTANCE}.{container}".removesuffix("."), text)
 
-    def annotate(self, id: int, key: str, text: str) -> None:
+    def hold(self, id: int, reason: str, only: str | None = None) -> None:
+        """A program holds its pod, or removes its hold ("")."""
+        self.annotate(id, HOLD, reason or None)
+        self.annotate(id, HOLD_FOR, only if reason else None)
+
+    def release_all(self, *, asked_only: bool = False) -> None:
+        """Programs end what they are at: all, or those that are told that something is wanted."""
+        for pod in self.world.list("Pod"):
+            if note(pod, HOLD) and (note(pod, WANTED) or not asked_only):
+                self.hold(int(pod["metadata"]["name"].rpartition("-")[2]), "")
+
+    def annotate(self, id: int, key: str, text: str | None) -> None:
         """Annotate a pod, as `kubectl annotate` does."""
         if self.pod(id) is not None:
             self.world.patch("Pod", f"{NAME}-{id}", {"metadata": {"annotations": {key: text}}})
@@ -341,6 +353,7 @@ class Cluster:
 
     def heal_everything(self) -> None:
         self.calm()
+        self.release_all()
         self.run(90.0)  # what was told to stop has stopped
         for pod in self.world.list("Pod"):
             # Never Ready again, or never replaced: the budget rightly waits for it.
@@ -381,7 +394,16 @@ class Cluster:
             (going if meta.get("deletionTimestamp") else before).add(meta["name"])
         spec = self.tapp["spec"]
         policy = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        away = self.lost_nodes
+        held = [pod for pod in self.world.list("Pod") if pod["spec"].get("nodeName") not in away][
+            :1
+        ]
+        for pod in held:
+            self.hold(int(pod["metadata"]["name"].rpartition("-")[2]), "the last match")
         self.world.delete("TApp", NAME)
+        self.run(10.0)
+        self._waits_for(held, spec)
+        self.release_all()
         self.run(180.0 + (LIMIT if lost else 0.0))
         if self.world.list("TApp") or self.world.list("Pod"):
             raise ViolationError(f"P3: it does not go\n{self.world.dump()}")
@@ -390,6 +412,18 @@ class Cluster:
         kept = set() if policy.get("whenDeleted") == "Delete" else before
         if after != kept:
             raise ViolationError(f"P6: claims {before} have become {after}, policy {policy}")
+
+    def _waits_for(self, held: list[Document], spec: Document) -> None:
+        """The end of a TApp waits for pods on hold."""
+        there = {pod["metadata"]["uid"]: pod for pod in self.world.list("Pod")}
+        limit = spec.get("deletionHoldTimeoutSeconds")
+        for pod in held:
+            ended = pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running"
+            kept = there.get(pod["metadata"]["uid"])
+            if not (ended or limit is not None) and not (kept and note(kept, WANTED) == "Delete"):
+                raise ViolationError(
+                    f"{pod['metadata']['name']} is on hold, and not told to go: {kept and kept['metadata']}"
+                )
 
 
 def _may_count_as_ended_by_update(pod: Document) -> bool:

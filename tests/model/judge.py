@@ -46,6 +46,7 @@ from simulator.objects.quantity import compare
 from simulator.recording import Write
 from simulator.world import World
 from tests.invariants import ViolationError
+from tests.model.holds import HoldJudge
 from tests.model.resizes import ResizeJudge
 from tests.model.sight import (
     Outage,
@@ -108,6 +109,7 @@ class Judge:
         self.truth = Truth(self.world, self.pods)
         self.statuses = StatusJudge(self.world, self.pods, self.truth, self.counts)
         self.resizes = ResizeJudge(self.world, self.name, self.counts)
+        self.holds = HoldJudge(self.world, self.counts)
         self.world.watch(self._on_event)
         self.world.on_call(self._on_call)
         self.world.cache.on_change(self._on_delivery)
@@ -124,6 +126,7 @@ class Judge:
         self._delivered += kind.name == "Pod"
 
     def _on_call(self, call: HookCall) -> None:
+        self.holds.on_call(call)
         if call.hook == "finalize":
             self.snapshot = None
         if call.hook != "sync":
@@ -187,6 +190,7 @@ class Judge:
         if verbs:
             self.statuses.check(event, verbs)
         decided = self.resizes.decided_on(event.revision)
+        self.holds.check(event, mine=mine)
         if decided is not None:
             self._check_resize(event, decided)
         elif mine and self.snapshot is not None and event.old is not None:

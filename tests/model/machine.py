@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from tests import holds
 from tests.model import specs
 from tests.model.cluster import Cluster, Document
 from tests.model.node_rules import NodeRules, kinds, numbers, shorts, waits
@@ -237,6 +238,38 @@ class Model(NodeRules):
             self.world.annotate(id, specs.PRIORITY, text)
         else:
             self.world.edit(lambda spec: specs.set_priority(spec, name, text))
+        self._pass(wait)
+
+    @rule(
+        ids=st.lists(numbers, min_size=1, max_size=4),
+        reason=specs.hold_reasons,
+        only=specs.hold_kinds,
+        wait=waits,
+    )
+    def programs_hold(self, ids: list[int], reason: str, only: str | None, wait: float) -> None:
+        for id in ids:
+            self.world.hold(id, reason, only)
+        self._pass(wait)
+
+    @rule(wait=waits)
+    def matches_end(self, wait: float) -> None:
+        """Programs that are told that something is wanted remove their holds."""
+        self.world.release_all(asked_only=True)
+        self._pass(wait)
+
+    @rule(updates=specs.hold_limits, deletions=specs.hold_limits, wait=waits)
+    def new_hold_limits(self, updates: int | None, deletions: int | None, wait: float) -> None:
+        self.world.edit(lambda spec: specs.set_hold_limits(spec, updates, deletions))
+        self._pass(wait)
+
+    @rule(
+        id=numbers,
+        key=st.sampled_from([holds.WANTED, holds.WANTED_SINCE]),
+        text=st.sampled_from([None, "Delete", "x", "2099-01-01T00:00:00Z"]),
+        wait=waits,
+    )
+    def what_is_wanted_is_garbled(self, id: int, key: str, text: str | None, wait: float) -> None:
+        self.world.annotate(id, key, text)
         self._pass(wait)
 
     @rule(seconds=specs.deadlines, wait=waits)

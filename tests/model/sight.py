@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
+from tests.holds import HELD, TOLD
 from tests.model.specs import RESTART_INSTANCE
 from tests.reading import (
     DRAIN,
@@ -112,9 +113,10 @@ def spoken(pod: Document) -> Document:
     """The part of a pod that a template speaks of: without what only asks for something."""
     notes = dict(pod["metadata"].get("annotations") or {})
     labels, spec = dict(pod["metadata"].get("labels") or {}), dict(pod["spec"])
-    for key in (LAST_APPLIED, DRAIN, LOST, RECORD, *(key for key, _ in requests(pod))):
+    for key in (LAST_APPLIED, DRAIN, LOST, RECORD, *TOLD, *(key for key, _ in requests(pod))):
         notes.pop(key, None)
-    labels.pop(POD_STATUS, None)
+    for key in (POD_STATUS, HELD):
+        labels.pop(key, None)
     spec.pop("tolerations", None)
     return {"labels": labels, "notes": notes, "spec": spec}
 

@@ -43,6 +43,9 @@ lost_node_seconds = st.sampled_from([0, 3, 10, 40, None])
 orders = st.sampled_from([None, "Ascending", "Descending"])
 priorities = st.sampled_from([None, "0", "1", "-1", "high", "$(tapp.index)"])
 deadlines = st.sampled_from([None, 0, 5, 20, 60])
+hold_limits = st.sampled_from([None, None, None, 0, 3, 20])
+hold_reasons = st.sampled_from(["match 1", "match 2", "match 3", ""])
+hold_kinds = st.sampled_from([None, None, "update", "delete", "Update"])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
@@ -145,6 +148,7 @@ def tapps(draw: st.DrawFn) -> Document:
         set_pre_pull(spec, pulls=True)
     spec["updateStrategy"]["order"] = draw(orders)
     _put(spec, "progressDeadlineSeconds", draw(deadlines))
+    set_hold_limits(spec, draw(hold_limits), draw(hold_limits))
     set_mode(spec, draw(modes))
     if draw(st.booleans()):
         spec["forceDeletePod"] = True
@@ -281,6 +285,12 @@ def set_restart(spec: Document, name: str, container: str, text: str | None) -> 
         asked.pop(key, None)
     else:
         asked[key] = text
+
+
+def set_hold_limits(spec: Document, updates: int | None, deletions: int | None) -> None:
+    """For how long holds count."""
+    _put(spec["updateStrategy"], "holdTimeoutSeconds", updates)
+    _put(spec, "deletionHoldTimeoutSeconds", deletions)
 
 
 def set_priority(spec: Document, name: str, text: str | None) -> None:

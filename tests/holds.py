@@ -1,0 +1,105 @@
+"""Holds on pods, as documents tell of them: what they are for, and whether an answer keeps them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from tests.merged import Merged
+from tests.reading import drains, note, number, observed, phase
+
+Document = dict[str, Any]
+
+GROUP = "apps.tkestack.io"
+HOLD, HOLD_FOR, WANTED, WANTED_SINCE = (
+    f"{GROUP}/{key}" for key in ("hold", "hold-for", "wanted", "wanted-since")
+)
+HELD = f"{GROUP}/held"
+"""The label."""
+TOLD = (HOLD, HOLD_FOR, WANTED, WANTED_SINCE)
+UPDATE, RECREATE, DELETE = "Update", "Recreate", "Delete"
+
+
+def covers(pod: Document, wish: str) -> bool:
+    """Whether a pod is on hold, and that is for this."""
+    if not note(pod, HOLD) or pod["metadata"].get("deletionTimestamp"):
+        return False
+    if phase(pod) in ("Succeeded", "Failed"):
+        return False
+    narrowed = note(pod, HOLD_FOR)
+    return not (
+        (narrowed == "update" and wish == DELETE) or (narrowed == "delete" and wish == UPDATE)
+    )
+
+
+def limit(spec: Document, wish: str) -> int | None:
+    """For how many seconds a hold keeps this back."""
+    strategy = spec.get("updateStrategy") or {}
+    found = spec.get("deletionHoldTimeoutSeconds")
+    result: int | None = found if wish == DELETE else strategy.get("holdTimeoutSeconds")
+    return result
+
+
+def is_kept(pod: Document, spec: Document, wish: str, now: float | None) -> bool:
+    """Whether a hold keeps this from a pod at that time; where nobody knows the time, without."""
+    if not covers(pod, wish):
+        return False
+    seconds = limit(spec, wish)
+    if seconds is None:
+        return True
+    if not seconds or now is None or note(pod, WANTED) != wish:
+        return bool(seconds) and now is not None
+    since = datetime.fromisoformat(note(pod, WANTED_SINCE)).timestamp()
+    return since > now or now < since + seconds
+
+
+def touched_on_hold(
+    request: Document, want: Mapping[str, Document], after: Mapping[str, Merged], now: float | None
+) -> list[str]:
+    """What an answer does to pods that it was shown on hold.
+
+    Args:
+        request: what the hook was sent.
+        want: the pods of its answer.
+        after: those that stay, after the merge.
+        now: seconds since the epoch, if anybody knows.
+    """
+    parent, found = request["parent"], list[str]()
+    if request["finalizing"] and not _is_ours_to_end(parent):
+        return []
+    for name, pod in observed(request, "Pod").items():
+        if not note(pod, HOLD) or number(request, name) is None:
+            continue
+        wish = _done(request, pod, name in want, after.get(name))
+        if wish and is_kept(pod, parent.get("spec") or {}, wish, now):
+            found.append(f"{name} is on hold ({note(pod, HOLD)!r}), and {wish} is done to it")
+    return found
+
+
+def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None) -> str:
+    """What is done to a pod, as it would be wanted of it; "" for nothing."""
+    if not stays or becomes is None:
+        return wish_of_deletion(request, pod)
+    ours = (pod["metadata"].get("labels") or {}).get("tapp_template_hash_key", "")
+    child = becomes.child
+    moved = revisions_of(child) != revisions_of(pod) and str(ours).startswith("v1-")
+    drained = drains(child) and not drains(pod)
+    return UPDATE if becomes.updates or moved or drained else ""
+
+
+def wish_of_deletion(request: Document, pod: Document) -> str:
+    """Whether a pod that goes is to come back."""
+    spec, id = request["parent"].get("spec") or {}, number(request, pod["metadata"]["name"])
+    killed = (spec.get("statuses") or {}).get(str(id)) == "Killed"
+    going = request["finalizing"] or killed or (id or 0) >= spec.get("replicas", 1)
+    return DELETE if going else RECREATE
+
+
+def revisions_of(pod: Document) -> tuple[object, ...]:
+    """What a pod carries of its template: an update writes it anew, and a mark does not."""
+    labels = pod["metadata"].get("labels") or {}
+    return labels.get("tapp_template_hash_key"), labels.get("tapp_uniq_hash_key")
+
+
+def _is_ours_to_end(parent: Document) -> bool:
+    others = {"orphan", "foregroundDeletion"} & set(parent["metadata"].get("finalizers") or [])
+    return bool(parent["metadata"].get("deletionTimestamp")) and not others

@@ -1,0 +1,91 @@
+"""Judges holds on the true cluster: who has begun on the service's word is not cut off.
+
+What a sync was shown on hold is left alone: that is judged for each answer (`tests/holds.py`). A
+hold that is set between a sync's sight and its deletion comes too late; a program that waits for
+the label knows of no such moment. It sets its hold while its pod has no label, and begins when the
+pod has it. From then on nothing that Metacontroller writes touches it, whatever a sync was shown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.api.store import Event
+from simulator.metacontroller.hook_calls import HookCall
+from simulator.objects.clock import EPOCH
+from simulator.world import World
+from tests.holds import (
+    HELD,
+    HOLD,
+    HOLD_FOR,
+    RECREATE,
+    UPDATE,
+    covers,
+    is_kept,
+    wish_of_deletion,
+)
+from tests.invariants import ViolationError
+from tests.reading import images, note
+
+Document = dict[str, Any]
+
+
+@dataclass
+class HoldJudge:
+    """The holds of one TApp's pods.
+
+    Attributes:
+        begun: uid of a pod -> the hold with which its program began on the service's word.
+    """
+
+    world: World
+    counts: Counter[str]
+    begun: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _set: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _call: HookCall | None = None
+
+    def on_call(self, call: HookCall) -> None:
+        """Notes what has decided on whatever Metacontroller writes until the next one."""
+        if call.hook in ("sync", "finalize"):
+            self._call = call
+
+    def check(self, event: Event, *, mine: bool) -> None:
+        """Judges one change of a pod; `mine`: Metacontroller has written it."""
+        old, new = event.old, event.new
+        if mine and old is not None and self._call is not None:
+            self._judge(old, new, self._call)
+        if new is None:
+            self.begun.pop(event.object["metadata"]["uid"], None)
+        else:
+            self._note(old, new)
+
+    def _judge(self, old: Document, new: Document | None, call: HookCall) -> None:
+        gone = new is None or bool(new["metadata"].get("deletionTimestamp"))
+        if old["metadata"].get("deletionTimestamp") or not note(old, HOLD):
+            return
+        if not gone and images(old) == images(new or {}):
+            return
+        wish = wish_of_deletion(call.request, old) if gone else UPDATE
+        now = EPOCH.timestamp() + call.time
+        kept = is_kept(old, call.request["parent"]["spec"], wish, now)
+        began = old["metadata"]["uid"] in self.begun
+        self.counts[f"on hold, {wish}: {'too late' if kept else 'past its limit'}"] += 1
+        if kept and began:
+            name = old["metadata"]["name"]
+            raise ViolationError(f"{name} is cut off ({wish}), on hold by {note(old, HOLD)!r}")
+
+    def _note(self, old: Document | None, new: Document) -> None:
+        uid = new["metadata"]["uid"]
+        hold = note(new, HOLD), note(new, HOLD_FOR)
+        label = (new["metadata"].get("labels") or {}).get(HELD)
+        before = ("", "") if old is None else (note(old, HOLD), note(old, HOLD_FOR))
+        if hold != before:
+            self.begun.pop(uid, None)
+            self._set.pop(uid, None)
+            if hold[0] and not label:
+                self._set[uid] = hold
+        if label and self._set.get(uid) == hold and covers(new, RECREATE):
+            self.begun[uid] = self._set.pop(uid)
+            self.counts["programs that began on the service's word"] += 1
