@@ -338,6 +338,17 @@ def test_drain(app: App) -> None:
     app.until(lambda: serving() == 3, "all are in the Service again")
 
 
+def test_hold(app: App) -> None:
+    """The rest of it is in test_holds.py."""
+    found = example("hold")
+    for document in found:
+        for subject in document.get("subjects") or []:
+            subject["namespace"] = app.namespace
+    app.apply(*found).settle()
+    assert app.wrote(*each("create Pod", "arena", 0, 1, 2, 3))
+    assert app.idle()
+
+
 def test_lost_node(app: App, kubelet: FakeKubelet) -> None:
     """Two seconds where it says sixty; the others are on nodes of their own and do not notice."""
     app.apply(*changed(example("lost-node"), {'"60"': '"2"'})).settle()

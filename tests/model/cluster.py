@@ -422,7 +422,7 @@ class Cluster:
             kept = there.get(pod["metadata"]["uid"])
             if not (ended or limit is not None) and not (kept and note(kept, WANTED) == "Delete"):
                 raise ViolationError(
-                    f"{pod['metadata']['name']} is on hold, and not told to go: {kept and kept['metadata']}"
+                    f"{pod['metadata']['name']} is on hold, and not told to go: {kept}"
                 )
 
 

@@ -22,6 +22,7 @@ def step_name(path: Path) -> str:
     return str(path.relative_to(EXAMPLES).with_suffix(""))
 
 
+HOLD, WANTED = "apps.tkestack.io/hold", "apps.tkestack.io/wanted"
 EXPOSED = ("service-each",)
 """What needs the component services."""
 EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
@@ -378,6 +379,33 @@ def test_drain() -> None:
     assert life.writes() == [f"{verb} Pod {name}" for name in names for verb in steps]
     assert life.images() == " ".join(["nginx:1.29"] * 3)
     assert (life.uids(), life.fewest_ready) == (born, 2)
+    assert life.complete
+
+
+def test_hold() -> None:
+    """Each is updated when its program lets go, and the first one to do so first."""
+    life = Life().apply(*tapp_of("hold"))
+    names, born = [f"arena-{id}" for id in range(4)], life.uids()
+
+    def hold(id: int, text: str | None) -> None:
+        life.world.patch("Pod", names[id], {"metadata": {"annotations": {HOLD: text}}})
+        life.settle()
+
+    for id in range(4):
+        hold(id, "match 1")
+    life.writes()
+    container = {**life.tapp["spec"]["template"]["spec"]["containers"][0]}
+    spec = {**life.tapp["spec"]["template"]["spec"], "containers": [container]}
+    container["image"] = "python:3.14-alpine"
+    life.patch(template={**life.tapp["spec"]["template"], "spec": spec})
+    assert life.writes() == each("update Pod", *names)
+    assert {pod["metadata"]["annotations"][WANTED] for pod in life.pods.values()} == {"Update"}
+    assert life.tapp["status"]["held"] == "0-3"
+    for id in (2, 0, 3, 1):
+        hold(id, None)
+        assert life.pods[id]["spec"]["containers"][0]["image"] == "python:3.14-alpine"
+        assert WANTED not in life.pods[id]["metadata"]["annotations"]
+    assert life.uids() == born
     assert life.complete
 
 

@@ -1,0 +1,127 @@
+"""Games on a real node that hold their pods: a roll reaches each when its match is over.
+
+A game plays matches, each of its own length, and reads what is wanted of it in a file that its
+kubelet brings up to date. If a match ends and something is wanted, it says so in its own file
+system, and plays no further; the test is the matchmaker, who looks there and removes the hold. A
+game that is stopped in a match ends with exit code 9.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.kube import Json
+from tests.holds import HOLD, WANTED
+
+from .realnode.trial import Trial
+from .realnode.workloads import container, environment, tag_of
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+
+SECONDS = {0: 12, 1: 5, 2: 19, 3: 8}
+"""Instance -> how long its matches take."""
+GAME = """
+over() { [ -f /run/over ] || exit 9; exit 0; }
+trap over TERM
+touch /run/serving
+while :; do
+  sleep "$SECONDS_OF_MATCH" & wait $!
+  [ -s /told/wanted ] && break
+done
+touch /run/over
+sleep 3600 & wait $!
+"""
+CUT_OFF = 9
+
+
+def game(tag: str) -> tuple[Json, Json]:
+    """The container of a game, and what else its pod has."""
+    asked = {"fieldPath": f"metadata.annotations['{WANTED}']"}
+    volume = {"name": "told", "downwardAPI": {"items": [{"path": "wanted", "fieldRef": asked}]}}
+    main = container(
+        tag,
+        command=["sh", "-c", GAME],
+        env=environment(SECONDS_OF_MATCH="$(tapp.values.seconds)"),
+        volumeMounts=[{"name": "told", "mountPath": "/told"}],
+    )
+    return main, {"volumes": [volume], "terminationGracePeriodSeconds": 10}
+
+
+class Matchmaker(threading.Thread):
+    """Holds all games, and lets go of those that say that their match is over."""
+
+    def __init__(self, real: Trial) -> None:
+        super().__init__(daemon=True)
+        self.real, self.let_go = real, dict[int, float]()
+        self.ending = threading.Event()
+
+    def hold(self, id: int, text: str | None) -> None:
+        app = self.real.app
+        path = app.kube.path("v1", "pods", app.namespace, f"{app.name}-{id}")
+        app.kube.patch(path, {"metadata": {"annotations": {HOLD: text}}})
+
+    def is_over(self, id: int) -> bool:
+        app = self.real.app
+        found: list[Path] = self.real.witness.processes(app.namespace, f"{app.name}-{id}")
+        return any((process / "root" / "run" / "over").exists() for process in found)
+
+    def run(self) -> None:
+        while len(self.let_go) < len(SECONDS) and not self.ending.wait(0.1):
+            for id in SECONDS.keys() - self.let_go.keys():
+                if self.is_over(id):
+                    self.let_go[id] = time.monotonic() - self.real.witness.begun
+                    self.hold(id, None)
+
+
+def began(real: Trial) -> Trial:
+    main, pod = game("1")
+    values = {str(id): {"seconds": str(seconds)} for id, seconds in SECONDS.items()}
+    strategy = {"maxUnavailable": 4}
+    return real.began(main, pod=pod, replicas=4, values=values, updateStrategy=strategy)
+
+
+def exit_codes(real: Trial) -> dict[int, int]:
+    """How the process before ended in each pod, as its kubelet says."""
+    found = {}
+    for id in SECONDS:
+        ended = real.container(id).get("lastState", {}).get("terminated")
+        if ended is not None:
+            found[id] = int(ended["exitCode"])
+    return found
+
+
+def test_a_roll_waits_for_each_match_and_cuts_nobody_off(real: Trial, note: list[str]) -> None:
+    began(real)
+    born = real.app.uids()
+    matchmaker = Matchmaker(real)
+    for id, seconds in SECONDS.items():
+        matchmaker.hold(id, f"a match of {seconds} s")
+    matchmaker.start()
+    main, pod = game("2")
+    real.roll(main, seconds=300, **pod)
+    matchmaker.ending.set()
+    assert real.tags() == "2 2 2 2"
+    assert real.app.uids() == born
+    assert exit_codes(real) == dict.fromkeys(SECONDS, 0)
+    ended = {int(name.rpartition("-")[2]): at for name, at in real.end_of("1").items()}
+    waited = {id: round(ended[id] - matchmaker.let_go[id], 1) for id in sorted(SECONDS)}
+    assert ended.keys() == matchmaker.let_go.keys()
+    assert min(waited.values()) > 0
+    spread = round(max(ended.values()) - min(ended.values()), 1)
+    note.append(f"games: stopped so long after they let go: {waited}; the last {spread} s later")
+    assert spread > 3
+    assert all(
+        tag_of(each.image) in ("1", "2") for m in real.witness.timeline for each in m.running
+    )
+
+
+def test_without_a_hold_matches_are_cut_off(real: Trial) -> None:
+    """The same roll of the same games: what the test above looks for does happen."""
+    began(real)
+    main, pod = game("2")
+    real.roll(main, seconds=120, **pod)
+    assert CUT_OFF in exit_codes(real).values()
