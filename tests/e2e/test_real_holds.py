@@ -27,7 +27,7 @@ SECONDS = {0: 12, 1: 5, 2: 19, 3: 8}
 GAME = """
 over() { [ -f /run/over ] || exit 9; exit 0; }
 trap over TERM
-touch /run/serving
+touch /run/started /run/serving
 while :; do
   sleep "$SECONDS_OF_MATCH" & wait $!
   [ -s /told/wanted ] && break

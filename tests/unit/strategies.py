@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simulator.api.admission import Policy
 from tests import builders
 from tests.builders import Document, tapp, template
+from tests.holds import HOLD
 from tests.policies import inject_sidecar
 from tests.unit.world import World, with_spec
 
@@ -111,6 +112,11 @@ def _drifted(pod: Document) -> Document:
     return {**pod, "spec": {**pod["spec"], "containers": [{**first, "image": "debug:1"}, *others]}}
 
 
+def _on_hold(pod: Document) -> Document:
+    notes = {**(pod["metadata"].get("annotations") or {}), HOLD: "x"}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
+
+
 HAPPENINGS: dict[str, Callable[[Document], Document]] = {
     "same": lambda pod: pod,
     "pending": lambda pod: builders.in_phase(pod, "Pending"),
@@ -124,4 +130,5 @@ HAPPENINGS: dict[str, Callable[[Document], Document]] = {
     "terminating and failed": lambda pod: builders.terminating(builders.completed(pod, "Failed")),
     "no last-applied": builders.without_last_applied,
     "foreign drift": _drifted,
+    "on hold": _on_hold,
 }

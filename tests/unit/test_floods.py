@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request
+from tapp.spec.model import TApp
 from tests.builders import Document, as_sent, claim_template, request, tapp, template
+from tests.holds import HOLD, HOLD_FOR, WANTED, WANTED_SINCE
 from tests.reading import desired
 from tests.unit.world import Hook, World, condition
 
@@ -211,3 +215,21 @@ def test_an_answer_grows_no_faster_than_the_request_and_the_pods_asked_for(
     pods = spec.get("replicas", 1)
     assert len(response.data) <= 200 * KB + 8 * len(body) + OWN * pods
     assert took < 2 + pods / 1000 + len(body) / 100_000
+
+
+def test_holds_of_200_kb_are_quoted_cut_and_remembered_cut() -> None:
+    """A pod's annotations may have 256 KiB, and a TApp thousands of pods."""
+    world = World(tapp(replicas=20)).settle()
+    for name, pod in world.pods.items():
+        meta = pod["metadata"]
+        notes = dict.fromkeys((HOLD, HOLD_FOR, WANTED, WANTED_SINCE), f"{name} {'x' * 40 * KB}")
+        notes = {**meta["annotations"], **notes}
+        world.pods[name] = {**pod, "metadata": {**meta, "annotations": notes}}
+    world.change(statuses={str(id): "Killed" for id in range(20)})
+    answer = world.sync()
+    assert world.parent["status"]["held"] == "0-19"
+    assert len(json.dumps(answer["status"])) < 40 * KB
+    plan = world.hook.answer("/plan", world.request())
+    assert len(json.dumps(plan)) < 40 * KB
+    observed = Request(as_sent(world.request()), TApp, Memo(1 << 24)).pods.values()
+    assert max(len(repr(each.pod.spec.hold)) for each in observed) < KB
