@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
-from tapp.words.ranges import listed, some
+from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
@@ -12,6 +12,12 @@ from tapp.words.vocabulary import InstanceStatus
 def refused(type: Type, reason: Reason, message: str) -> Finding:
     """The condition of something that is refused."""
     return Finding(type, "True", reason, message)
+
+
+def joined(parts: list[str], what: str = "") -> str:
+    """The first of these, and how many there are more."""
+    more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
+    return "; ".join(parts[:SHOWN]) + more
 
 
 def unknown_instances(plan: Plan) -> Finding | None:

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 
-from tapp.answer import mistakes
-from tapp.answer.mistakes import refused
+from tapp.answer import annotations, mistakes
+from tapp.answer.mistakes import joined, refused
 from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
-from tapp.decide.rollout import PRIORITY, has_priority, priorities
 from tapp.plan import Plan
-from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
 from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import HOLD_FOR, RESTART_IN_PLACE, UPDATE_PRIORITY
+from tapp.words.vocabulary import RESTART_IN_PLACE
 
 
 def refusals(plan: Plan) -> list[Finding]:
@@ -61,7 +59,7 @@ def _images_edited(plan: Plan) -> Finding | None:
     edited = [(i.id, v.message) for i, v in plan.cases if v.reason == Reason.IMAGES_EDITED]
     if not edited:
         return None
-    message = _joined([f"instance {id}: {message}" for id, message in edited], " instances")
+    message = joined([f"instance {id}: {message}" for id, message in edited], " instances")
     return refused(Type.IMAGES_EDITED, Reason.EDITED, message)
 
 
@@ -102,7 +100,7 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
         return None
     parts = [f"instances {some(ids)} at {revision}" for revision, ids in sorted(missing.items())]
     message = (
-        f"the partition keeps {_joined(parts, ' revisions')}, which is not in the history any "
+        f"the partition keeps {joined(parts, ' revisions')}, which is not in the history any "
         "more: they get no pod. Lower spec.updateStrategy.partition, and they get the newest "
         "template; or put the ControllerRevision back"
     )
@@ -180,7 +178,7 @@ def _services_not_created(plan: Plan) -> Finding | None:
         )
     if not parts:
         return None
-    return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, _joined(parts, " problems"))
+    return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, joined(parts, " problems"))
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
@@ -203,27 +201,22 @@ def _foreign_pods(plan: Plan) -> Finding | None:
 def _images_not_pulled(plan: Plan) -> Finding | None:
     if not plan.pulls.failed:
         return None
-    message = f"{_joined(plan.pulls.failed)}: no instance is stopped for these images"
+    message = f"{joined(plan.pulls.failed)}: no instance is stopped for these images"
     return refused(Type.IMAGES_NOT_PULLED, Reason.PULL_FAILED, message)
 
 
 def _pullers_not_run(plan: Plan) -> Finding | None:
     if not plan.pulls.unable:
         return None
-    message = f"images are not pulled first: {_joined(plan.pulls.unable)}"
+    message = f"images are not pulled first: {joined(plan.pulls.unable)}"
     return refused(Type.PULLERS_NOT_RUN, Reason.NO_PULLER, message)
-
-
-def _joined(parts: list[str], what: str = "") -> str:
-    more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
-    return "; ".join(parts[:SHOWN]) + more
 
 
 def _pods_not_resized(plan: Plan) -> Finding | None:
     late = plan.resizes.late
     if not late:
         return None
-    message = _joined([f"instance {id}: {why}" for id, why in late.items()], " instances")
+    message = joined([f"instance {id}: {why}" for id, why in late.items()], " instances")
     if plan.resizes.deferred == set(late):
         return refused(Type.PODS_NOT_RESIZED, Reason.RESIZE_DEFERRED, message)
     return refused(Type.PODS_NOT_RESIZED, Reason.NOT_RESIZED, message)
@@ -245,7 +238,7 @@ def _unknown_containers(plan: Plan) -> Finding | None:
         f"container {container!r} that keeps running"
         for name, container in wrong.items()
     ]
-    return refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, _joined(parts, " templates"))
+    return refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, joined(parts, " templates"))
 
 
 def _pod_status_not_written(plan: Plan) -> Finding | None:
@@ -275,44 +268,6 @@ def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
     if not problem:
         return None
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
-
-
-def _invalid_update_priority(plan: Plan) -> Finding | None:
-    wrong: dict[str, list[int]] = {}
-    for instance in plan.instances:
-        if not (instance.wanted and has_priority(instance)):
-            continue
-        odd = {text[:_QUOTED] for text in priorities(instance) if not PRIORITY.fullmatch(text)}
-        for text in odd:
-            wrong.setdefault(text, []).append(instance.id)
-    if not wrong:
-        return None
-    parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
-    message = (
-        f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
-        f"most 9 digits: {_joined(parts, ' values')}"
-    )
-    return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
-
-
-_QUOTED = 40
-"""Characters that are quoted of what should be a number."""
-
-
-def _invalid_hold_for(plan: Plan) -> Finding | None:
-    wrong: dict[str, list[int]] = {}
-    for instance in plan.instances:
-        hold = None if instance.pod is None else instance.pod.spec.hold
-        if hold is not None and hold.is_mistaken:
-            wrong.setdefault(hold.narrowed[:_QUOTED], []).append(instance.id)
-    if not wrong:
-        return None
-    parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
-    message = (
-        f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "
-        f"{FOR_UPDATE} or {FOR_DELETE}, or leave it out: {_joined(parts, ' values')}"
-    )
-    return refused(Type.INVALID_HOLD_FOR, Reason.NOT_A_HOLD, message)
 
 
 def _stalled(plan: Plan) -> Finding | None:
@@ -349,7 +304,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pod_status_not_written,
     _most_nodes_silent,
     _invalid_lost_node_seconds,
-    _invalid_update_priority,
-    _invalid_hold_for,
+    annotations.invalid_update_priority,
+    annotations.invalid_hold_for,
     _stalled,
 )

@@ -1,0 +1,53 @@
+"""What is a mistake in an annotation of a pod or its template: a condition for each."""
+
+from tapp.answer.mistakes import joined, refused
+from tapp.decide.rollout import PRIORITY, has_priority, priorities
+from tapp.plan import Plan
+from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
+from tapp.words.conditions import Finding, Type
+from tapp.words.ranges import some
+from tapp.words.reasons import Reason
+from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY
+
+
+def invalid_update_priority(plan: Plan) -> Finding | None:
+    """Priorities that are no integers."""
+    wrong: dict[str, list[int]] = {}
+    for instance in plan.instances:
+        if not (instance.wanted and has_priority(instance)):
+            continue
+        odd = {text[:_QUOTED] for text in priorities(instance) if not PRIORITY.fullmatch(text)}
+        for text in odd:
+            wrong.setdefault(text, []).append(instance.id)
+    if not wrong:
+        return None
+    message = (
+        f"annotation {UPDATE_PRIORITY} of a pod or its template is ignored, write an integer of at "
+        f"most 9 digits: {_quoted(wrong)}"
+    )
+    return refused(Type.INVALID_UPDATE_PRIORITY, Reason.NOT_A_PRIORITY, message)
+
+
+def invalid_hold_for(plan: Plan) -> Finding | None:
+    """Holds that are narrowed to something that there is not."""
+    wrong: dict[str, list[int]] = {}
+    for instance in plan.instances:
+        hold = None if instance.pod is None else instance.pod.spec.hold
+        if hold is not None and hold.is_mistaken:
+            wrong.setdefault(hold.narrowed[:_QUOTED], []).append(instance.id)
+    if not wrong:
+        return None
+    message = (
+        f"annotation {HOLD_FOR} of a pod is ignored, so that its hold is for everything; write "
+        f"{FOR_UPDATE} or {FOR_DELETE}, or leave it out: {_quoted(wrong)}"
+    )
+    return refused(Type.INVALID_HOLD_FOR, Reason.NOT_A_HOLD, message)
+
+
+_QUOTED = 40
+"""Characters that are quoted of what should be something else."""
+
+
+def _quoted(wrong: dict[str, list[int]]) -> str:
+    parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
+    return joined(parts, " values")
