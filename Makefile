@@ -67,6 +67,7 @@ lint: $(VENV)/.ready ## Check style, types and layers, and that generated files 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crds.generate --check
+	$(BIN)/python -m release.man --check
 	$(MAKE) --no-print-directory docs
 
 .PHONY: check
@@ -84,8 +85,9 @@ fmt: $(VENV)/.ready ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: generate
-generate: $(VENV)/.ready ## Generate the CRD and the reference page anew
+generate: $(VENV)/.ready ## Generate the CRD, the reference page and the manual page anew
 	$(BIN)/python -m crds.generate
+	$(BIN)/python -m release.man
 
 .PHONY: requirements
 requirements: $(VENV)/.ready ## Write requirements*.txt anew from requirements*.in, with hashes
@@ -101,8 +103,13 @@ image: ## Build the container image tapp-hooks:dev
 	docker build -t tapp-hooks:dev .
 
 .PHONY: release
-release: $(VENV)/.ready ## Write manifests, chart, wheel and SBOM to dist/ (VERSION=..., IMAGE=...)
-	@$(BIN)/python -m release --version '$(VERSION)' --image '$(IMAGE)'
+release: $(VENV)/.ready ## Write manifests, chart, wheel and SBOM to dist/ (VERSION=..., IMAGE=..., PAGE=...)
+	@$(BIN)/python -m release --version '$(VERSION)' --image '$(IMAGE)' --home '$(PAGE)' \
+	  $(if $(ARCHIVES),--archives '$(ARCHIVES)')
+
+.PHONY: plugin
+plugin: $(VENV)/.ready ## Write the plugin as an archive that needs no Python to dist/, for this platform
+	@$(BIN)/python -m release.plugin
 
 .PHONY: clean
 clean: ## Remove what the other targets made

@@ -82,9 +82,9 @@ def run(
     completing = "_KUBECTL_TAPP_COMPLETE" in os.environ or any(
         word in _COMPLETION for word in arguments
     )
-    command = _command()
+    parser = command()
     try:
-        code = command.main(
+        code = parser.main(
             [*arguments],
             prog_name=PROGRAM if completing else _NAME,
             standalone_mode=False,
@@ -116,7 +116,7 @@ def run(
 
 
 @cache
-def _command() -> Any:
+def command() -> Any:
     """The parser, made from every command's signature: once in a process."""
     return typer.main.get_command(app)
 

@@ -1,9 +1,14 @@
 """`make release VERSION=0.1.0 IMAGE=registry.example.com/tapp-hooks`: writes `dist/`.
 
-install.yaml, install-with-metacontroller.yaml, the chart, the wheel with `kubectl tapp`, an SBOM of
-what the image's requirements bring, and the checksums of all of it. Needs kubectl (or kustomize)
-and helm on PATH, and the network for Metacontroller's chart and manifests (metacontroller.py) and
-PyPI.
+install.yaml, install-with-metacontroller.yaml, the chart, the wheel with `kubectl tapp`, archives
+of it that need no Python (plugin.py) with a manifest for krew, an SBOM of what the image's
+requirements bring, and the checksums of all of it.
+
+PAGE=https://github.com/OWNER/NAME is where it is published; without it there is no manifest for
+krew, and the chart does not say where it comes from. ARCHIVES=DIRECTORY has the plugin's archives
+of all platforms (`make plugin` on each); without it there is that of this platform. Needs kubectl
+(or kustomize) and helm on PATH, and the network for Metacontroller's chart and manifests
+(metacontroller.py) and PyPI.
 """
 
 import argparse
@@ -21,10 +26,12 @@ from . import chart, metacontroller
 from .errors import ReleaseError
 from .kustomize import PLACEHOLDER, ROOT, parts
 from .manifests import write_manifests
+from .plugin import write_plugin
 
 DIST = ROOT / "dist"
 REQUIREMENTS = ROOT / "requirements.txt"
 """What the Dockerfile installs."""
+HOME = re.compile(r"https://[\w.-]+(/[\w.-]+)+/?")
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
 )
@@ -35,16 +42,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make release", description="Writes a release to dist/.")
     parser.add_argument("--version", default="")
     parser.add_argument("--image", default="")
+    parser.add_argument("--home", default="", help="the project's page on a forge")
+    parser.add_argument("--archives", type=Path, help="the plugin's, of all platforms")
     parser.add_argument("--dist", type=Path, default=DIST)
     options = parser.parse_args(arguments)
     try:
-        image = tagged(options.version, options.image)
+        image, home = tagged(options.version, options.image), page(options.home)
         helm = path_of("helm")
         shutil.rmtree(options.dist, ignore_errors=True)
         options.dist.mkdir(parents=True)
         write_manifests(options.dist, image)
-        write_chart(options.dist, image, helm)
+        write_chart(options.dist, image, helm, home)
         write_wheel(options.dist)
+        write_plugin(options.dist, options.archives, home)
         write_sbom(options.dist)
         write_checksums(options.dist)
     except ReleaseError as error:
@@ -86,11 +96,19 @@ def path_of(tool: str) -> str:
     return path
 
 
-def write_chart(dist: Path, image: str, helm: str) -> None:
+def page(home: str) -> str:
+    """The project's page, without a slash at its end; raises ReleaseError where it is none."""
+    if home and not HOME.fullmatch(home):
+        raise ReleaseError(f"PAGE={home} is no page: give it as https://github.com/OWNER/NAME")
+    return home.rstrip("/")
+
+
+def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
     """The packed chart, with Metacontroller's in it, after helm has found no fault with it."""
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary) / "tapp"
-        made = chart.files(VERSION, image, metacontroller.REPOSITORY, metacontroller.version())
+        theirs = metacontroller.version()
+        made = chart.files(VERSION, image, metacontroller.REPOSITORY, theirs, home)
         for name, text in made.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_text(text, encoding="utf-8")

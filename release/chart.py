@@ -12,6 +12,7 @@ import yaml
 
 from . import settings
 from .kustomize import INSTALL, Document, components
+from .listing import metadata, readme
 from .places import CONDITIONS, for_each_shard, overrides
 from .templates import guarded, template
 from .values import commented, dump, schema, values
@@ -29,18 +30,24 @@ HANDWRITTEN = Path(__file__).parent / "helm"
 """Templates that are not made of objects."""
 
 
-def files(version: str, image: str, repository: str, metacontroller: str) -> dict[str, str]:
+def files(
+    version: str, image: str, repository: str, metacontroller: str, home: str = ""
+) -> dict[str, str]:
     """The chart's files: path below the chart's directory -> text.
 
-    `repository` is where the chart of Metacontroller is, `metacontroller` its version.
+    `repository` is where the chart of Metacontroller is, `metacontroller` its version, `home` the
+    project's page on a forge.
     """
     names = components()
     found = objects(names)
     (deployments,) = [variants for key, variants in found.items() if key[1] == "Deployment"]
     described = schema(names, deployments)
+    defaults = values(image, names, deployments)
+    listed = description(version, repository, metacontroller) | metadata(version, image, home)
     made = {
-        "Chart.yaml": dump(description(version, repository, metacontroller)),
-        "values.yaml": commented(values(image, names, deployments), described),
+        "Chart.yaml": dump(listed),
+        "README.md": readme(defaults, described),
+        "values.yaml": commented(defaults, described),
         "values.schema.json": json.dumps(described, indent=2) + "\n",
         "templates/_refused.tpl": refused(settings.reasons(deployments)),
     }

@@ -70,7 +70,8 @@ class TestRelease:
 
     def test_runs_for_tags_after_the_tests(self) -> None:
         assert self.WHOLE[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
-        assert self.JOB["needs"] == "test"
+        assert self.JOB["needs"] == ["test", "plugin"]
+        assert self.WHOLE["jobs"]["plugin"]["needs"] == "test"
         assert script(self.WHOLE["jobs"]["test"]) == "make lint test"
 
     def test_signs_what_it_publishes_by_its_digest(self) -> None:
@@ -83,6 +84,18 @@ class TestRelease:
         assert sorted(steps, key=done.index) == steps
         assert "IMAGE=$PLACE/tapp-hooks@$digest" in done
         assert "dist/tapp-$VERSION.tgz" in done
+
+    def test_has_the_plugin_of_every_platform(self) -> None:
+        """What a job makes, and uploads, is where `make release` looks for it."""
+        job = self.WHOLE["jobs"]["plugin"]
+        assert script(job) == "make plugin"
+        runners = job["strategy"]["matrix"]["runner"]
+        assert [each.startswith("ubuntu") for each in runners].count(True) == 2
+        assert [each.startswith("macos") for each in runners].count(True) == 2
+        assert job["steps"][-1]["with"]["path"] == "dist/*.tar.gz"
+        (brought,) = [each for each in self.JOB["steps"] if "download-artifact" in str(each)]
+        assert f"ARCHIVES={brought['with']['path']}" in script(self.JOB)
+        assert 'PAGE="$PAGE"' in script(self.JOB)
 
     def test_what_is_in_the_checksums_has_provenance(self) -> None:
         (attested,) = [each for each in self.JOB["steps"] if "actions/attest@" in str(each)]

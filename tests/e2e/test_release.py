@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 import tarfile
 import tempfile
 import time
@@ -76,6 +77,7 @@ def test_everything_is_there_and_its_checksums_are_right(dist: Path) -> None:
         "install-with-metacontroller.yaml",
         "sbom.cdx.json",
         f"tapp-{VERSION}-py3-none-any.whl",
+        plugin_of(dist).name,
         CHART,
     }
     for line in (dist / "SHA256SUMS").read_text().splitlines():
@@ -83,6 +85,36 @@ def test_everything_is_there_and_its_checksums_are_right(dist: Path) -> None:
         assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
         names.remove(name)
     assert names == {"SHA256SUMS"}
+
+
+def plugin_of(dist: Path) -> Path:
+    """The archive of the plugin for this platform."""
+    (found,) = dist.glob(f"kubectl-tapp-{VERSION}-*.tar.gz")
+    return found
+
+
+def test_the_plugins_archive_needs_no_python_and_starts_fast(
+    dist: Path, tmp_path: Path, note: list[str]
+) -> None:
+    """And `kubectl_complete-tapp` beside it completes, by its name alone."""
+    with tarfile.open(plugin_of(dist)) as packed:
+        packed.extractall(tmp_path, filter="data")
+    place = tmp_path / "kubectl-tapp"
+    assert (place / "man" / "kubectl-tapp.1").exists()
+    assert (place / "licenses" / "pydantic" / "LICENSE").exists()
+    alone = {"PATH": str(place)}
+
+    def said(*command: str) -> str:
+        return subprocess.run(command, env=alone, check=True, capture_output=True, text=True).stdout
+
+    assert said(str(place / "kubectl-tapp"), "--version").strip() == VERSION
+    assert "status\t" in said("/bin/sh", str(place / "kubectl_complete-tapp"), "stat")
+    took = []
+    for _ in range(5):
+        begun = time.monotonic()
+        assert "Exit codes:" in said(str(place / "kubectl-tapp"), "--help")
+        took.append(time.monotonic() - begun)
+    note.append(f"the plugin's archive: --help takes {min(took):.2f} s at best of {len(took)}")
 
 
 def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:

@@ -1,0 +1,261 @@
+"""The plugin as an archive that needs no Python, and the manifest by which krew installs it.
+
+`python -m release.plugin` makes the archive of the platform that it runs on: no other can be made
+there. `release` takes those of other platforms from a directory, and writes one manifest for all.
+"""
+
+import argparse
+import hashlib
+import os
+import platform
+import re
+import shutil
+import stat
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+
+from hooks.version import VERSION
+
+from . import metacontroller
+from .errors import ReleaseError
+from .kustomize import ROOT, Document
+from .man import PAGE
+
+NAME = "kubectl-tapp"
+COMPLETES = "kubectl_complete-tapp"
+ARCHIVE = re.compile(
+    rf"{NAME}-{re.escape(VERSION)}-(?P<os>linux|darwin)-(?P<arch>amd64|arm64)\.tar\.gz"
+)
+_SYSTEMS = {"linux": "linux", "darwin": "darwin"}
+_MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+_ENTRY = """\
+import os
+from kubectl_tapp.entry import complete, main
+complete() if os.environ.get("KUBECTL_TAPP_COMPLETES") else main()
+"""
+_COMPLETE = f"""\
+#!/bin/sh
+# What kubectl calls to complete the words behind `kubectl tapp`: {NAME} itself, by another name.
+KUBECTL_TAPP_COMPLETES=1 exec {NAME} "$@"
+"""
+_HIDDEN = ("kubectl_tapp.main", "kubectl_tapp.complete_command")
+"""What the entry imports by a name that PyInstaller does not see."""
+_UNUSED = (
+    *("mypy", "hypothesis", "IPython", "pytest", "tkinter", "flask", "pip", "setuptools"),
+    *("attr", "attrs", "chardet", "dotenv", "tomli_w"),
+)
+"""What some of its imports would like to have, and the plugin does not."""
+
+
+def build(directory: Path) -> Path:
+    """The archive of this platform; raises ReleaseError where it cannot be made.
+
+    A directory, not one file: that would unpack itself at every call.
+    """
+    system, machine = _SYSTEMS.get(sys.platform), _MACHINES.get(platform.machine().lower())
+    if not system or not machine:
+        raise ReleaseError(f"the plugin is not made for {sys.platform} on {platform.machine()}")
+    made = directory / f"{NAME}-{VERSION}-{system}-{machine}.tar.gz"
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        entry = place / "entry.py"
+        entry.write_text(_ENTRY, encoding="utf-8")
+        freeze = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR"]
+        options = [
+            *("--onedir", "--name", NAME, "--paths", str(ROOT)),
+            *("--distpath", str(place / "dist"), "--workpath", str(place / "work")),
+            *("--specpath", str(place)),
+            *[part for each in _HIDDEN for part in ("--hidden-import", each)],
+            *[part for each in _UNUSED for part in ("--exclude-module", each)],
+        ]
+        data = [
+            f"--add-data={ROOT / own}{os.pathsep}{Path(theirs).parent}" for own, theirs in shipped()
+        ]
+        done = metacontroller.run(*freeze, *options, *data, entry)
+        whole = place / "dist" / NAME
+        if done.returncode != 0 or not whole.is_dir():
+            raise ReleaseError(f"the plugin cannot be frozen: {metacontroller.last(done.stderr)}")
+        _add_files(whole)
+        said = metacontroller.run(whole / NAME, "--version")
+        if said.stdout.strip() != VERSION:
+            raise ReleaseError(
+                f"the frozen plugin does not start: {metacontroller.last(said.stderr)}"
+            )
+        pack(whole, made)
+    return made
+
+
+def shipped() -> list[tuple[str, str]]:
+    """Files of the repository that the plugin reads, and where it looks for them."""
+    included = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    return sorted(included.items())
+
+
+def _project() -> Document:
+    found: Document = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return found
+
+
+def _add_files(whole: Path) -> None:
+    """Completion, the manual page, and the licences of all that is in the archive."""
+    script = whole / COMPLETES
+    script.write_text(_COMPLETE, encoding="utf-8")
+    script.chmod(0o755)
+    shutil.copy(ROOT / "LICENSE", whole)
+    (whole / "man").mkdir()
+    shutil.copy(PAGE, whole / "man")
+    for found in bundled():
+        for text in licences(found):
+            _add(text, whole / "licenses" / found.metadata["Name"])
+    _add(Path(os.__file__).parent / "LICENSE.txt", whole / "licenses" / "Python")
+
+
+def _add(file: Path, place: Path) -> None:
+    if file.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, place)
+
+
+def licences(found: Distribution) -> Iterator[Path]:
+    """The texts that a package has to be given on with."""
+    for file in found.files or ():
+        if re.match(r"(LICEN[CS]E|COPYING|NOTICE)", file.name):
+            yield Path(str(file.locate()))
+
+
+def bundled() -> list[Distribution]:
+    """The packages that the plugin brings along: what it needs, and what these need."""
+    names, found = [*_project()["project"]["dependencies"]], dict[str, Distribution]()
+    while names:
+        need = Requirement(names.pop())
+        if need.name.lower() in found or (need.marker and not need.marker.evaluate({"extra": ""})):
+            continue
+        found[need.name.lower()] = distribution(need.name)
+        names += found[need.name.lower()].requires or []
+    return [found[name] for name in sorted(found)]
+
+
+def pack(whole: Path, archive: Path) -> None:
+    """Plain files alone: krew unpacks no links."""
+    with tarfile.open(archive, "w:gz", dereference=True) as packed:
+        for file in sorted(each for each in whole.rglob("*") if each.is_file()):
+            packed.add(file, f"{NAME}/{file.relative_to(whole)}", filter=_ownerless)
+
+
+def _ownerless(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    executable = entry.mode & stat.S_IXUSR
+    entry.mode = 0o755 if executable else 0o644
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    entry.type = tarfile.REGTYPE
+    return entry
+
+
+def collect(archives: Path | None, dist: Path) -> list[Path]:
+    """The archives of a release, those of a directory or this platform's own, in `dist`.
+
+    Raises:
+        ReleaseError: there is none, or one of another version.
+    """
+    if archives is None:
+        return [build(dist)]
+    found = sorted(archives.glob(f"**/{NAME}-*.tar.gz"))
+    wrong = [each.name for each in found if not ARCHIVE.fullmatch(each.name)]
+    if wrong or not found:
+        what = f"{wrong[0]} is not of version {VERSION}" if wrong else "there is none"
+        raise ReleaseError(f"the plugin's archives in {archives}: {what}; `make plugin` makes one")
+    return [Path(shutil.copy(each, dist)) for each in found]
+
+
+def manifest(archives: list[Path], home: str) -> Document:
+    """What krew's index wants to know of the plugin; `home` is the project's page on a forge."""
+    return {
+        "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
+        "kind": "Plugin",
+        "metadata": {"name": "tapp"},
+        "spec": {
+            "version": f"v{VERSION}",
+            "homepage": home,
+            "shortDescription": "See, explain, preview and change TApps",
+            "description": _DESCRIPTION,
+            "caveats": _CAVEATS,
+            "platforms": list(_platforms(archives, home)),
+        },
+    }
+
+
+_DESCRIPTION = """\
+TApp runs numbered instances with templates of their own. This plugin shows what
+each instance does and why, from the same code that decides in the service;
+previews what an edit would do, to whom and for how long; and does it: kill,
+start, scale, roll back, restart, canaries. It talks to the cluster through your
+own kubectl.
+"""
+_CAVEATS = f"""\
+The cluster needs TApp itself: see the home page.
+
+kubectl completes the words behind `kubectl tapp` where it finds
+{COMPLETES} on PATH. krew does not put it there:
+
+  ln -s "$(dirname "$(readlink -f "$(command -v {NAME})")")/{COMPLETES}" \\
+    "${{KREW_ROOT:-$HOME/.krew}}/bin/"
+"""
+
+
+def _platforms(archives: list[Path], home: str) -> Iterator[Document]:
+    for archive in archives:
+        match = ARCHIVE.fullmatch(archive.name)
+        if match is not None:
+            yield {
+                "selector": {"matchLabels": match.groupdict()},
+                "uri": f"{home}/releases/download/v{VERSION}/{archive.name}",
+                "sha256": hashlib.sha256(archive.read_bytes()).hexdigest(),
+                "files": [{"from": f"{NAME}/*", "to": "."}],
+                "bin": NAME,
+            }
+
+
+def write_plugin(dist: Path, archives: Path | None, home: str) -> None:
+    """The archives; and, where the home page of the project is known, tapp.yaml for krew."""
+    found = collect(archives, dist)
+    if home:
+        text = yaml.dump(manifest(found, home), Dumper=_Dumper, sort_keys=False, width=100)
+        (dist / "tapp.yaml").write_text(text, encoding="utf-8")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what has lines in lines."""
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    ),
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`make plugin`: the archive of this platform."""
+    parser = argparse.ArgumentParser(prog="make plugin", description="Writes the plugin's archive.")
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist")
+    dist = parser.parse_args(arguments).dist
+    dist.mkdir(parents=True, exist_ok=True)
+    try:
+        print(build(dist))
+    except ReleaseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,210 @@
+"""How chart and plugin are found: what indexes read, the chart's README, the manual page."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hooks.version import VERSION
+from kubectl_tapp.main import command
+from release import listing, man, plugin
+from release.__main__ import main, page
+from release.errors import ReleaseError
+from release.kustomize import ROOT
+from tests.contract.charts import IMAGE, files
+
+Document = dict[str, Any]
+HOME = "https://github.com/example/tapp"
+PREFIX = "artifacthub.io/"
+
+
+# --- the chart ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def described() -> Document:
+    """What Chart.yaml says of a release that is published."""
+    return listing.metadata(VERSION, IMAGE, HOME)
+
+
+def annotation(described: Document, name: str) -> Any:
+    """An annotation of ArtifactHub's, read as YAML."""
+    return yaml.safe_load(described["annotations"][PREFIX + name])
+
+
+def test_the_chart_says_where_it_comes_from(described: Document) -> None:
+    assert (described["home"], described["sources"]) == (HOME, [HOME])
+    assert described["icon"] == f"{HOME}/raw/v{VERSION}/docs/img/icon.svg"
+    assert (ROOT / listing.ICON).read_text().startswith("<svg ")
+    assert {each["url"] for each in annotation(described, "links")} == {
+        f"{HOME}/tree/v{VERSION}/docs", f"{HOME}/issues"
+    }  # fmt: skip
+
+
+def test_a_chart_that_nobody_publishes_names_no_page() -> None:
+    found = yaml.safe_load(files()["Chart.yaml"])
+    assert not {"home", "sources", "icon", "maintainers"} & set(found)
+    assert found["keywords"]
+    assert "http" not in json.dumps([found[key] for key in ("keywords", "description")])
+
+
+def test_annotations_are_texts_of_what_is_true(described: Document) -> None:
+    assert all(isinstance(value, str) for value in described["annotations"].values())
+    assert annotation(described, "license") == "Apache-2.0"
+    assert annotation(described, "prerelease") is False
+    assert annotation(described, "images") == [{"name": "tapp-hooks", "image": IMAGE}]
+    (crd,) = annotation(described, "crds")
+    assert (crd["name"], crd["kind"], crd["version"]) == ("tapps.apps.tkestack.io", "TApp", "v1")
+    examples = annotation(described, "crdsExamples")
+    assert {(each["apiVersion"], each["kind"]) for each in examples} == {
+        ("apps.tkestack.io/v1", "TApp")
+    }
+
+
+def test_changes_are_those_of_the_changelog(described: Document) -> None:
+    section = (ROOT / "CHANGELOG.md").read_text().split(f"## [{VERSION}]")[1].split("\n## [")[0]
+    found = annotation(described, "changes")
+    assert len(found) == len(re.findall(r"(?m)^- ", section))
+    assert {each["kind"] for each in found} <= {
+        "added", "changed", "deprecated", "removed", "fixed", "security"
+    }  # fmt: skip
+    assert not [each for each in found if re.search(r"[`*]{2}|\]\(", each["description"])]
+
+
+def test_the_readme_has_every_value_that_the_chart_has() -> None:
+    text = files()["README.md"]
+    names = set(re.findall(r"(?m)^\| `([\w.]+)` \|", text))
+
+    def covered(value: Any, path: str) -> bool:
+        inside = isinstance(value, dict) and value
+        return path in names or bool(
+            inside and all(covered(each, f"{path}.{key}") for key, each in value.items())
+        )
+
+    values = yaml.safe_load(files()["values.yaml"])
+    assert [key for key, value in values.items() if not covered(value, key)] == []
+    assert "Refused" not in text
+    widths = {line.count("|") - line.count("\\|") for line in text.splitlines() if line[:1] == "|"}
+    assert widths == {4}
+
+
+# --- krew -----------------------------------------------------------------------------------------
+
+
+def archive(place: Path, system: str, machine: str, version: str = VERSION) -> Path:
+    """A file of the name of an archive."""
+    file = place / f"kubectl-tapp-{version}-{system}-{machine}.tar.gz"
+    file.write_text(f"{system} {machine}")
+    return file
+
+
+def test_the_manifest_has_every_archive_with_its_checksum(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
+    (tmp_path / "dist").mkdir()
+    for system, machine in (("linux", "amd64"), ("linux", "arm64"), ("darwin", "arm64")):
+        archive(tmp_path / "given", system, machine)
+    plugin.write_plugin(tmp_path / "dist", tmp_path / "given", HOME)
+    text = (tmp_path / "dist" / "tapp.yaml").read_text()
+    spec = yaml.safe_load(text)["spec"]
+    assert spec["version"] == f"v{VERSION}"
+    assert len(spec["shortDescription"]) <= 50
+    assert not spec["shortDescription"].endswith(".")
+    for platform in spec["platforms"]:
+        name = platform["uri"].removeprefix(f"{HOME}/releases/download/v{VERSION}/")
+        content = (tmp_path / "dist" / name).read_bytes()
+        assert platform["sha256"] == hashlib.sha256(content).hexdigest()
+        assert content.decode() == " ".join(platform["selector"]["matchLabels"].values())
+        assert platform["bin"] == "kubectl-tapp"
+    assert len(spec["platforms"]) == 3
+
+
+def test_without_a_page_there_is_no_manifest(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
+    (tmp_path / "dist").mkdir()
+    archive(tmp_path / "given", "linux", "amd64")
+    plugin.write_plugin(tmp_path / "dist", tmp_path / "given", "")
+    assert [file.suffix for file in (tmp_path / "dist").iterdir()] == [".gz"]
+
+
+def test_archives_of_another_version_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="there is none; `make plugin` makes one"):
+        plugin.collect(tmp_path, tmp_path)
+    archive(tmp_path, "linux", "amd64", "9.9.9")
+    with pytest.raises(ReleaseError, match=r"9\.9\.9-linux-amd64\.tar\.gz is not of version"):
+        plugin.collect(tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("home", ["github.com/a/b", "http://github.com/a/b", "https://a", "x y"])
+def test_a_page_that_is_none_is_refused(home: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version", VERSION, "--image", IMAGE, "--home", home]) == 1
+    assert f"PAGE={home} is no page" in capsys.readouterr().err
+    assert page(f"{HOME}/") == HOME
+
+
+def test_what_is_packed_are_plain_files_that_say_nothing_of_who_packed_them(tmp_path: Path) -> None:
+    """No link, which krew would not unpack."""
+    whole = tmp_path / "whole"
+    (whole / "inner").mkdir(parents=True)
+    (whole / "kubectl-tapp").write_text("x")
+    (whole / "kubectl-tapp").chmod(0o700)
+    (whole / "inner" / "link").symlink_to(whole / "kubectl-tapp")
+    plugin.pack(whole, tmp_path / "a.tar.gz")
+    with tarfile.open(tmp_path / "a.tar.gz") as packed:
+        members = {each.name: each for each in packed.getmembers()}
+    assert set(members) == {"kubectl-tapp/kubectl-tapp", "kubectl-tapp/inner/link"}
+    assert all(each.isreg() and (each.uid, each.uname) == (0, "") for each in members.values())
+    assert members["kubectl-tapp/kubectl-tapp"].mode == 0o755
+
+
+def test_the_licences_of_what_the_plugin_brings_along_are_known() -> None:
+    """Each of these packages has a text; all that the wheel needs is among them."""
+    names = {found.metadata["Name"].lower() for found in plugin.bundled()}
+    assert {"pydantic", "pydantic_core", "typer", "rich", "msgspec"} <= names
+    assert not {"flask", "gunicorn", "pytest"} & names
+    assert [
+        found.metadata["Name"] for found in plugin.bundled() if not list(plugin.licences(found))
+    ] == []
+
+
+# --- the manual page ------------------------------------------------------------------------------
+
+
+def test_the_page_is_what_help_says() -> None:
+    text = man.PAGE.read_text(encoding="utf-8")
+    assert text == man.page()
+    plain = re.sub(r"\\&|\\\(dq", "", text.replace("\\-", "-"))
+    for name, each in man.commands(command(), "kubectl tapp"):
+        assert f'.SS "{name}"' in plain
+        assert " ".join(each.help.split("\n\n")[0].split()).replace('"', "") in plain
+    for code in ("0", "1", "2", "3", "4", "5", "6", "130"):
+        assert f"\n.B {code}\n" in text
+    assert plain.count("\n.B --kubeconfig FILE\n") == 1
+
+
+def test_groff_has_nothing_to_complain_of() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("there is no groff")
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z", man.PAGE], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_stale_page_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(man, "ROOT", tmp_path)
+    monkeypatch.setattr(man, "PAGE", tmp_path / "man" / "kubectl-tapp.1")
+    assert man.main(["--check"]) == 1
+    assert "man/kubectl-tapp.1 is stale: run `make generate`" in capsys.readouterr().err
+    assert man.main([]) == 0
+    assert man.main(["--check"]) == 0
