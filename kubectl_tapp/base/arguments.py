@@ -152,6 +152,25 @@ def read_share(text: str, of: int) -> int:
     return share
 
 
+def read_partition(text: str) -> int | str:
+    """How many instances a partition keeps: a number, or a percentage.
+
+    Raises:
+        CommandError: it is neither.
+    """
+    from tapp.decide.partition import partition_size  # noqa: PLC0415 - it costs start time
+
+    value = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else text
+    try:
+        partition_size(value, 1)
+    except ValueError as error:
+        raise UsageError(f"partition {error}") from None
+    return value
+
+
+_DIGITS = 10
+
+
 def template_users(spec: TAppSpec) -> dict[str, list[int]]:
     """Template -> the instances that are to run it, ascending; one that does not exist, too."""
     users: dict[str, list[int]] = {}

@@ -51,12 +51,15 @@ def _table(session: Session, found: "list[Entry]") -> None:
 
     from kubectl_tapp.show.columns import listed  # noqa: PLC0415
 
+    keeps = any(each.kept for each in found)
     rows: list[list[str | Text]] = []
     for each in found:
         mark = Text("*", style="green") if each.current and each.same_values else " "
         cells = [mark, str(each.number), each.template, each.short_hash, each.created]
+        cells += [each.kept] if keeps else []
         rows.append([*cells, each.short, each.cause])
-    heads = dict.fromkeys(("", "REVISION", "TEMPLATE", "HASH", "WHEN"), False)
+    kept = ["KEPT"] if keeps else []
+    heads = dict.fromkeys(("", "REVISION", "TEMPLATE", "HASH", "WHEN", *kept), False)
     session.console.print(listed(heads | {"WHAT CHANGED": True, "CAUSE": True}, rows))
 
 

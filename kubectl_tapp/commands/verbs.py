@@ -29,6 +29,7 @@ from kubectl_tapp.commands.wait import wait
 from tapp.words.ranges import ranges
 
 if TYPE_CHECKING:
+    from kubectl_tapp.base.observed import Document
     from kubectl_tapp.edit.canaries import Canary as CanaryTemplate
 
 
@@ -79,6 +80,10 @@ def image(  # noqa: PLR0913 - the options of a command
     copy_as: Annotated[
         str | None, option(metavar="NAME", help="With --canary: name of the new template; canary.")
     ] = None,
+    partition: Annotated[
+        str | None,
+        option(metavar="SHARE", help="So many, 3 or 30%, keep what they have, until `advance`."),
+    ] = None,
     cause: Cause = None,
 ) -> None:
     """Set images of a template's containers: the default template's, or --template's.
@@ -94,10 +99,15 @@ def image(  # noqa: PLR0913 - the options of a command
     if canary is None and copy_as is not None:
         raise UsageError("--copy-as goes with --canary")
     copy = "canary" if copy_as is None else copy_as
+    if canary is not None and partition is not None:
+        raise UsageError("--canary and --partition are two ways: choose one of them")
     if canary is None:
         verb.note_others(base, wanted)
         edited = verb.edits.with_images(verb.tapp, wanted, base)
         command += f" in {base}"
+        if partition is not None:
+            edited = _partitioned(verb, edited, partition, base)
+            command += f" --partition {partition}"
     else:
         copied = verb.edits.copied(verb.tapp, base, copy)
         chosen = verb.chosen(None, canary, copy, base)
@@ -105,6 +115,37 @@ def image(  # noqa: PLR0913 - the options of a command
         edited = canaries.with_note(edited, copy, base)
         command += f" for {ranges(chosen)}"
     verb.do(verb.caused(edited, cause, command))
+
+
+def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
+    """With a partition, which is about the instances of the rolling template alone."""
+    from kubectl_tapp.base.arguments import read_partition  # noqa: PLC0415 - it costs start time
+
+    rolling = verb.spec.rolling_name
+    if template != rolling:
+        message = f"--partition is about the rolling template {rolling!r}, not about {template!r}"
+        raise UsageError(message)
+    result: Document = verb.edits.partitioned(edited, read_partition(partition))
+    return result
+
+
+def advance(
+    verb: Verb,
+    to: Annotated[
+        str | None,
+        option("--to", metavar="SHARE", help="So many, 3 or 30%, still keep what they have."),
+    ] = None,
+) -> None:
+    """Let a roll with a partition go on: to all instances, or until --to are left."""
+    before = verb.spec.update_strategy.partition
+    if before == 0 and to is None:
+        raise UsageError(f"{verb.name} has no partition: nothing is kept back")
+    if to is None:
+        verb.notes.append(f"Partition: {before} before; now nobody is kept back.")
+        verb.do(verb.edits.partitioned(verb.tapp, None))
+        return
+    verb.notes.append(f"Partition: {before} before; now {to} keep what they have.")
+    verb.do(_partitioned(verb, verb.tapp, to, verb.spec.rolling_name))
 
 
 def value(
@@ -235,7 +276,7 @@ def scale(
 def add_to(app: typer.Typer) -> None:
     """Registers the verbs."""
     verbs = (kill, start, use, restart, pause, resume, hold, release, scale, rollback)
-    for verb in (*verbs, promote, abort, adopt):
+    for verb in (*verbs, advance, promote, abort, adopt):
         register_verb(app, verb)
     for command in (history, values, wait):
         register(app, command)

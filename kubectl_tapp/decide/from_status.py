@@ -34,6 +34,8 @@ def counts_of_status(observed: Observed) -> list[str]:
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
     parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]
+    kept = status.get("kept") or {}
+    parts += [f"kept: {ids} at {revision}" for revision, ids in kept.items()]
     if generation_seen(observed.tapp) not in (0, metadata.get("generation")):
         parts.append("its newest spec has not been looked at yet")
     return parts

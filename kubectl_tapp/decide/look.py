@@ -120,11 +120,12 @@ class Look:
         detail = "; ".join(text for text in details if text)
         if verdict.action is Action.CREATE and id in self.obstacles.of:
             return f"not created: {detail}"
-        if verdict.reason != Reason.UP_TO_DATE:
+        fine = not instance.should_run or id in self.plan.available
+        if verdict.reason != Reason.UP_TO_DATE and (fine or verdict.reason != Reason.KEPT):
             word = verdict.reason if verdict.action in STILL else f"{verdict.action}, "
             word += "" if verdict.action in STILL else verdict.reason
             return f"{word}: {verdict.message}" + (f"; {detail}" if detail else "")
-        if not instance.should_run or id in self.plan.available:
+        if fine:
             return self.obstacles.of.get(id, "")
         return f"not available: {detail or self._not_yet(instance)}"
 

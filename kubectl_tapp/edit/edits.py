@@ -199,6 +199,12 @@ def resumed(tapp: Document) -> Document:
     return drop(tapp, ("spec", "updateStrategy", "paused"))
 
 
+def partitioned(tapp: Document, value: int | str | None) -> Document:
+    """Sets how many instances keep their revision; None or 0: none does."""
+    path = ("spec", "updateStrategy", "partition")
+    return put(tapp, path, value) if value not in (None, 0) else drop(tapp, path)
+
+
 def scaled(tapp: Document, replicas: int) -> Document:
     """Sets how many instances there are."""
     return put(tapp, ("spec", "replicas"), replicas)

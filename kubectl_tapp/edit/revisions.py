@@ -13,6 +13,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.spec.revision import PREFIX
 from tapp.spec.templates import Template, resolve
+from tapp.storage.records import content_name
 from tapp.words.ranges import some
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
@@ -33,6 +34,7 @@ class Entry:
         current: whether the template is so now.
         values: what it read then: `values` and `defaultValues`, as the spec had them.
         same_values: whether these are so now.
+        kept: the instances that a partition keeps at it, as ranges; "" where it keeps none.
         values_changed: in which of these it differs from the entry before it, for a person.
         changes: what differs from the entry of the same template before it; None for the first.
     """
@@ -46,6 +48,7 @@ class Entry:
     current: bool
     values: Document
     same_values: bool
+    kept: str
     values_changed: str
     changes: list[Difference] | None
 
@@ -83,6 +86,7 @@ class Entry:
             "current": self.current and self.same_values,
             "changes": changes,
             "template": self.body,
+            **({"kept": self.kept} if self.kept else {}),
             **self.values,
         }
 
@@ -108,6 +112,7 @@ def entries(observed: Observed) -> list[Entry]:
     observed.require(REVISIONS)
     spec = spec_of(observed.tapp)
     templates = Templates(spec)
+    at: Document = (observed.tapp.get("status") or {}).get("kept") or {}
     found: list[Entry] = []
     last: dict[str, Document] = {}
     read: dict[str, Document] = {}
@@ -127,6 +132,7 @@ def entries(observed: Observed) -> list[Entry]:
             body=body,
             current=isinstance(wanted, Template) and _is_now(wanted, digest, body),
             values=values,
+            kept=at.get(content_name((digest, notes.get(VALUES) or ""))) or "",
             same_values=(notes.get(VALUES) or "") == templates.values_of(name).digest,
             values_changed="" if before is None else _values_changed(read[name], values),
             changes=None

@@ -53,6 +53,8 @@ class Outcomes:
         self._templates_before, self._templates = map(
             templates_of, (self.observed.tapp, self.edited)
         )
+        cases = [] if record.last is None else record.last.cases
+        self._left: dict[int, Verdict] = {instance.id: verdict for instance, verdict in cases}
         self._bodies = self._known_bodies()
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -103,6 +105,9 @@ class Outcomes:
         waits = self._waits_for(id)
         if waits and outcome is Outcome.UNCHANGED:
             outcome = Outcome.WAITING
+        left = self._left.get(id)
+        if outcome is Outcome.UNCHANGED and left is not None and left.reason == Reason.KEPT:
+            verdict = left
         fields = self._forcing(first, outcome, verdict)
         return InstanceForecast(
             id=id,
@@ -201,10 +206,7 @@ class Outcomes:
         return self._since(max(spans[-1][0], done[-1].at))
 
     def _waits_for(self, id: int) -> str:
-        last = self.record.last
-        if last is None:
-            return ""
-        verdict = next((v for i, v in last.cases if i.id == id), None)
+        verdict = self._left.get(id)
         if verdict is not None and verdict.reason.disposition is not Disposition.DONE:
             return verdict.message
         return ""

@@ -192,8 +192,6 @@ def why(each: InstanceForecast) -> str:
             more = f" and {len(each.fields) - 3} more" if len(each.fields) > 3 else ""  # noqa: PLR2004
             fields = ", ".join(each.fields[:3])
             parts.append(f"template {each.template}: because of {fields}{more}")
-        case Outcome.UNCHANGED:
-            pass
         case _ if each.message:
             parts.append(each.message)
         case _:

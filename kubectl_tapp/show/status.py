@@ -80,9 +80,13 @@ def headline(look: Look) -> str:
         f"{ready}/{look.plan.budgets.should_run} running",
         f"{len(look.plan.available)} available",
     ]
+    instances = [instance for instance, _ in look.cases.values()]
+    kept = [instance.id for instance in instances if instance.kept]
     if outdated:
         parts.append(f"outdated: {some(outdated)}")
-    elif all(instance.updated for instance, _ in look.cases.values() if instance.should_run):
+    if kept:
+        parts.append(f"kept: {some(kept)}")
+    elif not outdated and all(each.updated for each in instances if each.should_run):
         parts.append("all up to date")
     seen = generation_seen(look.observed.tapp)
     if not seen:
