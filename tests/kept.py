@@ -60,6 +60,15 @@ def recorded(request: Document, revision: str) -> Document | None:
     return None
 
 
+def kept_template(request: Document, status: Document, id: int) -> Document | None:
+    """What an instance is to run that a status has kept: as the history has it, or the newest."""
+    revision = kept_in(status).get(id, "")
+    if not revision or revision == status.get("updateRevision"):
+        return own_template(request["parent"]["spec"], id)
+    past = recorded(request, revision)
+    return None if past is None else own_template(past, id)
+
+
 def kept_wrongly(request: Document, answer: Document) -> str:
     """What is wrong with whom an answer keeps back, or ""."""
     if request["finalizing"]:
@@ -91,8 +100,7 @@ def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
             continue
         had = images(pods[name]) if name in pods else {}
         brought = {key: image for key, image in images(child).items() if had.get(key) != image}
-        past = recorded(request, mine[id])
-        body = None if past is None else own_template(past, id)
+        body = kept_template(request, answer["status"], id)
         wanted = {} if body is None else images(body)
         wrong = {key: image for key, image in brought.items() if wanted.get(key) != image}
         again = '"again":true' in note(child, RECORD)  # the same image by another name

@@ -6,6 +6,7 @@ from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
 from tests.conditions import LATE
+from tests.kept import kept_in
 from tests.reading import note, observed, own_template, rolling_name, template_name
 
 Document = dict[str, Any]
@@ -23,7 +24,10 @@ def out_of_turn(request: Document, plan: Document) -> str:
         return ""  # a resize takes its place before it is over
     taken = dict[bool, list[int]]()
     waiting = dict[bool, list[int]]()
+    kept = kept_in(request["parent"].get("status") or {})
     for item in plan["instances"]:
+        if item["id"] in kept:
+            continue  # it restarts, and has its turn by another template
         rolling = template_name(spec, item["id"]) == rolling_name(spec)
         if item["available"] and item["action"] in _TAKEN:
             taken.setdefault(rolling, []).append(item["id"])

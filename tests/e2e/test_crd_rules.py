@@ -29,6 +29,7 @@ LABELS_ONLY: Json = {
 }
 HINT = "there is no template"
 BUDGET = "must be a whole number from 1, or a percentage"
+PARTITION = "must be a whole number from 0, or a percentage from 0% to 100%"
 IDS = "keys are instance numbers without leading zeros"
 STATUS = 'the only status to ask for is "Killed"'
 LISTED = {"replicas": 2, "templatePool": {"a": TEMPLATE}, "templates": {"0": "a", "1": "a"}}
@@ -94,6 +95,9 @@ REFUSED = {
         {"updateStrategy": {"forceUpdate": {"maxUnavailable": -1}}},
         BUDGET,
     ),
+    "a negative partition": ({"updateStrategy": {"partition": -1}}, PARTITION),
+    "a partition above 100%": ({"updateStrategy": {"partition": "101%"}}, PARTITION),
+    "a partition of text": ({"updateStrategy": {"partition": "half"}}, PARTITION),
     "an order that does not exist": (
         {"updateStrategy": {"order": "descending"}},
         'spec.updateStrategy.order: Unsupported value: "descending"',
@@ -111,6 +115,9 @@ REFUSED = {
 }
 
 ACCEPTED: dict[str, Json] = {
+    "a partition of 0%": {"updateStrategy": {"partition": "0%"}},
+    "a partition of 100%": {"updateStrategy": {"partition": "100%"}},
+    "a partition above replicas": {"updateStrategy": {"partition": 100}},
     "names in all places": {
         "templatePool": {"a": TEMPLATE},
         "templates": {"0": "default", "1": "a", "12": "a"},

@@ -8,6 +8,7 @@ from simulator.api.controllers import claims_of
 from simulator.objects.quantity import compare
 from simulator.world import World
 from tests.invariants import ViolationError
+from tests.kept import kept_template
 from tests.model import specs
 from tests.model.resizes import ResizeJudge, is_resizable
 from tests.model.service import mirrored
@@ -20,7 +21,6 @@ from tests.reading import (
     images,
     is_open,
     note,
-    own_template,
     ready,
     should_run,
     storage,
@@ -36,7 +36,9 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
     tapp = dict(world.get("TApp", NAME))
     pods = {pod["metadata"]["name"]: pod for pod in world.list("Pod")}
     spec = tapp["spec"]
-    request = {"parent": tapp, "children": {"Pod.v1": pods}}
+    records = {one["metadata"]["name"]: one for one in world.list("ControllerRevision")}
+    children = {"Pod.v1": pods, "ControllerRevision.apps/v1": records}
+    request = {"parent": tapp, "children": children}
     running = should_run(request)
     wanted = {f"{NAME}-{id}" for id in running}
     if not wanted <= pods.keys():
@@ -56,7 +58,7 @@ def is_as_specified(world: World, resizes: ResizeJudge, *, mirror: bool) -> None
             raise ViolationError(f"P3: {NAME}-{id} is still there")
     _has_services(world, spec, {*range(spec["replicas"])})
     for id in running:
-        pod, body = pods[f"{NAME}-{id}"], own_template(spec, id)
+        pod, body = pods[f"{NAME}-{id}"], kept_template(request, tapp["status"], id)
         assert body is not None, default_name(spec)
         _runs(world, pod, body, mirror=mirror)
         _has_resources(resizes, pod, body, resources_mode(spec))

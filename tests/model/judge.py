@@ -47,6 +47,7 @@ from simulator.recording import Write
 from simulator.world import World
 from tests.invariants import ViolationError
 from tests.model.holds import HoldJudge
+from tests.model.partitions import PartitionJudge
 from tests.model.resizes import ResizeJudge
 from tests.model.sight import (
     Outage,
@@ -74,7 +75,6 @@ from tests.reading import (
     is_open,
     number,
     observed,
-    own_template,
     phase,
     ready,
     ready_since,
@@ -108,6 +108,7 @@ class Judge:
     def __post_init__(self) -> None:
         self.truth = Truth(self.world, self.pods)
         self.statuses = StatusJudge(self.world, self.pods, self.truth, self.counts)
+        self.partitions = PartitionJudge(self.name, self.counts)
         self.resizes = ResizeJudge(self.world, self.name, self.counts)
         self.holds = HoldJudge(self.world, self.counts)
         self.world.watch(self._on_event)
@@ -127,6 +128,8 @@ class Judge:
 
     def _on_call(self, call: HookCall) -> None:
         self.holds.on_call(call)
+        if self.snapshot is not None:
+            self.partitions.note(self.snapshot)
         if call.hook == "finalize":
             self.snapshot = None
         if call.hook != "sync":
@@ -142,6 +145,7 @@ class Judge:
             taken=set(),
             pods_are_older=False,
             pods=observed(request, "Pod"),
+            call=call,
         )
         snapshot.pods_are_older = bool(waiting) and waiting[0] < snapshot.parent_version
         for name, pod in snapshot.pods.items():
@@ -264,6 +268,7 @@ class Judge:
         restarts = gone or images(old) != images(new or {})
         if not gone and not drained and spoken(old) == spoken(new or {}):
             return
+        self.partitions.check(id, snapshot)
         self._check_reason(id, old, snapshot, restarts=restarts)
         if restarts:
             self.met[old["metadata"]["uid"]] = requests(old)
@@ -355,7 +360,7 @@ class Judge:
         """
         if requests(pod) - self.met.get(pod["metadata"]["uid"], set()):
             return
-        body = own_template(snapshot.spec, id)
+        body = snapshot.template(id)
         if body is None:
             raise ViolationError(f"P4: {self.name}-{id} is touched without a template")
         made_of = self.bodies.get(identity(pod))
@@ -383,7 +388,7 @@ class Judge:
         id = number(snapshot.request, pod["metadata"]["name"])
         if id is None or pod["metadata"].get("deletionTimestamp"):
             return
-        body = own_template(snapshot.spec, id)
+        body = snapshot.template(id)
         if body is not None and identity(pod) not in self.bodies:
             self.bodies[identity(pod)] = body_of(body, snapshot.spec)
 

@@ -272,6 +272,26 @@ class Model(NodeRules):
         self.world.annotate(id, key, text)
         self._pass(wait)
 
+    @rule(partition=specs.partitions, wait=waits)
+    def new_partition(self, partition: int | str | None, wait: float) -> None:
+        self.world.edit(lambda spec: _put(spec["updateStrategy"], "partition", partition))
+        self._pass(wait)
+
+    @rule(name=specs.names, image=specs.images, partition=specs.partitions, id=numbers, wait=waits)
+    def roll_so_far(
+        self, name: str, image: str, partition: int | str | None, id: int, wait: float
+    ) -> None:
+        """A roll with a partition, in which a pod is lost."""
+
+        def change(spec: Document) -> None:
+            specs.set_image(spec, name, image)
+            _put(spec["updateStrategy"], "partition", partition)
+
+        self.world.edit(change)
+        self.world.run(30.0)
+        self.world.delete_pod(id)
+        self._pass(wait)
+
     @rule(seconds=specs.deadlines, wait=waits)
     def new_deadline(self, seconds: int | None, wait: float) -> None:
         self.world.edit(lambda spec: _put(spec, "progressDeadlineSeconds", seconds))

@@ -18,7 +18,7 @@ from simulator.api.resize import resized
 from simulator.api.store import ApiError, InvalidError, NotFoundError
 from tests.invariants import ViolationError
 from tests.model.sight import Snapshot, asked_for, containers, is_infeasible, resources_mode
-from tests.reading import number, own_template
+from tests.reading import number
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -80,7 +80,7 @@ class ResizeJudge:
         if resources_mode(spec) != "InPlace" or spec["updateStrategy"].get("paused"):
             raise ViolationError(f"P4: {name} is resized, and its strategy says something else")
         id = number(snapshot.request, name)
-        body = None if id is None else own_template(spec, id)
+        body = None if id is None else snapshot.template(id)
         if id not in snapshot.running or body is None:
             raise ViolationError(f"P4: {name} is resized, and should not run")
         before, after, asked = (containers(one["spec"]) for one in (old, new, body))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
+from simulator.metacontroller.hook_calls import HookCall
 from tests.holds import HELD, TOLD
+from tests.kept import kept_in, kept_template
 from tests.model.specs import RESTART_INSTANCE
 from tests.reading import (
     DRAIN,
@@ -40,6 +43,23 @@ class Snapshot:
     """Those that serve, and that it shows as available or as lost: an update takes them."""
     pods_are_older: bool
     pods: dict[str, Document]
+    call: HookCall
+
+    @cached_property
+    def status(self) -> Document:
+        """What the sync answered as the status."""
+        found: Document = self.call.response.get("status") or {}
+        return found
+
+    @cached_property
+    def kept(self) -> set[int]:
+        """Those that it keeps at another revision than the newest."""
+        newest = self.status.get("updateRevision")
+        return {id for id, revision in kept_in(self.status).items() if revision != newest}
+
+    def template(self, id: int) -> Document | None:
+        """What an instance is to run: the template of its spec, or the one that it is kept at."""
+        return kept_template(self.request, self.status, id)
 
     @property
     def generation(self) -> int:

@@ -41,6 +41,7 @@ replicas = st.sampled_from([0, 1, 2, 3, 4, 4, 5, 6])
 graces = st.sampled_from([0, 1, 1, 4, 4, 20])
 lost_node_seconds = st.sampled_from([0, 3, 10, 40, None])
 orders = st.sampled_from([None, "Ascending", "Descending"])
+partitions = st.sampled_from([None, 0, 1, 2, 2, 3, 6, "30%", "50%", "99%", "100%"])
 priorities = st.sampled_from([None, "0", "1", "-1", "high", "$(tapp.index)"])
 deadlines = st.sampled_from([None, 0, 5, 20, 60])
 hold_limits = st.sampled_from([None, None, None, 0, 3, 20])
@@ -147,6 +148,7 @@ def tapps(draw: st.DrawFn) -> Document:
     if draw(st.booleans()):
         set_pre_pull(spec, pulls=True)
     spec["updateStrategy"]["order"] = draw(orders)
+    _put(spec["updateStrategy"], "partition", draw(partitions))
     _put(spec, "progressDeadlineSeconds", draw(deadlines))
     set_hold_limits(spec, draw(hold_limits), draw(hold_limits))
     set_mode(spec, draw(modes))
@@ -305,6 +307,7 @@ def repair(spec: Document) -> None:
         pool.setdefault(name, deepcopy(spec["template"]))
     strategy = spec["updateStrategy"]
     strategy["paused"] = False
+    strategy.pop("partition", None)  # what is kept may be what never becomes ready
     for where, key in ((strategy, "template"), (spec, "defaultTemplateName")):
         if where.get(key) == TYPO:
             del where[key]

@@ -1,0 +1,144 @@
+"""A partition on the real API server: who is kept, and what comes back when a pod is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kstatus import compute
+
+from .app import App, tapp, template
+from .test_history import revisions
+
+pytestmark = pytest.mark.e2e
+
+
+def shown(app: App) -> str:
+    """The tag that each instance runs, by number: `2211`."""
+    return "".join(image[-1] for image in app.images().split())
+
+
+def comes_to(app: App, expected: str) -> bool:
+    """Whether these run in the end, and nothing is written after that."""
+    app.settle()
+    app.until(lambda: shown(app) == expected, f"the instances run {expected}")
+    return app.settle().idle()
+
+
+def kept(app: App, **spec: object) -> App:
+    """A TApp whose roll from `app:1` to `app:2` keeps two of five."""
+    app.apply(tapp(replicas=5, updateStrategy={"maxUnavailable": 5}, **spec)).settle()
+    app.patch(template=template("app:2"), updateStrategy={"partition": 2})
+    assert comes_to(app, "22211")
+    return app
+
+
+def lose(app: App, *numbers: int) -> None:
+    """Somebody deletes pods."""
+    uids = app.uids()
+    for number in numbers:
+        app.kube.delete("v1", "pods", app.namespace, f"{app.name}-{number}")
+    app.until(
+        lambda: all(app.uids().get(number) not in (None, uids[number]) for number in numbers),
+        f"other pods {numbers}",
+    )
+
+
+def test_a_roll_stops_at_its_partition_and_is_complete(app: App) -> None:
+    kept(app)
+    status, label = app.status, "tapp_template_hash_key"
+    assert status["updateRevision"] == app.pod(0)["metadata"]["labels"][label]
+    assert status["currentRevision"] == app.pod(4)["metadata"]["labels"][label]
+    assert status["kept"] == {status["currentRevision"]: "3,4"}
+    assert (status["updatedReplicas"], status["availableReplicas"]) == (3, 5)
+    assert [item["metadata"]["labels"][label] for item in revisions(app)] == [
+        status["currentRevision"],
+        status["updateRevision"],
+    ]
+    assert "updateStrategy.partition (2) keeps instances 3, 4" in app.condition("Ready")
+    assert app.condition("Progressing").startswith("False Complete")
+    assert compute(app.found or {}) == "Current"
+
+
+def test_a_kept_one_whose_pod_is_deleted_comes_back_as_it_was(app: App) -> None:
+    kept(app)
+    lose(app, 4, 0)
+    assert comes_to(app, "22211")
+
+
+def test_lowered_raised_and_removed(app: App) -> None:
+    kept(app).patch(updateStrategy={"partition": 1})
+    assert comes_to(app, "22221")
+    uids = app.uids()
+    app.patch(updateStrategy={"partition": 4})
+    assert comes_to(app, "22221")
+    assert app.uids() == uids
+    lose(app, 3, 4)
+    assert comes_to(app, "22221")
+    app.patch(updateStrategy={"partition": None})
+    assert comes_to(app, "22222")
+    assert "kept" not in app.status
+    assert app.status["currentRevision"] == app.status["updateRevision"]
+
+
+def test_scaled_down_and_up(app: App) -> None:
+    kept(app).patch(replicas=2)
+    assert comes_to(app, "22")
+    app.patch(replicas=5)
+    assert comes_to(app, "22211")
+    app.patch(replicas=7)
+    assert comes_to(app, "2221122")
+
+
+def test_killed_and_started(app: App) -> None:
+    kept(app).patch(statuses={"4": "Killed", "0": "Killed"})
+    assert comes_to(app, "221")
+    app.patch(statuses=None)
+    assert comes_to(app, "22211")
+
+
+def test_rolled_back_in_between(app: App) -> None:
+    kept(app)
+    uids, restarts = app.uids(), app.pod(4)["status"]["containerStatuses"][0]["restartCount"]
+    app.patch(template=template("app:1"))
+    assert comes_to(app, "11111")
+    app.patch(template=template("app:3"))
+    assert comes_to(app, "33311")
+    lose(app, 4)
+    assert comes_to(app, "33311")
+    assert app.uids()[3] == uids[3]
+    assert app.pod(3)["status"]["containerStatuses"][0]["restartCount"] == restarts
+
+
+def test_a_second_roll_keeps_two_revisions(app: App) -> None:
+    kept(app).patch(template=template("app:3"), updateStrategy={"partition": "70%"})
+    assert comes_to(app, "32211")
+    assert sorted(app.status["kept"].values()) == ["1,2", "3,4"]
+    lose(app, 0, 1, 2, 3, 4)
+    assert comes_to(app, "32211")
+
+
+def test_where_the_record_is_deleted_a_lost_pod_waits(app: App) -> None:
+    kept(app)
+    (past, _) = revisions(app)
+    app.kube.delete("apps/v1", "controllerrevisions", app.namespace, past["metadata"]["name"])
+    assert comes_to(app, "22211")
+    assert app.condition("Ready").startswith("True")
+    app.kube.delete("v1", "pods", app.namespace, f"{app.name}-4")
+    app.until(lambda: bool(app.condition("RevisionsNotFound")), "it is said")
+    assert comes_to(app, "2221")
+    assert f"instances 4 at {app.status['currentRevision']}" in app.condition("RevisionsNotFound")
+    app.patch(updateStrategy={"partition": 0})
+    assert comes_to(app, "22222")
+
+
+def test_own_values_are_kept_too(app: App) -> None:
+    body = template("app:1")
+    body["spec"]["containers"][0]["env"] = [{"name": "SIDE", "value": "$(tapp.values.side)"}]
+    app.apply(tapp(template=body, defaultValues={"side": "a"})).settle()
+    body["spec"]["containers"][0]["image"] = "app:2"
+    app.patch(template=body, defaultValues={"side": "b"}, updateStrategy={"partition": 1})
+    assert comes_to(app, "221")
+    lose(app, 2)
+    assert comes_to(app, "221")
+    env = [pod["spec"]["containers"][0]["env"][0]["value"] for pod in app.pods.values()]
+    assert env == ["b", "b", "a"]
