@@ -271,7 +271,7 @@ def _progress(plan: Plan) -> dict[str, tuple[int, int]]:
     for instance in plan.instances:
         if instance.should_run:
             all_of_them[instance.template.name] += 1
-            run[instance.template.name] += instance.updated
+            run[instance.template.name] += instance.updated and not instance.kept
     return {name: (run[name], count) for name, count in all_of_them.items()}
 
 

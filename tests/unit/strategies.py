@@ -66,6 +66,8 @@ def specs(draw: st.DrawFn, policy: str | None) -> Document:
     budget, force, rolling = draw(BUDGETS), draw(BUDGETS), draw(st.none() | names)
     strategy |= {"template": rolling} if rolling else {}
     strategy |= {} if budget is None else {"maxUnavailable": budget}
+    partition = draw(st.sampled_from([None, None, 0, 1, 3, "50%", "100%", "x", -1]))
+    strategy |= {} if partition is None else {"partition": partition}
     strategy |= {} if force is None else {"forceUpdate": {"maxUnavailable": force}}
     return {
         "replicas": draw(st.integers(0, 5)),

@@ -196,6 +196,12 @@ SHAPES: dict[str, Document] = {
         "replicas": MANY,
         "defaultValues": {f"k{n}": "x" for n in range(10_000)},
     },
+    "an odd partition": {"updateStrategy": {"partition": "9" * 50_000 + "%"}},
+    "a partition over a template for each": {
+        "replicas": MANY,
+        "template": reading("$(tapp.index)"),
+        "updateStrategy": {"partition": "50%"},
+    },
     "an odd budget": {"updateStrategy": {"maxUnavailable": "9" * 50_000 + "%"}},
 }
 OWN = 4 * KB
@@ -233,3 +239,32 @@ def test_holds_of_200_kb_are_quoted_cut_and_remembered_cut() -> None:
     assert len(json.dumps(plan)) < 40 * KB
     observed = Request(as_sent(world.request()), TApp, Memo(1 << 24)).pods.values()
     assert max(len(repr(each.pod.spec.hold)) for each in observed) < KB
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_partition_of_many_costs_little_more_than_their_pods(own: bool) -> None:
+    """With a priority on each pod, a status that somebody has filled, and lost pods."""
+    body = reading("$(tapp.index)") if own else template()
+    strategy = {"partition": "50%"}
+    world = World(tapp(replicas=MANY, template=body), hook=Hook(), history=True)
+    world.apply(world.hook.answer("/sync", world.request()))
+    world.kubelet()
+    for id, pod in enumerate(world.pods.values()):
+        pod["metadata"]["annotations"]["apps.tkestack.io/update-priority"] = str(id % 7 - 3)
+    answer = world.hook.answer("/sync", world.request())
+    noted = {f"v1-{n}": "0-99999," * 50 for n in range(200)}
+    noted |= {answer["status"]["updateRevision"]: f"0-{MANY}"}
+    status = {**answer["status"], "kept": noted, "observedGeneration": 1}
+    body = {**body, "metadata": {"labels": {"app": "other"}}}
+    world.parent = {**world.parent, "status": status}
+    world.change(template=body, updateStrategy=strategy)
+    for id in range(0, MANY, 3):
+        del world.pods[f"web-{id}"]
+    text = as_sent(world.request())
+    began = time.process_time()
+    response = world.hook.post("/sync", text)
+    took = time.process_time() - began
+    assert response.status_code == 200
+    kept = json.loads(response.data)["status"]["kept"]
+    assert len(kept) <= 2
+    assert took < 2 + MANY / 500
