@@ -194,6 +194,47 @@ def test_actions_do_to_a_running_tapp_what_they_say() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", stamped)
 
 
+# --- the layout of Argo CD's own repository -------------------------------------------------------
+
+
+def test_every_file_has_its_place_and_its_use() -> None:
+    """As `util/lua`'s own tests walk through them; all of these passed there (Argo CD 3.6).
+
+    But for `restart`: it writes the time, which those tests overlook only for kinds that they name.
+    """
+    states = {f"testdata/{state}.yaml" for state in STATES}
+    tests = [*TESTS["discoveryTests"], *TESTS["actionTests"]]
+    used = {
+        case[key] for case in tests for key in ("inputPath", "expectedOutputPath") if key in case
+    }
+    wanted = {
+        *("health.lua", "health_test.yaml", "actions/discovery.lua", "actions/action_test.yaml"),
+        *(f"actions/{name}/action.lua" for name in ACTIONS),
+        *states,
+        *(f"actions/{path}" for path in used),
+    }
+    found = {str(path.relative_to(TAPP)) for path in TAPP.rglob("*") if path.is_file()}
+    assert found == wanted
+    assert {case["action"] for case in TESTS["actionTests"]} == set(ACTIONS) - {"restart"}
+
+
+def test_tests_have_the_keys_that_argo_cd_reads() -> None:
+    """It takes no notice of others, so a mistyped one would test nothing."""
+    keys = {
+        "tests": (HEALTH_TESTS, {"inputPath", "healthStatus"}),
+        "discoveryTests": (TESTS["discoveryTests"], {"inputPath", "result"}),
+        "actionTests": (
+            TESTS["actionTests"],
+            {"action", "inputPath", "expectedOutputPath", "expectedErrorMessage", "parameters"},
+        ),
+    }
+    for cases, known in keys.values():
+        assert [case for case in cases if not set(case) <= known] == []
+    assert set(TESTS) == {"discoveryTests", "actionTests"}
+    for case in HEALTH_TESTS:
+        assert set(case["healthStatus"]) == {"status", "message"}
+
+
 # --- what is installed ----------------------------------------------------------------------------
 
 
