@@ -15,7 +15,7 @@ from simulator.api.apply import LAST_APPLIED
 from simulator.objects.quantity import compare
 from tests.conditions import contradictions
 from tests.holds import touched_on_hold
-from tests.kept import kept_wrongly
+from tests.kept import kept_template, kept_wrongly
 from tests.merged import Merged, merged
 from tests.pulled import is_puller, stopped_for_what_is_not_there
 from tests.reading import (
@@ -296,7 +296,7 @@ def p6_no_pod_is_omitted_without_reason(
         unwanted |= (spec.get("statuses") or {}).get(str(id)) == "Killed"
         ended = (pods[name].get("status") or {}).get("phase") in ("Succeeded", "Failed")
         finished = ended and not should_run(request) & {id}
-        known = template(spec, template_name(spec, id)) is not None
+        known = kept_template(request, answer["status"], id) is not None
         _hold(unwanted or finished or known, f"{name} is deleted, its template cannot be found")
         _hold(
             plan is None or decisions.get(id) in GONE, f"{name} goes, decided: {decisions.get(id)}"

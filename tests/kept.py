@@ -62,9 +62,11 @@ def recorded(request: Document, revision: str) -> Document | None:
 
 def kept_template(request: Document, status: Document, id: int) -> Document | None:
     """What an instance is to run that a status has kept: as the history has it, or the newest."""
-    revision = kept_in(status).get(id, "")
-    if not revision or revision == status.get("updateRevision"):
-        return own_template(request["parent"]["spec"], id)
+    revision, spec = kept_in(status).get(id, ""), request["parent"]["spec"]
+    newest = own_template(spec, id)
+    # Where the newest does not resolve (a typo), what was the newest comes from the history, too.
+    if not revision or (revision == status.get("updateRevision") and newest is not None):
+        return newest
     past = recorded(request, revision)
     return None if past is None else own_template(past, id)
 

@@ -125,7 +125,8 @@ def test_where_the_record_is_deleted_a_lost_pod_waits(app: App) -> None:
     assert app.condition("Ready").startswith("True")
     app.kube.delete("v1", "pods", app.namespace, f"{app.name}-4")
     app.until(lambda: bool(app.condition("RevisionsNotFound")), "it is said")
-    assert comes_to(app, "2221")
+    assert app.idle()
+    assert shown(app) == "2221"
     assert f"instances 4 at {app.status['currentRevision']}" in app.condition("RevisionsNotFound")
     app.patch(updateStrategy={"partition": 0})
     assert comes_to(app, "22222")
