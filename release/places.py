@@ -11,10 +11,10 @@ from .templates import Overrides, Path
 POD: Path = ("spec", "template", "spec")
 CONTAINER: Path = (*POD, "containers", "hooks")
 POD_METADATA: Path = ("spec", "template", "metadata")
-CONTROLLER_NAMESPACE: Path = (
-    "spec", "ingress", "0", "from", "0", "namespaceSelector", "matchLabels",
-    "kubernetes.io/metadata.name",
-)  # fmt: skip
+CALLERS: Path = ("spec", "ingress", "0", "from")
+CALLER: Path = ("namespaceSelector", "matchLabels", "kubernetes.io/metadata.name")
+CONTROLLER_NAMESPACES: tuple[Path, ...] = ((*CALLERS, "0", *CALLER), (*CALLERS, "1", *CALLER))
+"""Where Metacontroller is let in: its pods alone (only-metacontroller), or all its namespace."""
 NAMESPACE = 'include "tapp.metacontrollerNamespace" .'
 ACCOUNT = 'include "tapp.metacontrollerAccount" .'
 TLS_GIVEN = ".Values.tls.secretName"
@@ -174,7 +174,7 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
             ("spec", "metrics"): block("metrics", ".Values.autoscaling.metrics"),
         },
         "NetworkPolicy/tapp-hooks": {
-            CONTROLLER_NAMESPACE: line(CONTROLLER_NAMESPACE[-1], f"{NAMESPACE} | quote"),
+            place: line(place[-1], f"{NAMESPACE} | quote") for place in CONTROLLER_NAMESPACES
         },
         "Certificate/tapp-hooks": {
             ("spec", "issuerRef"): block(

@@ -25,7 +25,8 @@ _TRIES = 3
 def adopt(verb: Verb, ids: Ids = None) -> None:
     """Take over pods and claims of these names that are nobody's, or a TApp's that is gone.
 
-    Only the label is written by which Metacontroller finds them.
+    Only the label is written by which Metacontroller finds them; and, of a claim that would go with
+    the TApp, its Namespace as a second owner.
     """
     from kubectl_tapp.commands.act import ask, changed, follow  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
@@ -34,7 +35,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require(CLAIMS)
     living = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
-    every = strays(verb.tapp, cluster.list(PODS), cluster.list(CLAIMS), living)
+    every = strays(verb.tapp, cluster.list(PODS), cluster.list(CLAIMS), living, verb.seen.namespace)
     wanted = set(verb.ids(ids)) if ids else None
     chosen = [each for each in every if wanted is None or each.id in wanted]
     taken = [each for each in chosen if not each.why_not]
@@ -93,7 +94,7 @@ def _show(verb: Verb, found: "list[Found]") -> None:
 
 def _show_next(verb: Verb, taken: "list[Found]") -> None:
     """What the service does with what it sees then: a pod may be another than the spec asks for."""
-    from kubectl_tapp.edit.adoption import as_adopted  # noqa: PLC0415
+    from kubectl_tapp.edit.adoption import as_adopted, unprotected  # noqa: PLC0415
 
     session, seen = verb.session, verb.seen
     pods, claims = (
@@ -115,11 +116,18 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
             means.setdefault(f"{effect} ({verdict.reason}: {verdict.message})", []).append(
                 instance.id
             )
-    if means or plan.growth.to:
+    unowned = [
+        each.item["metadata"]["name"]
+        for each in taken
+        if each.resource == CLAIMS and unprotected(each.item, seen.namespace)
+    ]
+    if means or plan.growth.to or unowned:
         session.say("Then")
     for text, ids in means.items():
         session.say(f"  pod {verb.name}-N (N: {some(ids)}) {text}")
     grown = sorted(names & plan.growth.to.keys())
+    if unowned:
+        session.say(f"  claims get their Namespace as a second owner: {', '.join(unowned)}")
     if grown:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
 
@@ -131,8 +139,9 @@ def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool =
 
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]
+    namespace = verb.seen.namespace if found.resource == CLAIMS else None
     for tries in range(_TRIES):
-        patch = adopting_patch(item, verb.tapp)
+        patch = adopting_patch(item, verb.tapp, namespace)
         try:
             with uninterrupted():
                 cluster.patch(found.resource, name, patch, dry_run=dry_run)
@@ -141,7 +150,7 @@ def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool =
             if live["metadata"]["resourceVersion"] == item["metadata"]["resourceVersion"]:
                 raise
             lists = ([live], []) if found.resource == PODS else ([], [live])
-            now = strays(verb.tapp, *lists, living)
+            now = strays(verb.tapp, *lists, living, verb.seen.namespace)
             same = live["metadata"]["uid"] == item["metadata"]["uid"]
             if not (same and now and not now[0].why_not) or tries == _TRIES - 1:
                 message = f"{name} changed meanwhile, and was not taken over: {error}"

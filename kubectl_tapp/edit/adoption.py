@@ -2,8 +2,9 @@
 
 Metacontroller finds children by the label `controller-uid` and takes what has no controller. So
 the label is all that is written; and a controller that is gone is taken off, which the garbage
-collector would do for claims, while it would delete pods. ControllerRevisions stay as they are:
-their numbers are those of another TApp.
+collector would do for claims, while it would delete pods. A claim that its Namespace does not own,
+as after a restore, gets that owner as well: else it would go with the TApp. ControllerRevisions
+stay as they are: their numbers are those of another TApp.
 """
 
 from collections.abc import Iterable
@@ -40,7 +41,11 @@ class Found:
 
 
 def strays(
-    tapp: Document, pods: Iterable[Document], claims: Iterable[Document], living: dict[str, str]
+    tapp: Document,
+    pods: Iterable[Document],
+    claims: Iterable[Document],
+    living: dict[str, str],
+    namespace: Document | None,
 ) -> list[Found]:
     """All that has such a name and is not the TApp's, by resource, prefix and number.
 
@@ -49,6 +54,7 @@ def strays(
         pods: the pods of its namespace.
         claims: the claims of its namespace.
         living: uid -> name of all TApps that there are in it.
+        namespace: it; None where it may not be read.
     """
     spec, name = spec_of(tapp), tapp["metadata"]["name"]
     prefixes = [(PODS, f"{name}-", pods)]
@@ -65,6 +71,8 @@ def strays(
                 found.append(Found(resource, prefix, id, item, whose, "that TApp is there"))
                 continue
             why_not = _why_not(item, tapp, beyond=id >= spec.replicas)
+            if resource == CLAIMS and not why_not and namespace is None and unprotected(item, None):
+                why_not = "it needs its Namespace as an owner, which you may not read"
             found.append(Found(resource, prefix, id, item, whose, why_not))
     return sorted(found, key=lambda each: (each.resource, each.prefix, each.id))
 
@@ -92,8 +100,37 @@ def _dead(item: Document, tapp: Document) -> list[int]:
     ]
 
 
-def adopting_patch(item: Document, tapp: Document) -> list[Operation]:
-    """What gives an object to a TApp: its label, without an owner that is gone; guarded."""
+def unprotected(claim: Document, namespace: Document | None) -> bool:
+    """Whether the garbage collector would take a claim when its TApp goes.
+
+    Args:
+        claim: the claim.
+        namespace: its Namespace; where it may not be read, an owner of that kind is believed.
+    """
+    owners = claim["metadata"].get("ownerReferences") or []
+    uids = {owner.get("uid") for owner in owners if owner.get("kind") == "Namespace"}
+    return namespace["metadata"]["uid"] not in uids if namespace else not uids
+
+
+def _protecting(item: Document, namespace: Document | None) -> list[Document]:
+    """The owner that a claim lacks, if it does; of a pod no Namespace is given."""
+    if namespace is None or not unprotected(item, namespace):
+        return []
+    metadata = namespace["metadata"]
+    owner = {"name": metadata["name"], "uid": metadata["uid"]}
+    return [{"apiVersion": "v1", "kind": "Namespace", **owner}]
+
+
+def adopting_patch(
+    item: Document, tapp: Document, namespace: Document | None = None
+) -> list[Operation]:
+    """What gives an object to a TApp: its label, without an owner that is gone; guarded.
+
+    Args:
+        item: the object.
+        tapp: the TApp.
+        namespace: of a claim, its Namespace, which is to own it as well.
+    """
     metadata, uid = item["metadata"], tapp["metadata"]["uid"]
     patch: list[Operation] = [
         {"op": "test", "path": f"/metadata/{field}", "value": metadata[field]}
@@ -103,6 +140,11 @@ def adopting_patch(item: Document, tapp: Document) -> list[Operation]:
         {"op": "remove", "path": f"/metadata/ownerReferences/{place}"}
         for place in reversed(_dead(item, tapp))
     ]
+    for owner in _protecting(item, namespace):
+        if "ownerReferences" in metadata:
+            patch.append({"op": "add", "path": "/metadata/ownerReferences/-", "value": owner})
+        else:
+            patch.append({"op": "add", "path": "/metadata/ownerReferences", "value": [owner]})
     if metadata.get("labels"):
         return [*patch, {"op": "add", "path": f"/metadata/labels/{LABEL}", "value": uid}]
     return [*patch, {"op": "add", "path": "/metadata/labels", "value": {LABEL: uid}}]

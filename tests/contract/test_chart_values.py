@@ -88,6 +88,27 @@ def test_values_are_not_lost_where_components_act_as_well(directory: Path) -> No
     assert "kubernetes.io/metadata.name: metacontroller" not in policy
 
 
+@pytest.mark.parametrize("monitoring", [False, True])
+def test_only_metacontrollers_pods_are_let_in_wherever_they_run(
+    directory: Path, monitoring: bool
+) -> None:
+    made = rendered(
+        directory,
+        "components.onlyMetacontroller=true",
+        f"components.monitoring={json.dumps(monitoring)}",
+        "metacontroller.enabled=true",
+        namespace="ours",
+    )
+    (policy,) = (each for each in made if each["kind"] == "NetworkPolicy")
+    first, *others = policy["spec"]["ingress"][0]["from"]
+    namespace = {"kubernetes.io/metadata.name": "ours"}
+    assert first["namespaceSelector"] == {"matchLabels": namespace}
+    labels = only(made, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    (expression,) = first["podSelector"]["matchExpressions"]
+    assert labels[expression["key"]] in expression["values"]
+    assert len(others) == monitoring
+
+
 # --- where the pods run, and what they are called -------------------------------------------------
 
 

@@ -562,6 +562,27 @@ def test_network_policy() -> None:
     ]
 
 
+CALLERS = {
+    ("only-metacontroller",): [],
+    ("only-metacontroller", "monitoring"): ["prometheus"],
+    ("monitoring", "only-metacontroller"): ["prometheus"],
+}
+
+
+@pytest.mark.parametrize(("order", "besides"), CALLERS.items(), ids="+".join)
+def test_only_metacontrollers_pods_are_let_in(order: tuple[str, ...], besides: list[str]) -> None:
+    """Its namespace is not enough, and neither is a label of collectors; Prometheus where asked."""
+    (rule,) = only(composed(*order), "NetworkPolicy")["spec"]["ingress"]
+    first, *others = rule["from"]
+    namespace = {"matchLabels": {"kubernetes.io/metadata.name": "metacontroller"}}
+    assert first["namespaceSelector"] == namespace
+    (expression,) = first["podSelector"]["matchExpressions"]
+    assert (expression["key"], expression["operator"]) == ("app.kubernetes.io/name", "In")
+    assert "metacontroller" in expression["values"]
+    named = [each["podSelector"]["matchLabels"]["app.kubernetes.io/name"] for each in others]
+    assert named == besides
+
+
 # --- the overlays' own promises -------------------------------------------------------------------
 
 

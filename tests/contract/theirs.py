@@ -30,7 +30,7 @@ apiVersion: apps/v1
 kind: StatefulSet
 metadata:
   name: {{ include "metacontroller.fullname" . }}
-  labels: &labels {app: metacontroller}
+  labels: &labels {app.kubernetes.io/name: {{ .Chart.Name }}}
 spec:
   replicas: {{ .Values.replicas }}
   selector: {matchLabels: *labels}
@@ -71,7 +71,7 @@ def manifests_in(place: Path) -> Path:
     directory.mkdir(parents=True)
     metadata = {"name": "metacontroller", "namespace": "metacontroller"}
     container = {"name": "metacontroller", "image": IMAGE, "args": ["--theirs"]}
-    labels = {"app": "metacontroller"}
+    labels = {"app.kubernetes.io/name": "metacontroller"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec: dict[str, Any] = {"serviceName": "", "selector": {"matchLabels": labels}}
     objects: list[dict[str, Any]] = [

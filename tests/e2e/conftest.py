@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from . import policies
+from .admission import reshape as reshape  # noqa: PLC0414 - a fixture
 from .app import App
 from .binaries import build
 from .cluster import REPOSITORY, Cluster, Workspace, all_logs, choose, wait_namespace_ready

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
+from .admission import Reshape
 from .app import App, each, tapp, template
 from .kube import Json, Kube
 from .policies import lean_everywhere
 
 pytestmark = pytest.mark.e2e
 
-ADMISSION = "admissionregistration.k8s.io/v1"
-NAME = "tapp-e2e-reshape"
 INJECT = (
     "[JSONPatch{op: 'add', path: '/spec/containers/0', "
     "value: Object.spec.containers{name: 'proxy', image: 'proxy:1'}}]"
@@ -25,54 +23,6 @@ REWRITE = (
     "path: '/spec/containers/' + string(i) + '/image', "
     "value: 'mirror/' + object.spec.containers[i].image})"
 )
-
-
-def mutation(expression: str) -> Json:
-    return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
-
-
-@pytest.fixture
-def reshape(
-    kube: Kube, namespace: str, needs: Callable[[int, str], None]
-) -> Iterator[Callable[[list[str], list[str]], None]]:
-    """Installs a policy that applies these mutations to the pods of the test's namespace."""
-    needs(36, "MutatingAdmissionPolicy v1")
-    name = f"{NAME}-{namespace[-8:]}"
-
-    def install(operations: list[str], mutations: list[str]) -> None:
-        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-        where = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-        spec: Json = {
-            "matchConstraints": {
-                "resourceRules": [{**rule, "operations": operations}],
-                "namespaceSelector": where,
-            },
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "mutations": [mutation(each_one) for each_one in mutations],
-        }
-        policy = {"kind": "MutatingAdmissionPolicy", "spec": spec}
-        binding = {"kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": name}}
-        for one in (policy, binding):
-            kube.apply({"apiVersion": ADMISSION, "metadata": {"name": name}, **one})
-        probe: Json = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "probe", "namespace": namespace},
-            "spec": template()["spec"],
-        }
-        deadline = time.monotonic() + 30
-        path = kube.path("v1", "pods", namespace)
-        while (
-            kube.request("POST", path, probe, {"dryRun": "All"})["spec"]["containers"][0]["image"]
-            == "app:1"
-        ):
-            assert time.monotonic() < deadline, "the policy has no effect"
-            time.sleep(0.2)
-
-    yield install
-    kube.delete(ADMISSION, "mutatingadmissionpolicybindings", None, name)
-    kube.delete(ADMISSION, "mutatingadmissionpolicies", None, name)
 
 
 def awkward(image: str = "app:1") -> Json:
@@ -174,9 +124,7 @@ def test_defaults_of_a_limit_range(app: App, kube: Kube) -> None:
     assert app.pod(2)["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "100m"
 
 
-def test_a_sidecar_that_is_injected_before_all_others(
-    app: App, reshape: Callable[[list[str], list[str]], None]
-) -> None:
+def test_a_sidecar_that_is_injected_before_all_others(app: App, reshape: Reshape) -> None:
     reshape(["CREATE"], [INJECT])
     through_a_life(app, template, "app:2 app:2")
     names = [container["name"] for container in app.pod(0)["spec"]["containers"]]
@@ -184,18 +132,14 @@ def test_a_sidecar_that_is_injected_before_all_others(
     assert app.images("proxy") == "proxy:1 proxy:1 proxy:1"
 
 
-def test_images_that_are_rewritten_when_a_pod_is_created(
-    app: App, reshape: Callable[[list[str], list[str]], None]
-) -> None:
+def test_images_that_are_rewritten_when_a_pod_is_created(app: App, reshape: Reshape) -> None:
     reshape(["CREATE"], [INJECT, REWRITE])
     through_a_life(app, two_containers, "app:2 app:2", notes=(1, 0))
     assert app.images("side") == "mirror/side:1 mirror/side:1 mirror/side:1"
     assert app.images("proxy") == "mirror/proxy:1 mirror/proxy:1 mirror/proxy:1"
 
 
-def test_images_that_are_rewritten_at_every_write(
-    app: App, reshape: Callable[[list[str], list[str]], None]
-) -> None:
+def test_images_that_are_rewritten_at_every_write(app: App, reshape: Reshape) -> None:
     reshape(["CREATE", "UPDATE"], [REWRITE])
     through_a_life(app, template, "mirror/app:2 mirror/app:2", notes=(1, 1))
 

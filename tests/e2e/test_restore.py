@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 
 from .app import App, each, example
+from .cluster import Cluster
+from .kube import Json
 from .kubelet import FakeKubelet
 from .metacontroller import Controller
+from .plugin import Plugin
+from .test_claims import collector_has_worked, owners, stored
+from .test_ownership import LONG, reasons
 
 pytestmark = pytest.mark.e2e
+OF_A_NODE = ("nodeName", "volumes", "tolerations", "serviceAccount")
 OF_ITS_OWN_CLUSTER = ("uid", "resourceVersion", "ownerReferences", "finalizers")
 
 
@@ -59,3 +65,90 @@ def test_a_finished_batch_is_restored(  # noqa: PLR0913, PLR0917 - what a restor
     else:
         app.until(lambda: app.statuses == "Running Running Running Running", "all run again")
         assert app.wrote(*each("create Pod", "work", *range(4)))
+
+
+def restored(found: Json) -> Json:
+    """An object as Velero makes it anew: of the metadata it keeps name, labels and annotations."""
+    spec = {key: item for key, item in found["spec"].items() if key != "nodeName"}
+    if found["kind"] == "Pod":
+        spec["volumes"] = [each_one for each_one in spec["volumes"] if "projected" not in each_one]
+        for container in spec["containers"]:
+            container["volumeMounts"] = [
+                mount for mount in container["volumeMounts"] if "secrets" not in mount["mountPath"]
+            ]
+    spec.pop("volumeName", None)
+    kept = ("name", "namespace", "labels", "annotations")
+    metadata = {key: found["metadata"][key] for key in kept if key in found["metadata"]}
+    for key in [key for key in metadata.get("annotations", {}) if "pv.kubernetes.io" in key]:
+        del metadata["annotations"][key]
+    return {
+        **{key: found[key] for key in ("apiVersion", "kind")},
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def test_restored_pods_and_claims_are_taken_over(
+    app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
+) -> None:
+    """They have no owner and the label of the old TApp: said, and made good by one command."""
+    app.apply(stored()).settle()
+    kinds = (("v1", "persistentvolumeclaims"), ("v1", "pods"))
+    saved = [each_one for kind in kinds for each_one in app.kube.list_all(*kind, app.namespace)]
+    whole = app.found or {}
+    app.delete()
+    app.until(lambda: not app.pods, "the pods are gone")
+    for name in app.claims():
+        app.kube.delete("v1", "persistentvolumeclaims", app.namespace, name)
+    app.until(lambda: not app.kube.list_all(*kinds[0], app.namespace), "the claims are gone")
+    tapps.stop()
+    try:
+        for each_one in saved:
+            app.kube.create(restored(each_one))
+        app.kube.create(restored({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
+    finally:
+        tapps.start()
+    born = {number: pod["metadata"]["uid"] for number, pod in app.pods.items()}
+    claims = app.claims()
+    app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
+    assert "kubectl tapp adopt web" in app.condition("PodsNotCreated")
+    assert {**app.uids()} == born
+    Plugin.at(cluster, app.namespace, tmp_path).run("adopt", "web", "-y")
+    app.settle()
+    assert (app.uids(), app.claims()) == (born, claims)
+    assert set(app.restarts().values()) == {0}
+    assert owners(app, "data-web-0") == ["Namespace", "TApp"]
+    assert app.idle()
+    app.delete()
+    app.until(lambda: not app.pods, "the pods go with it")
+    collector_has_worked(app)
+    assert app.claims() == claims
+
+
+def test_a_restore_without_pods_makes_them_and_finds_the_claims(
+    app: App, tapps: Controller, cluster: Cluster, tmp_path: Path
+) -> None:
+    """With `--exclude-resources pods`: nothing is in the way, and only claims wait for a hand."""
+    app.apply(stored()).settle()
+    saved = app.kube.list_all("v1", "persistentvolumeclaims", app.namespace)
+    whole = app.found or {}
+    app.delete()
+    app.until(lambda: not app.pods, "the pods are gone")
+    for name in app.claims():
+        app.kube.delete("v1", "persistentvolumeclaims", app.namespace, name)
+    app.until(lambda: not app.claims(), "the claims are gone")
+    app.until(
+        lambda: not app.kube.list_all("v1", "persistentvolumeclaims", app.namespace), "all gone"
+    )
+    for each_one in saved:
+        app.kube.create(restored(each_one))
+    kept = app.claims()
+    assert tapps is not None
+    app.kube.create(restored({"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", **whole}))
+    app.until(lambda: app.statuses == "Running Running", "they run")
+    assert app.claims() == kept
+    app.until(lambda: reasons(app) == ["ClaimsNotOwned"] * 2, "it is said", LONG)
+    Plugin.at(cluster, app.namespace, tmp_path).run("adopt", "web", "-y")
+    app.settle()
+    assert app.claims() == kept
+    assert app.idle()

@@ -78,6 +78,44 @@ def test_claims_that_a_deletion_left_come_back_and_grow_with_the_others() -> Non
         assert sorted(owners) == ["Namespace", "TApp"]
 
 
+def restored() -> StandIn:
+    """Claims of a backup: no owners, and the label of a TApp that is not there."""
+    standin = again("Background")
+    for name in CLAIMS:
+        metadata = {"ownerReferences": None, "labels": {LABEL: "of-another-cluster"}}
+        standin.world.patch("persistentvolumeclaims", name, {"metadata": metadata})
+    standin.world.settle(allow_errors=True)
+    return standin
+
+
+def test_restored_claims_outlive_the_tapp_that_takes_them_over() -> None:
+    """Their Namespace owns them again: else the garbage collector would take them with the TApp."""
+    standin = restored()
+    said = kubectl_tapp(standin, "adopt", "web", "-y")
+    assert (said.code, said.err) == (0, "")
+    told = f"  claims get their Namespace as a second owner: {', '.join(CLAIMS)}"
+    assert told in said.lines
+    standin.world.settle()
+    for claim in standin.world.list("persistentvolumeclaims"):
+        owners = [each["kind"] for each in claim["metadata"]["ownerReferences"]]
+        assert sorted(owners) == ["Namespace", "TApp"]
+    standin.world.delete("tapps", "web")
+    standin.world.settle()
+    assert not standin.world.list("pods")
+    kept = [each["metadata"]["name"] for each in standin.world.list("persistentvolumeclaims")]
+    assert kept == CLAIMS
+
+
+def test_without_their_namespace_restored_claims_are_left_and_said() -> None:
+    """A doubt is never a deletion: whoever may not read it cannot make it an owner."""
+    standin = restored()
+    standin.forbid("get namespaces")
+    said = kubectl_tapp(standin, "adopt", "web", "-y")
+    assert "it needs its Namespace as an owner, which you may not read" in said.out
+    assert "web: there is nothing to take over" in said.lines
+    assert set(labels(standin, "persistentvolumeclaims").values()) == {"of-another-cluster"}
+
+
 def test_a_label_that_was_removed_comes_back() -> None:
     standin = StandIn(Life().apply(WEB).world)
     relabel(standin, "web-1", None)

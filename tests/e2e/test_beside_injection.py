@@ -1,0 +1,260 @@
+"""Beside what injects into pods and writes on them: meshes, OpenKruise, played as they do it.
+
+The API server and its admission are real; docs/beside.md has the rows, and what was read only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from .admission import ADMISSION, Reshape
+from .app import App, each, tapp, template
+from .kube import Json, Kube, KubeError
+from .kubelet import FakeKubelet
+from .kubelet_levers import Levers
+from .test_ownership import reasons
+
+pytestmark = pytest.mark.e2e
+ADD = "JSONPatch{op: 'add', path: "
+
+
+def added(path: str, value: str) -> str:
+    """One operation of a mutation; the value is an expression."""
+    return f"{ADD}{path}, value: {value}}}"
+
+
+def annotation(name: str, value: str) -> str:
+    """An annotation; the pods have some, because Metacontroller writes one."""
+    return added(f"'/metadata/annotations/' + jsonpatch.escapeKey('{name}')", f"'{value}'")
+
+
+def mutation(*operations: str) -> list[str]:
+    """One mutation of these operations."""
+    return [f"[{', '.join(operations)}]"]
+
+
+SIDECAR = (
+    added("'/spec/initContainers'", "[]"),
+    added(
+        "'/spec/initContainers/0'",
+        "Object.spec.initContainers{name: 'proxy', image: 'proxy:1', restartPolicy: 'Always'}",
+    ),
+)
+CONTAINER = added("'/spec/containers/0'", "Object.spec.containers{name: 'proxy', image: 'proxy:1'}")
+VOLUME = (
+    added("'/spec/volumes/-'", "Object.spec.volumes{name: 'certs',"
+          " emptyDir: Object.spec.volumes.emptyDir{}}"),
+)  # fmt: skip
+INJECTED = {
+    "a native sidecar, as Istio's": mutation(
+        *SIDECAR, *VOLUME, annotation("sidecar.istio.io/status", "injected")
+    ),
+    "a container before the first, as Linkerd's": mutation(
+        CONTAINER, *VOLUME, annotation("linkerd.io/proxy-version", "1")
+    ),
+}
+
+
+def with_volume(image: str = "app:1") -> Json:
+    """A template with a volume of its own."""
+    return template(image, volumes=[{"name": "scratch", "emptyDir": {}}])
+
+
+def containers(pod: Json) -> dict[str, str]:
+    """Name -> image of all that runs in a pod."""
+    every = [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+    return {one["name"]: one["image"] for one in every}
+
+
+@pytest.mark.parametrize("mutations", INJECTED.values(), ids=[*INJECTED])
+def test_a_mesh_injects_and_updates_stay_in_place(
+    reshape: Reshape, app: App, mutations: list[str]
+) -> None:
+    """What was injected is never taken back, and no write is made for it but its own note."""
+    reshape(["CREATE"], mutations, injected)
+    app.apply(tapp(template=with_volume())).settle()
+    born = app.uids()
+    assert {tuple(sorted(containers(pod).items())) for pod in app.pods.values()} == {
+        (("main", "app:1"), ("proxy", "proxy:1"))
+    }
+    assert app.idle()
+    app.watcher.begin()
+    app.patch(template=with_volume("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert (app.uids(), app.watcher.fewest) == (born, 2)
+    assert set(app.restarts().values()) == {1}
+    for pod in app.pods.values():
+        assert containers(pod) == {"main": "app:2", "proxy": "proxy:1"}
+        assert {volume["name"] for volume in pod["spec"]["volumes"]} >= {"scratch", "certs"}
+    assert app.idle()
+
+
+def injected(pod: Json) -> bool:
+    """Whether a pod has the proxy."""
+    return "proxy" in containers(pod)
+
+
+# --- SidecarSet -----------------------------------------------------------------------------------
+
+HASH = "kruise.io/sidecarset-hash"
+INJECTED_BY_KRUISE = mutation(CONTAINER, annotation(HASH, "one"))
+
+
+def test_a_sidecarset_updates_its_container_and_is_left_alone(reshape: Reshape, app: App) -> None:
+    """Its controller writes image and hash in one update; ours and its follow each other freely."""
+    reshape(["CREATE"], INJECTED_BY_KRUISE, injected)
+    app.apply(tapp()).settle()
+    born = app.uids()
+    app.news()
+    for number in range(3):
+        upgrade(app, number, "proxy:2", "two")
+    app.until(lambda: app.restarts() == {0: 1, 1: 1, 2: 1}, "the sidecars start again").settle()
+    assert app.wrote()
+    assert app.idle()
+    app.patch(template=template("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    for number, pod in app.pods.items():
+        assert containers(pod) == {"proxy": "proxy:2", "main": "app:2"}
+        assert pod["metadata"]["annotations"][HASH] == "two"
+        upgrade(app, number, "proxy:3", "three")
+    app.settle()
+    assert app.uids() == born
+    assert reasons(app) == ["AsExpected", "AsSpecified"]
+    assert app.idle()
+
+
+def upgrade(app: App, number: int, image: str, mark: str) -> None:
+    """As the controller of a SidecarSet does it: a pod is read, changed and written whole."""
+    while True:
+        pod = app.pod(number)
+        (sidecar,) = (one for one in pod["spec"]["containers"] if one["name"] == "proxy")
+        sidecar["image"] = image
+        pod["metadata"]["annotations"][HASH] = mark
+        try:
+            app.kube.replace({"apiVersion": "v1", "kind": "Pod", **pod})
+        except KubeError as error:
+            if error.status != 409:  # else it has been written meanwhile
+                raise
+        else:
+            return
+
+
+# --- ContainerRecreateRequest ---------------------------------------------------------------------
+
+
+def test_a_container_that_is_recreated_on_request_costs_no_write(
+    app: App, kubelet: FakeKubelet, levers: Levers
+) -> None:
+    """The daemon stops a container by its runtime, and the kubelet starts it again."""
+    levers.ready_seconds = 1.5
+    app.apply(tapp()).settle()
+    born = app.uids()
+    app.news()
+    kubelet.finish(app.namespace, "web-1", code=137)
+    app.until(lambda: app.status["availableReplicas"] == 2, "it counts as unavailable")
+    app.until(lambda: app.restarts()[1] == 1, "it starts again").settle()
+    assert app.wrote()
+    assert app.uids() == born
+    assert app.idle()
+
+
+# --- PersistentPodState ---------------------------------------------------------------------------
+
+STICKY = mutation(
+    added("'/spec/nodeSelector'", "{}"),
+    added("'/spec/nodeSelector/' + jsonpatch.escapeKey('kubernetes.io/os')", "'linux'"),
+    annotation("kruise.io/injected-persistent-pod-state", "web"),
+)
+
+
+def test_a_pod_that_is_sent_back_to_its_node_is_left_there(reshape: Reshape, app: App) -> None:
+    """OpenKruise's webhook adds a node selector to the pod that is made anew; it stays."""
+    app.apply(tapp()).settle()
+    reshape(["CREATE"], STICKY, lambda pod: "nodeSelector" in pod["spec"])
+    born = app.uids()
+    app.kube.delete("v1", "pods", app.namespace, "web-1")
+    app.until(lambda: app.uids().get(1) not in (None, born[1]), "it is made anew").settle()
+    assert app.idle()
+    app.patch(template=template("app:2")).settle()
+    assert app.pod(1)["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert app.images() == "app:2 app:2 app:2"
+    assert app.idle()
+
+
+# --- PodUnavailableBudget -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unavailable(kube: Kube, namespace: str) -> Iterator[Callable[[bool], None]]:
+    """A webhook that refuses what takes pods down, as OpenKruise's; a policy plays it."""
+    name = f"tapp-e2e-pub-{namespace[-8:]}"
+    changed = "object.spec.containers.exists(c, oldObject.spec.containers.exists(o,"
+    allows = f"!({changed} o.name == c.name && o.image != c.image)))"
+
+    def refuse(on: bool) -> None:
+        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+        spec: Json = {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [{**rule, "operations": ["UPDATE"]}],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            },
+            "validations": [
+                {"expression": allows if on else "true", "message": "refused by the budget"}
+            ],
+        }
+        policy = {"kind": "ValidatingAdmissionPolicy", "spec": spec}
+        bound = {"policyName": name, "validationActions": ["Deny"]}
+        binding = {"kind": "ValidatingAdmissionPolicyBinding", "spec": bound}
+        for one in (policy, binding):
+            kube.apply({"apiVersion": ADMISSION, "metadata": {"name": name}, **one})
+
+    yield refuse
+    kube.delete(ADMISSION, "validatingadmissionpolicybindings", None, name)
+    kube.delete(ADMISSION, "validatingadmissionpolicies", None, name)
+
+
+def test_an_update_that_a_budget_of_others_refuses_is_tried_again(
+    app: App, unavailable: Callable[[bool], None]
+) -> None:
+    """Nothing stops meanwhile, nobody else takes its place, and it goes on when it may."""
+    app.apply(tapp()).settle()
+    born = app.uids()
+    unavailable(True)
+    app.until(lambda: refuses(app), "the budget is in force")
+    app.news()
+    app.patch(template=template("app:2"))
+    told: set[str] = set()
+
+    def refused() -> bool:
+        told.update(denied(app))
+        return bool(told)
+
+    app.until(refused, "it is refused")
+    assert app.images() == "app:1 app:1 app:1"
+    unavailable(False)
+    app.until(lambda: not refuses(app), "the budget allows it")
+    app.nudge()
+    app.settle()
+    refused()
+    assert told == {"web-0"}
+    assert app.uids() == born
+
+
+def refuses(app: App) -> bool:
+    """Whether another image is refused, asked in a dry run."""
+    path = app.kube.path("v1", "pods", app.namespace, "web-2")
+    image = {"op": "replace", "path": "/spec/containers/0/image", "value": "app:9"}
+    try:
+        app.kube.request("PATCH", path, [image], {"dryRun": "All"})
+    except KubeError as error:
+        return "refused by the budget" in error.message
+    return False
+
+
+def denied(app: App) -> list[str]:
+    """The pods whose update by Metacontroller admission has refused since the last look."""
+    written = app.news(refused=(403, 404, 409, 422))
+    return [write.name for write in written if not write.accepted and write.code in (403, 422)]

@@ -1,0 +1,192 @@
+"""Beside autoscalers: the real horizontal one; the calls of KEDA and the vertical one are played.
+
+The API server and its controllers are real; docs/beside.md has the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .admission import Reshape
+from .app import GROUP, App, each, example, tapp, template
+from .kube import Json
+from .kubelet_levers import Levers
+from .policies import lean_everywhere
+from .test_beside_scheduling import evict
+
+pytestmark = pytest.mark.e2e
+LONG = 90.0
+"""The horizontal autoscaler looks every fifteen seconds."""
+
+
+def scale(app: App) -> Json:
+    """What an autoscaler reads of a TApp."""
+    return app.kube.request("GET", app.kube.path(GROUP, "tapps", app.namespace, app.name, "scale"))
+
+
+def selected(app: App, selector: str) -> set[str]:
+    """The pods that a selector finds."""
+    found = app.kube.list_all("v1", "pods", app.namespace, labelSelector=selector)
+    return {pod["metadata"]["name"] for pod in found}
+
+
+def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
+    """A killed instance is in `spec.replicas`, and neither in `status.replicas` nor selected."""
+    app.apply(tapp(replicas=4)).settle()
+    app.patch(statuses={"1": "Killed"}).settle()
+    found = scale(app)
+    assert (found["spec"]["replicas"], found["status"]["replicas"]) == (4, 3)
+    assert selected(app, found["status"]["selector"]) == {"web-0", "web-2", "web-3"}
+    app.apply(tapp("other")).settle()
+    assert selected(app, found["status"]["selector"]) == {"web-0", "web-2", "web-3"}
+
+
+def test_scaled_to_nothing_and_back(app: App, kubectl: Callable[..., str]) -> None:
+    """KEDA writes 0 and 1 by itself; between them the real autoscaler rests, then it goes on."""
+    app.apply(*example("hpa-for-tapp"))
+    app.until(lambda: len(app.pods) == 2, "minReplicas", LONG).settle()
+    kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=0")
+    app.settle()
+    assert not app.pods
+    app.until(lambda: resting(app), "the autoscaler rests", LONG)
+    assert app.idle()
+    kubectl("-n", app.namespace, "scale", "tapp", "scaled", "--replicas=1")
+    app.until(lambda: len(app.pods) == 2, "the autoscaler goes on", LONG).settle()
+
+
+def resting(app: App) -> bool:
+    """Whether the autoscaler says that its target is at zero."""
+    found = app.kube.get("autoscaling/v2", "horizontalpodautoscalers", app.namespace, "scaled")
+    told = {each_one.get("reason") for each_one in found.get("status", {}).get("conditions", [])}
+    return "ScalingDisabled" in told
+
+
+# --- vertical -------------------------------------------------------------------------------------
+
+
+def sized(image: str = "app:1", cpu: str = "100m") -> Json:
+    """A template that requests cpu."""
+    made = template(image)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "64Mi"}}
+    return made
+
+
+def resources(strategy: str | None) -> Json:
+    """The TApp's answer to others who set resources."""
+    chosen = {"inPlaceUpdateStrategy": {"resources": strategy}} if strategy else {}
+    return {"maxUnavailable": 1, **chosen}
+
+
+def cpus(app: App) -> list[str]:
+    """What each pod requests."""
+    return [
+        pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in app.pods.values()
+    ]
+
+
+def resize(app: App, number: int, cpu: str) -> None:
+    """As the vertical autoscaler's updater does it in place, with its annotation."""
+    path = app.kube.path("v1", "pods", app.namespace, f"web-{number}")
+    where = "/spec/containers/0/resources/requests/cpu"
+    app.kube.patch(f"{path}/resize", [{"op": "replace", "path": where, "value": cpu}])
+    app.kube.patch(path, {"metadata": {"annotations": {"vpaInPlaceUpdated": "true"}}})
+
+
+@pytest.fixture
+def resizable(app: App, levers: Levers) -> App:
+    """A TApp whose kubelets resize."""
+    levers.resizes = True
+    levers.resize_seconds = 0.2
+    return app
+
+
+@pytest.mark.parametrize("strategy", [None, "Ignore"], ids=["unset", "Ignore"])
+def test_a_pod_that_was_resized_in_place_is_left_as_it_is(
+    resizable: App, strategy: str | None
+) -> None:
+    """Also by the next image, which comes in place. Metacontroller writes its own record, once."""
+    app = resizable
+    app.apply(tapp(template=sized(), updateStrategy=resources(strategy))).settle()
+    born = app.uids()
+    app.news()
+    resize(app, 1, "250m")
+    app.quiet()
+    assert app.wrote(*([] if lean_everywhere() else ["update Pod web-1"]))
+    assert cpus(app) == ["100m", "250m", "100m"]
+    assert app.idle()
+    app.patch(template=sized("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert cpus(app) == ["100m", "250m", "100m"]
+    assert app.uids() == born
+    assert app.idle()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "after"),
+    [(None, ["200m", "200m", "200m"]), ("Ignore", ["100m", "250m", "100m"])],
+    ids=["unset", "Ignore"],
+)
+def test_who_has_the_last_word_when_the_template_asks_for_other_resources(
+    resizable: App, strategy: str | None, after: list[str]
+) -> None:
+    """Unset: the template, by new pods. Ignore: the autoscaler, until a pod is made anew."""
+    app = resizable
+    app.apply(tapp(template=sized(), updateStrategy=resources(strategy))).settle()
+    born = app.uids()
+    resize(app, 1, "250m")
+    app.quiet()
+    app.patch(template=sized(cpu="200m")).settle()
+    assert cpus(app) == after
+    assert (app.uids() == born) is (strategy == "Ignore")
+    assert app.idle()
+
+
+def test_with_in_place_the_template_takes_back_what_was_resized(resizable: App) -> None:
+    """Here by a new pod, because the service runs without the component resize."""
+    app = resizable
+    app.apply(tapp(template=sized(), updateStrategy=resources("InPlace"))).settle()
+    born = app.uids()
+    resize(app, 1, "250m")
+    app.until(lambda: app.uids().get(1) not in (None, born[1]), "it is made anew").settle()
+    assert cpus(app) == ["100m", "100m", "100m"]
+    assert {**app.uids(), 1: ""} == {**born, 1: ""}
+    assert app.idle()
+
+
+def test_the_author_takes_over_what_the_autoscaler_found(resizable: App) -> None:
+    """A template that asks for what its pods have already restarts nothing."""
+    app = resizable
+    app.apply(tapp(template=sized())).settle()
+    born = app.uids()
+    for number in range(3):
+        resize(app, number, "250m")
+    app.quiet()
+    app.patch(template=sized(cpu="250m")).settle()
+    assert app.uids() == born
+    assert set(app.restarts().values()) == {0}
+    assert app.idle()
+
+
+RECOMMENDED = [
+    "has(object.spec.containers[0].resources.requests) ?"
+    " [JSONPatch{op: 'replace', path: '/spec/containers/0/resources/requests/cpu', value: '250m'}]"
+    " : [JSONPatch{op: 'add', path: '/metadata/annotations/vpaUpdates', value: 'by the VPA'}]"
+]
+"""What its webhook does to a pod that requests cpu; the probe of `reshape` requests none."""
+
+
+def test_an_evicted_pod_is_made_anew_as_recommended(reshape: Reshape, app: App) -> None:
+    """The updater evicts, and the autoscaler's webhook writes what it recommends; it stays."""
+    app.apply(tapp(template=sized())).settle()
+    reshape(["CREATE"], RECOMMENDED, lambda pod: "vpaUpdates" in pod["metadata"]["annotations"])
+    born = app.uids()
+    evict(app, 1)
+    app.until(lambda: app.uids().get(1) not in (None, born[1]), "it is made anew").settle()
+    assert cpus(app) == ["100m", "250m", "100m"]
+    assert app.idle()
+    app.patch(template=sized("app:2")).settle()
+    assert cpus(app) == ["100m", "250m", "100m"]
+    assert {**app.uids(), 1: ""} == {**born, 1: ""}
+    assert app.idle()

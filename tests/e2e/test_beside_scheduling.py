@@ -1,0 +1,235 @@
+"""Beside queues, evictions and vertical autoscalers: what they write on pods, played as they do it.
+
+The API server, its scheduler and its disruption controller are real; docs/beside.md has the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .admission import Reshape
+from .app import App, each, tapp, template
+from .kube import Json, KubeError
+from .kubelet_levers import Levers
+
+pytestmark = pytest.mark.e2e
+
+GATE, FINALIZER = "kueue.x-k8s.io/admission", "kueue.x-k8s.io/managed"
+QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
+QUEUED = [
+    "[JSONPatch{op: 'add', path: '/spec/schedulingGates', value: []},"
+    " JSONPatch{op: 'add', path: '/spec/schedulingGates/0',"
+    f" value: Object.spec.schedulingGates{{name: '{GATE}'}}}},"
+    f" JSONPatch{{op: 'add', path: '/metadata/finalizers', value: ['{FINALIZER}']}},"
+    f" JSONPatch{{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('{FINALIZER}'),"
+    " value: 'true'}]"
+]
+"""What Kueue's webhook does to a plain pod of a queue."""
+
+
+def queued(image: str = "app:1", **spec: Any) -> Json:
+    """A template whose pods belong to a queue."""
+    made = template(image, **spec)
+    made["metadata"]["labels"] |= QUEUE
+    return made
+
+
+def admit(app: App, number: int) -> None:
+    """As Kueue lets a pod start: the gate goes, and what its flavor asks for comes."""
+    gates = app.pod(number)["spec"]["schedulingGates"]
+    (place,) = (index for index, gate in enumerate(gates) if gate["name"] == GATE)
+    path = app.kube.path("v1", "pods", app.namespace, f"{app.name}-{number}")
+    flavor = {"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/os": "linux"}}
+    app.kube.patch(path, [flavor, {"op": "remove", "path": f"/spec/schedulingGates/{place}"}])
+
+
+def let_go(app: App, number: int) -> None:
+    """As Kueue lets a pod end."""
+    path = app.kube.path("v1", "pods", app.namespace, f"{app.name}-{number}")
+    app.kube.patch(path, {"metadata": {"finalizers": None}})
+
+
+def gated(app: App) -> list[int]:
+    """The instances whose pods wait for admission."""
+    return [number for number, pod in app.pods.items() if pod["spec"].get("schedulingGates")]
+
+
+@pytest.fixture
+def queue(reshape: Reshape, app: App) -> App:
+    """A TApp of three instances in a queue, all admitted."""
+    reshape(["CREATE"], QUEUED, lambda pod: "schedulingGates" in pod["spec"])
+    app.apply(tapp(template=queued()))
+    app.until(lambda: gated(app) == [0, 1, 2], "they wait for admission").quiet()
+    assert app.wrote(*each("create Pod", "web", 0, 1, 2))
+    assert app.statuses == "Pending Pending Pending"
+    assert app.idle()
+    for number in range(3):
+        admit(app, number)
+    app.settle()
+    app.news()
+    return app
+
+
+def test_pods_wait_at_their_gates_and_run_when_admitted(queue: App) -> None:
+    """Nobody else is written to, and what the queue added stays through an update in place."""
+    assert queue.idle()
+    born = queue.uids()
+    queue.patch(template=queued("app:2")).settle()
+    assert queue.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert queue.uids() == born
+    for pod in queue.pods.values():
+        assert pod["metadata"]["finalizers"] == [FINALIZER]
+        assert pod["metadata"]["labels"][FINALIZER] == "true"
+        assert pod["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert queue.idle()
+
+
+def test_a_new_pod_of_a_roll_waits_for_admission_and_the_others_for_the_budget(queue: App) -> None:
+    """The old pod stays Terminating until the queue lets it go; then its successor waits."""
+    queue.watcher.begin()
+    queue.patch(template=queued(enableServiceLinks=False))
+    for number in range(3):
+        queue.until(lambda n=number: bool(ending(queue, n)), f"{number} is ending").quiet()  # type: ignore[misc]
+        assert queue.wrote(f"delete Pod web-{number}")
+        assert queue.idle()
+        let_go(queue, number)
+        queue.until(lambda n=number: gated(queue) == [n], f"{number} waits").quiet()  # type: ignore[misc]
+        assert queue.wrote(f"create Pod web-{number}")
+        assert queue.idle()
+        admit(queue, number)
+    queue.settle()
+    assert queue.watcher.fewest == 2
+
+
+def ending(app: App, number: int) -> str | None:
+    """Since when a pod is being deleted."""
+    found = app.pods.get(number)
+    return found["metadata"].get("deletionTimestamp") if found else None
+
+
+def test_a_killed_pod_that_the_queue_holds_is_waited_for(queue: App) -> None:
+    queue.patch(statuses={"1": "Killed"})
+    queue.until(lambda: queue.statuses == "Running Killing Running", "it is ending").quiet()
+    assert queue.wrote("delete Pod web-1")
+    assert queue.idle()
+    let_go(queue, 1)
+    queue.settle()
+    assert queue.statuses == "Running Killed Running"
+    assert queue.wrote()
+
+
+def test_a_preempted_pod_comes_back_to_the_queue(queue: App) -> None:
+    """Kueue preempts a plain pod by deleting it; the new one waits at its gate."""
+    queue.kube.delete("v1", "pods", queue.namespace, "web-2")
+    queue.until(lambda: bool(ending(queue, 2)), "it is ending")
+    let_go(queue, 2)
+    queue.until(lambda: gated(queue) == [2], "it waits again").quiet()
+    assert queue.wrote("create Pod web-2")
+    assert queue.idle()
+    admit(queue, 2)
+    queue.settle()
+
+
+GROUP = {"kueue.x-k8s.io/pod-group-name": "web"}
+TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+
+
+def test_a_group_count_follows_replicas_only_by_the_template(app: App) -> None:
+    """Another count is an update in place: an annotation, and no restart."""
+
+    def grouped(count: str) -> Json:
+        made = queued()
+        made["metadata"]["labels"] |= GROUP
+        return {**made, "metadata": {**made["metadata"], "annotations": {TOTAL: count}}}
+
+    app.apply(tapp(replicas=2, template=grouped("2"))).settle()
+    born = app.uids()
+    app.news()
+    app.patch(replicas=3).settle()
+    assert counts(app) == ["2", "2", "2"]
+    app.patch(template=grouped("3")).settle()
+    assert counts(app) == ["3", "3", "3"]
+    assert app.wrote("create Pod web-2", *each("update Pod", "web", 0, 1, 2))
+    assert {**app.uids(), 2: ""} == {**born, 2: ""}
+    assert app.restarts() == {0: 0, 1: 0, 2: 0}
+
+
+def counts(app: App) -> list[str]:
+    """The group count on each pod."""
+    return [pod["metadata"]["annotations"][TOTAL] for pod in app.pods.values()]
+
+
+# --- evictions ------------------------------------------------------------------------------------
+
+
+def evict(app: App, number: int) -> None:
+    """The eviction API, as the descheduler, `kubectl drain` and the vertical autoscaler use it."""
+    name = f"{app.name}-{number}"
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+    app.kube.request("POST", app.kube.path("v1", "pods", app.namespace, name, "eviction"), eviction)
+
+
+def guard(app: App, **spec: Any) -> None:
+    """A PodDisruptionBudget over the TApp's pods, and its controller has counted."""
+    selector = {"matchLabels": template()["metadata"]["labels"]}
+    app.apply({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+               "metadata": {"name": "web"}, "spec": {"selector": selector, **spec}})  # fmt: skip
+    app.until(lambda: allowed(app) == 1, "one eviction is allowed")
+
+
+def allowed(app: App) -> int | None:
+    """How many evictions the disruption controller allows now."""
+    found = app.kube.get("policy/v1", "poddisruptionbudgets", app.namespace, "web")
+    number: int | None = (found.get("status") or {}).get("disruptionsAllowed")
+    return number
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvailable": "60%"}],
+    ids=["minAvailable", "maxUnavailable", "percent"],
+)
+def test_evictions_keep_to_a_disruption_budget(app: App, levers: Levers, spec: Json) -> None:
+    """The second one is refused until the first instance serves again; each is made anew once."""
+    levers.ready_seconds = 2.0
+    app.apply(tapp()).settle()
+    guard(app, **spec)
+    app.news()
+    app.watcher.begin()
+    born = app.uids()
+    evict(app, 0)
+    with pytest.raises(KubeError, match="disruption budget"):
+        evict(app, 1)
+    app.until(lambda: app.uids().get(0) not in (None, born[0]), "0 is made anew").settle()
+    app.until(lambda: allowed(app) == 1, "the next one is allowed")
+    evict(app, 1)
+    app.until(lambda: app.uids().get(1) not in (None, born[1]), "1 is made anew").settle()
+    assert app.watcher.fewest == 2
+    assert app.wrote(*each("create Pod", "web", 0, 1))
+    assert app.idle()
+
+
+def test_a_budget_counts_killed_instances_where_it_knows_their_number(app: App) -> None:
+    """`maxUnavailable` is of `spec.replicas`: with one killed, no eviction is allowed."""
+    app.apply(tapp()).settle()
+    guard(app, maxUnavailable=1)
+    app.patch(statuses={"2": "Killed"}).settle()
+    app.until(lambda: allowed(app) == 0, "no eviction is allowed")
+
+
+def test_a_node_is_drained(app: App, kubectl: Callable[..., str]) -> None:
+    """`kubectl drain` takes TApps for what they are: a controller, which makes its pods anew."""
+    app.apply(tapp()).settle()
+    guard(app, minAvailable=2)
+    node = app.pod(0)["spec"]["nodeName"]
+    try:
+        kubectl("drain", node, "--ignore-daemonsets", "--timeout=60s",
+                f"--pod-selector=app={template()['metadata']['labels']['app']}")  # fmt: skip
+        app.settle()
+        assert node not in {pod["spec"]["nodeName"] for pod in app.pods.values()}
+        assert app.idle()
+    finally:
+        kubectl("uncordon", node)

@@ -1,0 +1,88 @@
+"""Beside Pod Security: a namespace that enforces `restricted`, from the start or from now on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .app import App, each, tapp, template
+from .kube import Json
+from .metacontroller import Controller
+from .test_crd import Kubectl
+from .test_ownership import LONG, reasons
+
+pytestmark = pytest.mark.e2e
+ENFORCE = "pod-security.kubernetes.io/enforce"
+RESTRICTED: Json = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def careful(image: str = "app:1", **spec: Any) -> Json:
+    """A template that `restricted` admits."""
+    made = template(image, **spec)
+    made["spec"]["containers"][0]["securityContext"] = RESTRICTED
+    return made
+
+
+def enforce(app: App, level: str | None) -> None:
+    """Sets the namespace's level."""
+    path = app.kube.path("v1", "namespaces", None, app.namespace)
+    app.kube.patch(path, {"metadata": {"labels": {ENFORCE: level}}})
+
+
+def test_a_tapp_that_is_restricted_runs_and_is_updated_in_place(app: App) -> None:
+    enforce(app, "restricted")
+    app.apply(tapp(template=careful())).settle()
+    born = app.uids()
+    app.news()
+    app.patch(template=careful("app:2")).settle()
+    assert app.wrote_in_order(*each("update Pod", "web", 0, 1, 2))
+    assert app.uids() == born
+    assert app.idle()
+
+
+def test_pods_that_are_not_admitted_are_said_and_made_when_they_are(
+    app: App, kubectl: Kubectl, tapps: Controller
+) -> None:
+    enforce(app, "restricted")
+    app.apply(tapp())
+    app.until(lambda: reasons(app) == ["PodsNotCreated"] * 2, "it is said", LONG)
+    if tapps.real:  # the simulator's Metacontroller writes no events
+        told = kubectl("describe", "tapp", "web", "-n", app.namespace)
+        assert 'violates PodSecurity "restricted' in told
+    app.news(refused=(403, 404, 409))
+    app.patch(template=careful()).settle()
+    assert app.wrote(*each("create Pod", "web", 0, 1, 2))
+
+
+def test_a_namespace_that_is_tightened_stops_updates_and_no_pod(app: App) -> None:
+    """An image in place is refused as a new pod would be; a template that is admitted goes on."""
+    app.apply(tapp()).settle()
+    born = app.uids()
+    enforce(app, "restricted")
+    assert app.idle()
+    app.patch(template=template("app:2"))
+    refused: list[str] = []
+
+    def denied() -> bool:
+        written = app.news(refused=(403, 404, 409))
+        refused.extend(write.name for write in written if write.code == 403)
+        return bool(refused)
+
+    app.until(denied, "the update is refused")
+    assert set(refused) == {"web-0"}
+    assert app.images() == "app:1 app:1 app:1"
+    assert app.uids() == born
+    app.watcher.begin()
+    app.patch(template=careful("app:2"))
+    app.until(lambda: app.images() == "app:2 app:2 app:2", "new pods", LONG)
+    denied()
+    app.settle()
+    assert set(refused) == {"web-0"}
+    assert app.watcher.fewest == 2
+    assert not set(app.uids().values()) & set(born.values())
