@@ -19,10 +19,12 @@ LONG = (
     "test_real_restarts",
     "test_real_resize",
     "test_release",
+    "test_commands",
     "test_real_serving",
     "test_real_outage",
     "test_shipped",
     "test_uninstall",
+    "test_commands_of_installing",
     "test_events",
 )
 """The files that take longest, the longest first."""

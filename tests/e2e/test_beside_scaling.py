@@ -5,16 +5,22 @@ The API server and its controllers are real; docs/beside.md has the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from .admission import Reshape
 from .app import GROUP, App, each, example, tapp, template
-from .kube import Json
+from .cluster import Cluster
+from .component import account_of, replicas
+from .kube import Json, Kube
 from .kubelet_levers import Levers
 from .policies import lean_everywhere
+from .proxy import HookProxy
 from .test_beside_scheduling import evict
+from .test_real_resize import ACCOUNT, COMPONENT
+from .usage import usage
 
 pytestmark = pytest.mark.e2e
 LONG = 90.0
@@ -41,6 +47,23 @@ def test_an_autoscaler_counts_the_pods_that_are_there(app: App) -> None:
     assert selected(app, found["status"]["selector"]) == {"web-0", "web-2", "web-3"}
     app.apply(tapp("other")).settle()
     assert selected(app, found["status"]["selector"]) == {"web-0", "web-2", "web-3"}
+
+
+@pytest.mark.parametrize(("killed", "asked"), [(0, 8), (1, 6)])
+def test_by_load_an_autoscaler_asks_for_what_the_running_pods_tell(
+    app: App, cluster: Cluster, tmp_path: Path, killed: int, asked: int
+) -> None:
+    """Four instances at twice the load that they should have; a killed one is not thought of."""
+    if cluster.backend != "local":
+        pytest.skip("serves the metrics of the whole cluster")
+    made, autoscaler = example("hpa-for-tapp")
+    made["spec"] |= {"replicas": 4, "statuses": {"3": "Killed"} if killed else {}}
+    app.apply(made).settle()
+    with usage(app.kube, app.namespace, tmp_path, cpu="140m"):
+        app.apply(autoscaler)
+        app.until(lambda: scale(app)["spec"]["replicas"] > 4, "it asks for more", LONG)
+        assert scale(app)["spec"]["replicas"] == asked
+        app.until(lambda: len(app.pods) == asked - killed, "they are made")
 
 
 def test_scaled_to_nothing_and_back(app: App, kubectl: Callable[..., str]) -> None:
@@ -143,15 +166,43 @@ def test_who_has_the_last_word_when_the_template_asks_for_other_resources(
     assert app.idle()
 
 
-def test_with_in_place_the_template_takes_back_what_was_resized(resizable: App) -> None:
-    """Here by a new pod, because the service runs without the component resize."""
+@pytest.fixture
+def component(
+    kube: Kube, cluster: Cluster, workspace: Path, tmp_path: Path, hook_proxy: HookProxy
+) -> Iterator[None]:
+    """The component resize, with an account of its own."""
+    account = account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path)
+    usual = hook_proxy.target
+    with replicas(kube, workspace / "resizing-beside", account, "TAPP_RESIZE") as service:
+        hook_proxy.target = service.url
+        yield
+        hook_proxy.target = usual
+
+
+def test_with_in_place_the_template_takes_back_what_was_resized(
+    component: None,  # noqa: ARG001 - it is there
+    resizable: App,
+) -> None:
     app = resizable
     app.apply(tapp(template=sized(), updateStrategy=resources("InPlace"))).settle()
     born = app.uids()
     resize(app, 1, "250m")
-    app.until(lambda: app.uids().get(1) not in (None, born[1]), "it is made anew").settle()
-    assert cpus(app) == ["100m", "100m", "100m"]
-    assert {**app.uids(), 1: ""} == {**born, 1: ""}
+    app.until(lambda: cpus(app) == ["100m", "100m", "100m"], "it is taken back").settle()
+    assert app.uids() == born
+    assert app.idle()
+
+
+def test_without_its_component_in_place_takes_nothing_back(resizable: App) -> None:
+    """A pod that has its template's revision is not made anew for what it has beside it."""
+    app = resizable
+    app.apply(tapp(template=sized(), updateStrategy=resources("InPlace"))).settle()
+    born = app.uids()
+    resize(app, 1, "250m")
+    app.quiet()
+    app.nudge()
+    app.quiet()
+    assert cpus(app) == ["100m", "250m", "100m"]
+    assert app.uids() == born
     assert app.idle()
 
 

@@ -5,7 +5,7 @@ The API server, its scheduler and its disruption controller are real; docs/besid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -58,8 +58,8 @@ def gated(app: App) -> list[int]:
 
 
 @pytest.fixture
-def queue(reshape: Reshape, app: App) -> App:
-    """A TApp of three instances in a queue, all admitted."""
+def queue(reshape: Reshape, app: App) -> Iterator[App]:
+    """A TApp of three instances in a queue, all admitted; in the end none is held any more."""
     reshape(["CREATE"], QUEUED, lambda pod: "schedulingGates" in pod["spec"])
     app.apply(tapp(template=queued()))
     app.until(lambda: gated(app) == [0, 1, 2], "they wait for admission").quiet()
@@ -70,7 +70,10 @@ def queue(reshape: Reshape, app: App) -> App:
         admit(app, number)
     app.settle()
     app.news()
-    return app
+    yield app
+    app.delete(propagationPolicy="Orphan")
+    for number in app.pods:
+        let_go(app, number)
 
 
 def test_pods_wait_at_their_gates_and_run_when_admitted(queue: App) -> None:
@@ -222,12 +225,14 @@ def test_a_budget_counts_killed_instances_where_it_knows_their_number(app: App) 
 
 def test_a_node_is_drained(app: App, kubectl: Callable[..., str]) -> None:
     """`kubectl drain` takes TApps for what they are: a controller, which makes its pods anew."""
-    app.apply(tapp()).settle()
+    made = template()
+    made["metadata"]["labels"]["drained"] = app.namespace
+    app.apply(tapp(template=made)).settle()
     guard(app, minAvailable=2)
     node = app.pod(0)["spec"]["nodeName"]
     try:
         kubectl("drain", node, "--ignore-daemonsets", "--timeout=60s",
-                f"--pod-selector=app={template()['metadata']['labels']['app']}")  # fmt: skip
+                f"--pod-selector=drained={app.namespace}")  # fmt: skip
         app.settle()
         assert node not in {pod["spec"]["nodeName"] for pod in app.pods.values()}
         assert app.idle()

@@ -12,6 +12,7 @@ import pytest
 from simulator.api.store import Event
 from simulator.objects.clock import EPOCH
 from tests.scenarios.life import EXAMPLES, Document, Life, each, example, manifest
+from tests.scenarios.test_growing_claims import storage_class
 
 STEPS = sorted(EXAMPLES.rglob("*.yaml"))
 SCHEMA: Document = manifest("crds/tapp.yaml")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -269,6 +270,27 @@ def test_volumes() -> None:
     assert not life.exists
     assert life.claims() == kept
     assert sorted(kept) == ["cache-stored-0", "cache-stored-1", "data-stored-0", "data-stored-1"]
+
+
+def test_growing_volumes() -> None:
+    life = Life().apply(storage_class(), *example("growing-volumes/1-create"))
+    life.writes()
+    life.apply(*example("growing-volumes/2-more"))
+    assert sorted(life.writes()) == each("update Claim", "data-growing-0", "data-growing-1")
+    assert life.restarts() == {0: 0, 1: 0}
+    assert life.complete
+
+
+def test_configuration() -> None:
+    life = Life().apply(*tapp_of("configuration/1-create"))
+    born = life.uids()
+    life.writes()
+    life.watch_readiness()
+    life.apply(*tapp_of("configuration/2-changed"))
+    assert life.writes() == [f"update Pod configured-{number}" for number in range(3)]
+    assert (life.uids(), life.restarts()) == (born, {0: 1, 1: 1, 2: 1})
+    assert life.fewest_ready == 2
+    assert life.complete
 
 
 def test_unused_templates() -> None:

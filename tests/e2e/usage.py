@@ -1,0 +1,100 @@
+"""What pods use, as the test says: a metrics server for the real horizontal autoscaler."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from .kube import Json, Kube
+
+VERSION = "metrics.k8s.io/v1beta1"
+RESOURCES: Json = {
+    "kind": "APIResourceList",
+    "apiVersion": "v1",
+    "groupVersion": VERSION,
+    "resources": [
+        {"name": "pods", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
+    ],
+}
+
+
+def metrics_of(kube: Kube, path: str, cpu: str) -> Json:
+    """The usage of the pods that a request asks for, each the same."""
+    asked = urlsplit(path)
+    namespace = asked.path.split("/")[5]
+    selector = parse_qs(asked.query).get("labelSelector", [""])[0]
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    pods = kube.list_all("v1", "pods", namespace, labelSelector=selector)
+    items = [
+        {
+            "metadata": {"name": pod["metadata"]["name"], "namespace": namespace},
+            "timestamp": moment,
+            "window": "1s",
+            "containers": [
+                {"name": one["name"], "usage": {"cpu": cpu, "memory": "1Mi"}}
+                for one in pod["spec"]["containers"]
+            ],
+        }
+        for pod in pods
+    ]
+    return {"kind": "PodMetricsList", "apiVersion": VERSION, "metadata": {}, "items": items}
+
+
+@contextmanager
+def usage(kube: Kube, namespace: str, directory: Path, cpu: str) -> Iterator[None]:
+    """Every container uses this much; the API server asks here, by an APIService."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Discovery, or usage."""
+            pods = self.path.split("?")[0].endswith("/pods")
+            body = json.dumps(metrics_of(kube, self.path, cpu) if pods else RESOURCES).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    key, certificate = directory / "key.pem", directory / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
+         "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    group, version = VERSION.split("/")
+    service = {"name": "usage", "namespace": namespace, "port": server.server_address[1]}
+    registration = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{version}.{group}"},
+        "spec": {"group": group, "version": version, "service": service,
+                 "insecureSkipTLSVerify": True, "groupPriorityMinimum": 100,
+                 "versionPriority": 100},
+    }  # fmt: skip
+    kube.apply({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "usage", "namespace": namespace},
+        "spec": {"type": "ExternalName", "externalName": "localhost"},
+    })  # fmt: skip
+    kube.apply(registration)
+    try:
+        yield
+    finally:
+        kube.delete("apiregistration.k8s.io/v1", "apiservices", None, f"{version}.{group}")
+        server.shutdown()
