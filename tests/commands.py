@@ -77,6 +77,7 @@ ALONE = (
     "examples/README.md: Examples 1",
     "docs/kubectl-tapp.md: See 1",
     "docs/kubectl-tapp.md: Preview 1",
+    "docs/kubectl-tapp.md: Canaries 1",
     "docs/operations.md: Lost ownership 1",
     "docs/operations.md: Events 1",
     "docs/operations.md: Shards 1",

@@ -34,6 +34,10 @@ CHANCE = (
 """What differs from run to run; of the last one a kubelet says now the one word, now the other."""
 
 
+ASKS = r"(?m)^(kubectl tapp (?:set|advance) (?!.* -y\b).*)$"
+"""Without a terminal these write nothing, unless the question is answered beforehand."""
+
+
 def plain(said: str) -> list[list[str]]:
     """The words of each line that has any, without what is chance."""
     for pattern, word in CHANCE:
@@ -77,6 +81,7 @@ class Scene:
     def shell(self, line: str) -> str:
         """Types it, with this scene's names in place of those that stand for any."""
         here = line.replace("localhost:8080", self._hook.url).replace("NAME", self.app.name)
+        here = re.sub(ASKS, r"\1 -y", here)
         return self._plugin.shell(f"set -e\n{here}")
 
     def web(self, **spec: object) -> App:
@@ -117,6 +122,12 @@ def no_such_image(scene: Scene) -> None:
     scene.kubelet.levers.bad_images.add("nginx:typo")
 
 
+def ten_instances(scene: Scene) -> None:
+    body = template("web:1")
+    body["spec"]["containers"][0]["name"] = "app"
+    scene.web(replicas=10, template=body)
+
+
 def two_templates(scene: Scene) -> None:
     spec = {"replicas": 6, "template": named("web:1"), "templatePool": {"blue": named("blue:1")}}
     scene.web(**spec)
@@ -152,6 +163,7 @@ BEFORE: dict[str, Callable[[Scene], object]] = {
     "README.md: TApp for today's Kubernetes 1": top_of_the_readme,
     "docs/kubectl-tapp.md: See 1": a_stuck_update,
     "docs/kubectl-tapp.md: Preview 1": two_templates,
+    "docs/kubectl-tapp.md: Canaries 1": ten_instances,
     "docs/operations.md: Lost ownership 1": claims_of_its_own,
     "docs/operations.md: Events 1": Scene.web,
     "docs/operations.md: Shards 1": Scene.web,
