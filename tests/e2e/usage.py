@@ -98,3 +98,4 @@ def usage(kube: Kube, namespace: str, directory: Path, cpu: str) -> Iterator[Non
     finally:
         kube.delete("apiregistration.k8s.io/v1", "apiservices", None, f"{version}.{group}")
         server.shutdown()
+        server.server_close()
