@@ -265,6 +265,14 @@ def _spec() -> Schema:
                 "or the TApp is deleted. With 0 nothing is held back. Unset: without end.",
                 maximum=2**31 - 1,
             ),
+            "podManagementPolicy": text(
+                "Whether pods are made and taken away at once or one after another, as in a "
+                "StatefulSet. OrderedReady: a pod is made when all lower numbers that should run "
+                "are available; of pods beyond replicas the highest goes first, the next one when "
+                "it is gone. Updates and kills are not ordered by it. May be changed at any time. "
+                "Unset: Parallel.",
+                enum=["OrderedReady", "Parallel"],
+            ),
             "persistentVolumeClaimRetentionPolicy": object_of(
                 "What happens to claims that are no longer needed. Unset: they are retained.",
                 {

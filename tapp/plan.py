@@ -27,7 +27,7 @@ from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
-from tapp.decide.turns import take_turns
+from tapp.decide.turns import one_after_another, take_turns
 from tapp.pod.trouble import Trouble, silence, trouble
 from tapp.spec.model import TAppSpec
 from tapp.spec.templates import Template
@@ -71,7 +71,9 @@ class Plan:
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         not_owned: since when -> instances whose pod uses a claim that the TApp does not have.
         not_exposed: since when -> instances whose Service is not there, or not as asked.
-        waiting: instances for which nothing is created in this answer, because it is full.
+        waiting: instances whose pod is not asked for in this answer: it is full, or others come
+            first.
+        order: instances that wait for others to come first, to be made or to go.
         app_status: `status.appStatus`.
         recheck: seconds after which to sync again, None where an event will do.
         now: the time of this sync, in seconds since the epoch.
@@ -102,6 +104,7 @@ class Plan:
     not_owned: Since
     not_exposed: Since
     waiting: set[int]
+    order: set[int]
     app_status: AppStatus
     recheck: float | None
     now: float
@@ -169,6 +172,9 @@ def plan(world: World, options: Options, now: float) -> Plan:
     spent = spend(pending, serving, budgets, spec.rolling_name)
     holds = holding.holds | spent | first.holds
     decisions = _with(holds, instances, verdicts)
+    later = one_after_another(instances, decisions, serving) if spec.ordered else {}
+    holds |= later
+    decisions = _with(later, instances, decisions)
     marks = mark(world.tapp, instances, decisions, options, now, holding.asked)
     decisions = _with(marks.steps, instances, decisions)
     without_node = _without_node(instances, decisions)
@@ -226,7 +232,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         not_created=turns.not_created,
         not_owned=unowned.since,
         not_exposed=unexposed.since,
-        waiting=turns.waiting,
+        waiting=turns.waiting | later.keys(),
+        order={*later},
         app_status=app,
         recheck=min(chain.from_iterable(waits), default=None),
         now=now,

@@ -41,7 +41,7 @@ from tests.reading import (
     template_name,
     without_size,
 )
-from tests.rolls import out_of_turn, untimely
+from tests.rolls import out_of_order, out_of_turn, untimely
 
 Document = dict[str, Any]
 
@@ -78,6 +78,8 @@ def check(
     _hold(not late, late)
     wrong = kept_wrongly(request, answer)
     _hold(not wrong, wrong)
+    early = out_of_order(request, answer, after, now)
+    _hold(not early, early)
     stopped = stopped_for_what_is_not_there(request, answer)
     _hold(not stopped, "stopped for images that are not there:", stopped)
     cut_off = touched_on_hold(request, want, after, now)

@@ -1,13 +1,28 @@
-"""What must hold of a roll: whose turn it is, and when it is too late; from JSON alone."""
+"""What must hold of a roll: whose turn it is, and when it is too late; from JSON alone.
+
+And with `podManagementPolicy: OrderedReady`, who is made, or goes, after whom.
+"""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
 from tests.conditions import LATE
 from tests.kept import kept_in
-from tests.reading import note, observed, own_template, rolling_name, template_name
+from tests.merged import Merged
+from tests.reading import (
+    available,
+    desired,
+    note,
+    number,
+    observed,
+    own_template,
+    rolling_name,
+    should_run,
+    template_name,
+)
 
 Document = dict[str, Any]
 PRIORITY = "apps.tkestack.io/update-priority"
@@ -59,6 +74,46 @@ def _hasty(noted: Document, now: float | None) -> str:
     for since in noted.values():
         if now is not None and now - datetime.fromisoformat(since).timestamp() < PATIENCE:
             return f"it is called stalled, and a roll has come further at {since}"
+    return ""
+
+
+def out_of_order(
+    request: Document, answer: Document, after: Mapping[str, Merged], now: float | None
+) -> str:
+    """Why a pod must not be made, or go, yet under OrderedReady, or "".
+
+    Args:
+        request: what the hook was sent.
+        answer: what it answered.
+        after: name -> pod that stays, after the merge.
+        now: seconds since the epoch when it was asked, for `minReadySeconds`.
+    """
+    spec = request["parent"].get("spec") or {}
+    if request["finalizing"] or spec.get("podManagementPolicy") != "OrderedReady":
+        return ""
+    pods, stays = observed(request, "Pod"), desired(answer, "Pod")
+    ids = {name: id for name in {*pods, *stays} if (id := number(request, name)) is not None}
+    surplus = {ids[name]: name for name in ids if ids[name] >= spec.get("replicas", 1)}
+    made = {id for name, id in ids.items() if name not in pods}
+    going = {
+        id
+        for id, name in surplus.items()
+        if name not in stays and "deletionTimestamp" not in pods[name]["metadata"]
+    }
+    if not made and not going:
+        return ""
+    serving = available(request, now)
+    serving -= {ids[name] for name in ids.keys() & pods if name not in stays}
+    serving -= {ids[name] for name in ids.keys() & after.keys() if after[name].updates}
+    missing = should_run(request) - serving
+    if len(made) > 1 or len(going) > 1:
+        return f"{sorted(made)} are made at once, {sorted(going)} go at once"
+    for id in made:
+        if min(missing, default=id) < id:
+            return f"{id} is made, and {min(missing)} is not available"
+    for id in going:
+        if id != max(surplus) or missing:
+            return f"{id} goes before {max(surplus)}, while {sorted(missing)} are not available"
     return ""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.decide.instances import FINISHED, Instance
+from tapp.decide.instances import Instance, is_fresh
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.plan import Plan
@@ -123,9 +123,8 @@ def _created(plan: Plan) -> Iterator[_News]:
     Creation waits for no budget, so one generation does it once. A status that knows of the
     instance says that its pod was asked for before.
     """
-    known = plan.world.tapp.status.statuses
-    fresh = {"", InstanceStatus.KILLED, *FINISHED}
-    cases = [pair for pair in _of(plan, Action.CREATE) if known.get(str(pair[0].id), "") in fresh]
+    tapp = plan.world.tapp
+    cases = [pair for pair in _of(plan, Action.CREATE) if is_fresh(tapp, pair[0].id)]
     for (name, revision), pairs in _by_template(cases).items():
         note = f"{_ids(pairs)} from template {name!r} ({revision})"
         yield _News(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
@@ -253,7 +252,13 @@ def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[str, Cases]]:
 
 
 def _of(plan: Plan, action: Action) -> Cases:
-    return [pair for pair in plan.cases if pair[1].action is action]
+    found = [pair for pair in plan.cases if pair[1].action is action]
+    if plan.order and action in (Action.CREATE, Action.DELETE):
+        # Who comes after others is told of with the first of them.
+        pairs = zip(plan.instances, plan.verdicts, strict=True)
+        waiting = [pair for pair in pairs if pair[0].id in plan.order and pair[1].action is action]
+        found = sorted([*found, *waiting], key=lambda pair: pair[0].id)
+    return found
 
 
 def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:

@@ -199,6 +199,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         Reason.WAITING_FOR_BUDGET: waiting,
         Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
         Reason.HELD: numbers.get(Reason.HELD, []),
+        Reason.WAITING_FOR_ORDER: numbers.get(Reason.WAITING_FOR_ORDER, []),
     }
     paused = numbers.get(Reason.PAUSED, [])
     active = {reason: ids for reason, ids in doing.items() if ids}
@@ -238,6 +239,7 @@ _PHRASES = {
     Reason.WAITING_FOR_BUDGET: "waiting for the budget",
     Reason.WAITING_FOR_INSTANCES: "not yet available",
     Reason.HELD: "on hold",
+    Reason.WAITING_FOR_ORDER: "waiting for those before them",
 }
 
 

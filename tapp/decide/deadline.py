@@ -11,17 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tapp.decide.instances import FINISHED, Instance
+from tapp.decide.instances import Instance, is_fresh
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import TApp, TAppSpec
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import noted_since
-from tapp.words.vocabulary import InstanceStatus
-
-_FRESH = ("", InstanceStatus.KILLED, *FINISHED)
-"""What the status says of an instance that is new, or is started again."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,7 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
         if (done and serves) or not _is_waited_for(instance, decision, serves=serves):
             continue
         waiting.append((instance, decision))
-        before = tapp.status.statuses.get(str(instance.id), "")
-        is_on = is_on or is_update(verdict) or before in _FRESH
+        is_on = is_on or is_update(verdict) or is_fresh(tapp, instance.id)
     if not waiting or not is_on:
         return Roll()
     mine = [one for one in noted if one.generation == generation]

@@ -10,6 +10,7 @@ from tapp.pod.pace import Pace, pace
 from tapp.pod.pod import COMPLETED, Pod
 from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import PATIENCE
+from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import OwnClaims, claim_templates, claims_of
 from tapp.storage.history import recorded_hashes
@@ -217,6 +218,17 @@ def _block_creations(world: World, instances: list[Instance]) -> None:
             )
         elif own.differ:
             instance.blocked = own.problem_of(instance.id)
+
+
+def is_fresh(tapp: TApp, id: int) -> bool:
+    """Whether an instance is new, or is started again, as far as the status shows.
+
+    Without an entry it is new if the spec is: who loses its pod while others come first has none.
+    """
+    before = tapp.status.statuses.get(str(id))
+    if before:
+        return before == InstanceStatus.KILLED or before in FINISHED
+    return tapp.status.observed_generation != tapp.metadata.generation
 
 
 _ALIVE = frozenset(InstanceStatus) - {*FINISHED, InstanceStatus.KILLED}

@@ -1,4 +1,7 @@
-"""How many new pods and claims one answer carries, and which pods were asked for and do not come.
+"""Whose turn it is to be created, or to go, and which pods were asked for and do not come.
+
+With `podManagementPolicy: OrderedReady` that is one instance after another (docs/design.md, "One
+after another"). And an answer carries only so many new pods and claims.
 
 A template of 100 KB and thousands of instances would make one answer of hundreds of megabytes, and
 Metacontroller creates one object after the other anyway: the others follow with the next answers.
@@ -6,12 +9,15 @@ Metacontroller creates one object after the other anyway: the others follow with
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
 from tapp.decide.instances import RECHECK, Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.judge import Action, Verdict, hold
 from tapp.decide.missing import as_noted
+from tapp.decide.rollout import is_update
+from tapp.decide.serving import Serving
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template
 from tapp.storage.claims import claim_templates
@@ -29,6 +35,57 @@ _WAITING = Verdict(
     Reason.WAITING_FOR_TURN,
     "its pod follows with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
 )
+
+
+class _After(NamedTuple):
+    """What is decided on instances that wait for the same: to be made, and to go."""
+
+    made: Verdict
+    gone: Verdict
+
+
+def _after(what: str, reason: Reason = Reason.WAITING_FOR_ORDER) -> _After:
+    """Who waits for others waits until this is so."""
+    return _After(
+        Verdict(Action.ABSENT, reason, f"its pod is made when {what} ({_POLICY})"),
+        hold(reason, f"its pod goes when {what} ({_POLICY})"),
+    )
+
+
+_POLICY = "podManagementPolicy: OrderedReady"
+_UNSETTLED = _after("the last spec's updates are known to be over", Reason.SPEC_JUST_CHANGED)
+
+
+def one_after_another(
+    instances: Sequence[Instance], decisions: Sequence[Verdict], serving: Serving
+) -> dict[int, Verdict]:
+    """Who waits for another one before its pod is made, or goes: instance -> `Absent` or `Keep`.
+
+    A pod is made when all lower numbers that should run are available, and no update of this sync
+    takes one of them down. Of the pods beyond `spec.replicas` the highest goes, under the same
+    condition, and the next one when it is gone. Nothing else waits, so nothing that mends an
+    instance does: no update, no kill, no pod that has ended and makes room.
+
+    Args:
+        instances: all of them, ascending.
+        decisions: what happens to each of them now, after the budget.
+        serving: which instances serve.
+    """
+    waiting, first = dict[int, Verdict](), _UNSETTLED if serving.unsettled else None
+    surplus = [instance.id for instance in instances if not instance.wanted]
+    above = _after(f"instance {surplus[-1]} is gone") if surplus else None
+    for instance, decision in zip(instances, decisions, strict=True):
+        id, pod = instance.id, instance.pod
+        if decision.action is Action.CREATE and first is not None:
+            waiting[id] = first.made
+        elif decision.reason is Reason.SCALED_DOWN and pod is not None and not pod.terminating:
+            ahead = first if id == surplus[-1] else first or above
+            if ahead is not None:
+                waiting[id] = ahead.gone
+        serves = id in serving.available and not is_update(decision)
+        if first is None and instance.should_run and not serves:
+            first = _after(f"instance {id} is available")
+    return waiting
 
 
 @dataclass

@@ -117,6 +117,7 @@ class TAppSpec(Value):
     min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
     progress_deadline_seconds: int = Field(default=600, ge=0, le=2**31 - 1)
     deletion_hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    pod_management_policy: Literal["OrderedReady", "Parallel"] = "Parallel"
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
 
     @property
@@ -133,6 +134,11 @@ class TAppSpec(Value):
     def resizes(self) -> bool:
         """Whether other resources in a template are given to the pods that run."""
         return self.update_strategy.in_place_update_strategy.resources == "InPlace"
+
+    @property
+    def ordered(self) -> bool:
+        """Whether pods are made and taken away one after another."""
+        return self.pod_management_policy == "OrderedReady"
 
     @property
     def rolling_name(self) -> str:

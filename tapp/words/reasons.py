@@ -72,6 +72,7 @@ class Reason(StrEnum):
     RESIZE_DEFERRED = "ResizeDeferred", _HELD, "its node has no room now for other resources"
     PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be had; nothing is stopped"
     WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"
+    WAITING_FOR_ORDER = "WaitingForOrder", _HELD, "another instance comes first in the order"
     PAUSED = "Paused", _HELD, "`spec.updateStrategy.paused` is set"
     HELD = "Held", _HELD, "its pod is on hold, by an annotation"
     BLOCKED = "Blocked", _BLOCKED, "no pod can be created for it"

@@ -297,6 +297,11 @@ class Model(NodeRules):
         self.world.edit(lambda spec: _put(spec, "progressDeadlineSeconds", seconds))
         self._pass(wait)
 
+    @rule(policy=specs.policies, wait=waits)
+    def one_after_another(self, policy: str | None, wait: float) -> None:
+        self.world.edit(lambda spec: _put(spec, "podManagementPolicy", policy))
+        self._pass(wait)
+
     @rule(replicas=specs.replicas, wait=waits)
     def scale(self, replicas: int, wait: float) -> None:
         self.world.edit(lambda spec: _put(spec, "replicas", replicas))

@@ -47,6 +47,7 @@ deadlines = st.sampled_from([None, 0, 5, 20, 60])
 hold_limits = st.sampled_from([None, None, None, 0, 3, 20])
 hold_reasons = st.sampled_from(["match 1", "match 2", "match 3", ""])
 hold_kinds = st.sampled_from([None, None, "update", "delete", "Update"])
+policies = st.sampled_from([None, "Parallel", "OrderedReady", "OrderedReady"])
 budgets = st.sampled_from([1, 1, 2, 3, "25%", "50%", "100%"])
 
 
@@ -151,6 +152,7 @@ def tapps(draw: st.DrawFn) -> Document:
     _put(spec["updateStrategy"], "partition", draw(partitions))
     _put(spec, "progressDeadlineSeconds", draw(deadlines))
     set_hold_limits(spec, draw(hold_limits), draw(hold_limits))
+    _put(spec, "podManagementPolicy", draw(policies))
     set_mode(spec, draw(modes))
     if draw(st.booleans()):
         spec["forceDeletePod"] = True
