@@ -81,6 +81,16 @@ CASES: list[tuple[str, Callable[[], World], list[str]]] = [
     ("asked for, and not seen yet", lambda: emptied(World(tapp(replicas=3))), []),
     ("nothing to do", lambda: settled(replicas=3), []),
     ("more instances", lambda: settled(replicas=2).change(replicas=5), ["Normal Created 2-4"]),
+    (
+        "one after another",
+        lambda: World(tapp(replicas=3, podManagementPolicy="OrderedReady")),
+        ["Normal Created 0-2"],
+    ),
+    (
+        "fewer, one after another",
+        lambda: settled(replicas=5, podManagementPolicy="OrderedReady").change(replicas=2),
+        ["Normal Deleted 2-4"],
+    ),
     ("fewer", lambda: settled(replicas=5).change(replicas=2), ["Normal Deleted 2-4"]),
     (
         "killed",
