@@ -79,6 +79,7 @@ def specs(draw: st.DrawFn, policy: str | None) -> Document:
         "updateStrategy": strategy,
         "neverMigrate": draw(st.booleans()),
         "serviceName": draw(st.sampled_from(["", "svc"])),
+        "podManagementPolicy": draw(st.sampled_from(["Parallel", "OrderedReady"])),
         "persistentVolumeClaimRetentionPolicy": {
             "whenScaled": draw(st.sampled_from(["Retain", "Delete"])),
             "whenDeleted": draw(st.sampled_from(["Retain", "Delete"])),

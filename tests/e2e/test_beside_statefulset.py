@@ -1,0 +1,277 @@
+"""A StatefulSet and a TApp on one control plane: the same steps, the same pods, in the same order.
+
+Each step is done to both. What happens to their pods is compared line by line (`diary.py`), then
+which versions there are, and the counts of the status. Where they differ on purpose, the step says
+so: `differs` names the row of docs/statefulset.md, "What the same steps do".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.builders import with_meta
+
+from .app import GROUP, App, tapp, template
+from .diary import Diary
+from .kube import Json, Kube
+from .kubelet_levers import Levers
+from .test_ordered import down, up
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+BROKEN = "app:unready"
+COUNTS = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas")
+
+
+def body(version: str = "1", image: str = "app:1") -> Json:
+    """A template that differs from version to version in more than its image."""
+    made = template(image)
+    made["spec"]["containers"][0]["env"] = [{"name": "VERSION", "value": version}]
+    return made
+
+
+class Workload:
+    """One of the two; both have the same verbs."""
+
+    resource = group = name = ""
+
+    def __init__(self, kube: Kube, namespace: str) -> None:
+        self.kube, self.namespace = kube, namespace
+        self.diary = Diary(kube, namespace, self.name)
+
+    def create(self, image: str = "app:1", **spec: Any) -> None:
+        """Three instances of version 1, one after another, unless the spec says otherwise."""
+        raise NotImplementedError
+
+    def patch(self, **spec: Any) -> None:
+        """A merge patch of what is named alike in both."""
+        path = self.kube.path(self.group, self.resource, self.namespace, self.name)
+        self.kube.patch(path, {"spec": spec})
+
+    def scale(self, replicas: int) -> None:
+        """So many."""
+        self.patch(replicas=replicas)
+
+    def roll(self, version: str, image: str = "app:1", **spec: Any) -> None:
+        """Another template, and what else is edited with it."""
+        self.patch(template=self.labelled(body(version, image)), **spec)
+
+    def lose(self, number: int) -> None:
+        """Somebody deletes a pod."""
+        self.kube.delete("v1", "pods", self.namespace, f"{self.name}-{number}")
+
+    def spoil(self, number: int) -> None:
+        """A pod is not Ready any more: somebody has given it another image."""
+        path = self.kube.path("v1", "pods", self.namespace, f"{self.name}-{number}")
+        image = [{"op": "replace", "path": "/spec/containers/0/image", "value": BROKEN}]
+        self.kube.patch(path, image)
+
+    def wait_for_deletions(self) -> None:
+        """Updates reach only pods that somebody deletes."""
+        raise NotImplementedError
+
+    def labelled(self, made: Json) -> Json:
+        """With a label of its own."""
+        return with_meta(made, labels={"app": self.name})
+
+    @property
+    def status(self) -> Json:
+        """Its counts."""
+        found = self.kube.get(self.group, self.resource, self.namespace, self.name)
+        status = found.get("status") or {}
+        return {key: status.get(key) or 0 for key in COUNTS}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Number -> which version and image its pod has."""
+        pods = self.kube.list_all("v1", "pods", self.namespace)
+        mine = [pod for pod in pods if pod["metadata"]["name"].startswith(f"{self.name}-")]
+        containers = {
+            pod["metadata"]["name"].rpartition("-")[2]: pod["spec"]["containers"][0] for pod in mine
+        }
+        return {
+            number: f"{one['env'][0]['value']} {one['image']}" for number, one in containers.items()
+        }
+
+
+class Theirs(Workload):
+    """The StatefulSet."""
+
+    resource, group, name = "statefulsets", "apps/v1", "theirs"
+
+    def create(self, image: str = "app:1", **spec: Any) -> None:
+        self.kube.create(
+            {
+                "apiVersion": self.group,
+                "kind": "StatefulSet",
+                "metadata": {"name": self.name, "namespace": self.namespace},
+                "spec": {
+                    "replicas": 3,
+                    "serviceName": "",
+                    "selector": {"matchLabels": {"app": self.name}},
+                    "template": self.labelled(body(image=image)),
+                    **spec,
+                },
+            }
+        )
+
+    def wait_for_deletions(self) -> None:
+        self.patch(updateStrategy={"type": "OnDelete", "rollingUpdate": None})
+
+
+class Ours(Workload):
+    """The TApp: the same fields, and the highest number first."""
+
+    resource, group, name = "tapps", GROUP, "ours"
+
+    def create(self, image: str = "app:1", **spec: Any) -> None:
+        made = tapp(
+            self.name,
+            template=self.labelled(body(image=image)),
+            updateStrategy={"order": "Descending"},
+            **{"podManagementPolicy": "OrderedReady", **spec},
+        )
+        self.kube.apply(with_meta(made, namespace=self.namespace))
+
+    def wait_for_deletions(self) -> None:
+        self.patch(updateStrategy={"paused": True})
+
+
+@dataclass
+class Step:
+    """What is done to both, and what happens to the pods of both.
+
+    Attributes:
+        what: in a few words.
+        do: what is done.
+        pods: what happens.
+        ours: what happens to the TApp's, where that differs.
+        differs: the row of the page about it.
+        catches_up: it is done to the StatefulSet alone, which is then as the TApp is.
+        ordered: whether it happens in this order.
+    """
+
+    what: str
+    do: Callable[[Workload], None]
+    pods: list[str] = field(default_factory=list)
+    ours: list[str] | None = None
+    differs: str = ""
+    catches_up: bool = False
+    ordered: bool = True
+
+
+def anew(*numbers: int) -> list[str]:
+    """By new pods, one after another."""
+    return [line for number in numbers for line in (*down(number), *up(number))]
+
+
+IMAGES = "only images change"
+MENDS = "the template that mends a broken pod, with `OrderedReady`"
+GOING = "two broken pods among those that are to go, with `OrderedReady`"
+COUNTED = "the counts while pods are to go"
+BOTH = "fewer replicas and another template in one edit"
+
+LIVES: dict[str, list[Step]] = {
+    "one after another": [
+        Step("created", lambda it: it.create(), up(0, 1, 2)),
+        Step("scaled up", lambda it: it.scale(5), up(3, 4)),
+        Step("somebody deletes a pod", lambda it: it.lose(1), anew(1)),
+        Step("scaled down", lambda it: it.scale(2), down(4, 3, 2)),
+        Step("down to none", lambda it: it.scale(0), down(1, 0)),
+        Step("and up again", lambda it: it.scale(2), up(0, 1)),
+    ],
+    "all at once": [
+        Step(
+            "created",
+            lambda it: it.create(podManagementPolicy="Parallel"),
+            up(0, 1, 2),
+            ordered=False,
+        ),
+        Step("scaled up", lambda it: it.scale(5), up(3, 4), ordered=False),
+        Step("another template", lambda it: it.roll("2"), anew(4, 3, 2, 1, 0)),
+        Step("scaled down", lambda it: it.scale(1), down(4, 3, 2, 1), ordered=False),
+    ],
+    "updates that wait for somebody to delete pods": [
+        Step("created", lambda it: it.create(), up(0, 1, 2)),
+        Step("they are to wait", lambda it: it.wait_for_deletions()),
+        Step("another template", lambda it: it.roll("2")),
+        Step("somebody deletes a pod", lambda it: it.lose(1), anew(1)),
+    ],
+    "rolls": [
+        Step("created", lambda it: it.create(), up(0, 1, 2)),
+        Step("another template", lambda it: it.roll("2"), anew(2, 1, 0)),
+        Step("and back", lambda it: it.roll("1"), anew(2, 1, 0)),
+        Step("and more replicas", lambda it: it.roll("2", replicas=4), [*up(3), *anew(2, 1, 0)]),
+        Step(
+            "and fewer",
+            lambda it: it.roll("3", replicas=3),
+            [*down(3), *anew(2, 1, 0)],
+            [*anew(2, 1, 0), *down(3)],
+            BOTH,
+        ),
+        Step("another image", lambda it: it.roll("3", "app:2"), anew(2, 1, 0), [], IMAGES),
+    ],
+    "a template that is broken": [
+        Step("created", lambda it: it.create(), up(0, 1, 2)),
+        Step("it comes", lambda it: it.roll("2", BROKEN), [*down(2), "made 2"]),
+        Step("it is mended", lambda it: it.roll("3"), [], anew(2, 1, 0), MENDS),
+        Step("by hand", lambda it: it.lose(2), anew(2, 1, 0), catches_up=True),
+    ],
+    "broken from the beginning": [
+        Step("created", lambda it: it.create(BROKEN), ["made 0"]),
+        Step("it is mended", lambda it: it.roll("2"), [], [*anew(0), *up(1, 2)], MENDS),
+        Step("by hand", lambda it: it.lose(0), [*anew(0), *up(1, 2)], catches_up=True),
+    ],
+    "scaled down while a pod that stays is broken": [
+        Step("created", lambda it: it.create(replicas=4), up(0, 1, 2, 3)),
+        Step("one breaks", lambda it: it.spoil(1)),
+        Step("scaled down", lambda it: it.scale(2), differs=COUNTED),
+        Step("somebody deletes it", lambda it: it.lose(1), [*anew(1), *down(3, 2)]),
+    ],
+    "scaled down while pods that go are broken": [
+        Step("created", lambda it: it.create(replicas=4), up(0, 1, 2, 3)),
+        Step("one breaks", lambda it: it.spoil(2)),
+        Step("and another", lambda it: it.spoil(3)),
+        Step("scaled down", lambda it: it.scale(1), [], down(3, 2, 1), GOING),
+        Step("by hand", lambda it: it.lose(3), down(3, 2, 1), catches_up=True),
+    ],
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_the_same_steps_make_the_same_pods(app: App, levers: Levers, life: str) -> None:
+    """As many, of the same versions, in the same order; and both count them alike."""
+    levers.unready_images.add(BROKEN)
+    theirs, ours = Theirs(app.kube, app.namespace), Ours(app.kube, app.namespace)
+    with theirs.diary, ours.diary:
+        for step in LIVES[life]:
+            wanted = {theirs: step.pods, ours: step.pods if step.ours is None else step.ours}
+            if step.catches_up:
+                wanted[ours] = []
+            for each in (theirs,) if step.catches_up else wanted:
+                step.do(each)
+            found = {each: each.diary.news(len(lines)) for each, lines in wanted.items()}
+            if not step.ordered:
+                found = {each: sorted(lines) for each, lines in found.items()}
+                wanted = {each: sorted(lines) for each, lines in wanted.items()}
+            assert found == wanted, step.what
+            if not step.differs or step.differs in ALIKE_IN_THE_END:
+                same(theirs, ours, step)
+
+
+ALIKE_IN_THE_END = (IMAGES, BOTH)
+"""Differences on the way alone."""
+
+
+def same(theirs: Workload, ours: Workload, step: Step) -> None:
+    """Both have the same pods, and say so."""
+    assert theirs.versions == ours.versions, step.what
+    until = time.monotonic() + 5
+    while theirs.status != ours.status and time.monotonic() < until:
+        time.sleep(0.1)
+    assert theirs.status == ours.status, step.what
