@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Document, claim_template, template
+from tests.builders import Document, claim_template, crashing, template, terminating
 from tests.invariants import ViolationError, check, writes
 from tests.merged import illegal_changes
 from tests.unit.world import World, settled
@@ -82,6 +82,35 @@ def test_a_damaged_answer_is_found(damage: Callable[[Document], None]) -> None:
     damage(damaged)
     with pytest.raises((ViolationError, KeyError)):
         check(request, damaged, plan)
+
+
+def lost(world: World, id: int) -> World:
+    """Its pod is gone."""
+    del world.pods[f"web-{id}"]
+    return world
+
+
+PARALLEL: dict[str, Callable[[], World]] = {
+    "two are made at once": lambda: settled(replicas=1).change(replicas=3),
+    "two go at once": lambda: settled(replicas=3).change(replicas=1),
+    "one is made above a broken one": lambda: lost(settled(replicas=3).modify(0, crashing), 2),
+    "one goes while one that stays is broken": (
+        lambda: settled(replicas=3).modify(0, crashing).change(replicas=2)
+    ),
+    "one goes before a higher one": (
+        lambda: settled(replicas=3).modify(2, terminating).change(replicas=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("make", PARALLEL.values(), ids=PARALLEL.keys())
+def test_what_parallel_does_is_found_where_an_order_is_asked_for(make: Callable[[], World]) -> None:
+    found = make()
+    request = found.request()
+    answer = found.hook.sync(request)
+    request["parent"]["spec"]["podManagementPolicy"] = "OrderedReady"
+    with pytest.raises(ViolationError, match=r"at once|is made|goes before"):
+        check(request, answer)
 
 
 def test_a_good_update_is_no_violation_and_a_write() -> None:
