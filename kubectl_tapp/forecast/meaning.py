@@ -49,10 +49,10 @@ def meaning(
     Raises:
         hooks.wire.decode.WireError: the service could not read the edited TApp.
     """
-    # Who waits for a turn is created, too.
+    # Who waits for a turn, or for others to come first, is created or deleted, too.
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
     registration = registration._replace(options=options)
-    after = decide(replace(observed, tapp=edited), registration, now)
+    after = decide(replace(observed, tapp=_at_once(edited)), registration, now)
     before: Plan | None = None
     with suppress(WireError):  # what the service cannot read is repaired: all of it is new
         before = decide(observed, registration, now)
@@ -70,6 +70,14 @@ def meaning(
         else touched(before, after)
     )
     return outcomes.forecast(base, pace=(), notes=()), concerned
+
+
+def _at_once(edited: Document) -> Document:
+    """The same without an order."""
+    spec = edited.get("spec") or {}
+    if spec.get("podManagementPolicy") != "OrderedReady":
+        return edited
+    return {**edited, "spec": {**spec, "podManagementPolicy": "Parallel"}}
 
 
 def _record(after: Plan) -> Record:

@@ -203,3 +203,25 @@ def test_random_edits_in_place_go_as_foretold(
         assert apart == []
         anew = {one.id for one in found.instances if one.outcome is Outcome.RECREATED}
         assert {id for id, uid in life.uids().items() if uid != born[id]} == anew
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"replicas": 5},
+        {"replicas": 1},
+        {"replicas": 4, "template": template(container={"env": [{"name": "A", "value": "1"}]})},
+        {"podManagementPolicy": "Parallel", "replicas": 6},
+    ],
+    ids=["up", "down", "up and another template", "at once"],
+)
+def test_one_after_another_goes_as_foretold(edit: Document) -> None:
+    life = Life().apply(tapp(replicas=3, podManagementPolicy="OrderedReady"))
+    found = foretell(life, merge_patch(life.tapp, {"spec": edit}))
+    life.news()
+    mark = len(life.world.writes)
+    life.begin_patch(**edit).settle()
+    writes = [write for write in life.world.writes[mark:] if write.kind != "TApp"]
+    assert told_apart(found, writes, life) == []
+    most = max(len((*step.created, *step.deleted)) for step in found.steps)
+    assert most == (3 if edit.get("podManagementPolicy") else 1)

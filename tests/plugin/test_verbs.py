@@ -57,6 +57,21 @@ def test_a_verb_writes_what_it_says(
     assert len(web.writes) == 1
 
 
+def test_who_comes_after_others_is_shown_as_one_of_them_and_waited_for() -> None:
+    """With an order, what an edit means is not that all but the first are stuck."""
+    ordered = running(podManagementPolicy="OrderedReady")
+    said = kubectl_tapp(ordered, "scale", "web", "--replicas", "9", "--dry-run=client")
+    assert "6-8 (3)" in said.out
+    assert "created" in said.out
+    assert "Stuck" not in said.out
+    said = kubectl_tapp(ordered, "scale", "web", "--replicas", "4", "-y", "--wait")
+    assert (said.code, said.err) == (0, "")
+    assert [write.name for write in ordered.world.writes if write.verb == "delete"] == [
+        "web-5",
+        "web-4",
+    ]
+
+
 def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
