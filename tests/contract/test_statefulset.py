@@ -16,6 +16,7 @@ SPEC = {
     "updateStrategy.type: RollingUpdate",
     "updateStrategy.type: OnDelete",
     "updateStrategy.rollingUpdate.maxUnavailable",
+    "updateStrategy.rollingUpdate.partition",
     "revisionHistoryLimit",
     "minReadySeconds",
     "persistentVolumeClaimRetentionPolicy",

@@ -75,16 +75,21 @@ class Workload:
         """Updates reach only pods that somebody deletes."""
         raise NotImplementedError
 
+    def keeping(self, count: int) -> Json:
+        """The part of a spec that keeps so many of the lowest numbers as they are."""
+        raise NotImplementedError
+
     def labelled(self, made: Json) -> Json:
         """With a label of its own."""
         return with_meta(made, labels={"app": self.name})
 
     @property
     def status(self) -> Json:
-        """Its counts."""
+        """Its counts, and whether it says that there are two revisions."""
         found = self.kube.get(self.group, self.resource, self.namespace, self.name)
         status = found.get("status") or {}
-        return {key: status.get(key) or 0 for key in COUNTS}
+        two = status.get("currentRevision") != status.get("updateRevision")
+        return {"two": two, **{key: status.get(key) or 0 for key in COUNTS}}
 
     @property
     def versions(self) -> dict[str, str]:
@@ -120,6 +125,9 @@ class Theirs(Workload):
             }
         )
 
+    def keeping(self, count: int) -> Json:
+        return {"updateStrategy": {"rollingUpdate": {"partition": count}}}
+
     def wait_for_deletions(self) -> None:
         self.patch(updateStrategy={"type": "OnDelete", "rollingUpdate": None})
 
@@ -137,6 +145,9 @@ class Ours(Workload):
             **{"podManagementPolicy": "OrderedReady", **spec},
         )
         self.kube.apply(with_meta(made, namespace=self.namespace))
+
+    def keeping(self, count: int) -> Json:
+        return {"updateStrategy": {"partition": count}}
 
     def wait_for_deletions(self) -> None:
         self.patch(updateStrategy={"paused": True})
@@ -195,6 +206,19 @@ LIVES: dict[str, list[Step]] = {
         Step("scaled up", lambda it: it.scale(5), up(3, 4), ordered=False),
         Step("another template", lambda it: it.roll("2"), anew(4, 3, 2, 1, 0)),
         Step("scaled down", lambda it: it.scale(1), down(4, 3, 2, 1), ordered=False),
+    ],
+    "a partition": [
+        Step("created", lambda it: it.create(replicas=4), up(0, 1, 2, 3)),
+        Step("a roll up to it", lambda it: it.roll("2", **it.keeping(2)), anew(3, 2)),
+        Step("a kept pod is lost", lambda it: it.lose(0), anew(0)),
+        Step("one that is not kept is lost", lambda it: it.lose(3), anew(3)),
+        Step("scaled up", lambda it: it.scale(5), up(4)),
+        Step("scaled down below it", lambda it: it.scale(1), down(4, 3, 2, 1)),
+        Step("and up", lambda it: it.scale(3), up(1, 2)),
+        Step("lowered", lambda it: it.patch(**it.keeping(1)), anew(1)),
+        Step("and back", lambda it: it.roll("1"), anew(2, 1)),
+        Step("another one", lambda it: it.roll("3"), anew(2, 1)),
+        Step("without it", lambda it: it.patch(**it.keeping(0)), anew(0)),
     ],
     "updates that wait for somebody to delete pods": [
         Step("created", lambda it: it.create(), up(0, 1, 2)),
