@@ -69,10 +69,11 @@ def _turn(request: Document, id: int) -> tuple[int, int]:
     return -found[0] if found else 0, -id if falls else id
 
 
-def _hasty(noted: Document, now: float | None) -> str:
-    """Why what is degraded must not count as stalled yet, or ""."""
+def _hasty(noted: Document, limit: float, now: float | None) -> str:
+    """Why what is degraded must not count as stalled yet, or ""; a deadline may be shorter."""
+    least = min(limit, PATIENCE)
     for since in noted.values():
-        if now is not None and now - datetime.fromisoformat(since).timestamp() < PATIENCE:
+        if now is not None and now - datetime.fromisoformat(since).timestamp() < least:
             return f"it is called stalled, and a roll has come further at {since}"
     return ""
 
@@ -131,7 +132,7 @@ def untimely(request: Document, answer: Document, now: float | None) -> str:
     if stalled is None:
         return ""
     if stalled["reason"] != LATE:
-        return _hasty(noted, now)
+        return _hasty(noted, limit, now)
     if not noted or (spec.get("updateStrategy") or {}).get("paused"):
         return f"a roll is too late that is paused, or none: {noted}"
     since = datetime.fromisoformat(next(iter(noted.values()))).timestamp()
