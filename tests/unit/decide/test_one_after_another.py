@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from simulator.objects.objects import with_meta
 from tests.builders import (
     NOW,
     Document,
@@ -17,6 +18,7 @@ from tests.builders import (
 )
 from tests.unit.world import World, condition, settled
 
+HOLD = "apps.tkestack.io/hold"
 ORDERED = {"podManagementPolicy": "OrderedReady"}
 CREATES, GOES = "Create/NoPod", "Delete/ScaledDown"
 MADE_LATER, GOES_LATER = "Absent/WaitingForOrder", "Keep/WaitingForOrder"
@@ -201,6 +203,20 @@ def test_a_pod_that_goes_already_is_left_to_go() -> None:
     """Somebody has deleted it: it is not kept, whoever comes first."""
     world = ordered(replicas=4).change(replicas=1).modify(2, evicted)
     assert world.decisions() == {0: FINE, 1: GOES_LATER, 2: GOES, 3: GOES}
+
+
+def test_a_pod_on_hold_keeps_those_below_it_and_nobody_above() -> None:
+    """The order is its author's; who serves meanwhile blocks nobody."""
+
+    def held(pod: Document) -> Document:
+        return with_meta(pod, annotations={HOLD: "match 7", **pod["metadata"]["annotations"]})
+
+    world = ordered(replicas=4).modify(3, held).change(replicas=2)
+    assert world.decisions() == {0: FINE, 1: FINE, 2: GOES_LATER, 3: "Mark/Held"}
+    status = world.sync()["status"]
+    assert condition(status, "Progressing")["reason"] == "Held"  # type: ignore[index]
+    world = ordered(replicas=3).modify(0, held).change(template=template("nginx:2"), replicas=4)
+    assert world.decisions()[3] == CREATES
 
 
 # --- what mends is never blocked ------------------------------------------------------------------
