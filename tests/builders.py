@@ -12,6 +12,8 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
+
 from simulator.api.admission import Admission, Policy
 from simulator.api.apply import LAST_APPLIED, apply_update, with_last_applied
 from simulator.objects.objects import controller_ref, same, with_meta
@@ -37,13 +39,13 @@ def as_sent(document: Any) -> bytes:
     """
     if isinstance(document, dict) and "children" in document:
         document = {key: document[key] for key in sorted(document, key=_place)}
-        parts = [f"{json.dumps(key)}:{_sorted(value)}" for key, value in document.items()]
-        text = "{" + ",".join(parts) + "}"
+        parts = [_sorted(key) + b":" + _sorted(value) for key, value in document.items()]
+        text = b"{" + b",".join(parts) + b"}"
     else:
         text = _sorted(document)
     for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode()
+        text = text.replace(character.encode(), b"\\u%04x" % ord(character))
+    return text
 
 
 DELETED = "2026-01-05T10:59:50Z"
@@ -54,8 +56,12 @@ def _place(field: str) -> tuple[int, str]:
     return (_FIELDS.index(field) if field in _FIELDS else len(_FIELDS), field)
 
 
-def _sorted(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+def _sorted(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a number that has more than 64 bits, and the like
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return text.encode()
 
 
 def template(

@@ -1,7 +1,9 @@
-"""The chart as the tests use it: made once in a process, and rendered by helm."""
+"""The chart as the tests use it: made once in a run, and rendered by helm."""
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -40,8 +42,24 @@ def tools() -> Iterator[None]:
 
 
 @cache
-def files() -> dict[str, str]:
-    """The chart's files."""
+def files(place: Path) -> dict[str, str]:
+    """The chart's files; the first of a run's workers makes them, beside whose directories it is.
+
+    kustomize is called for every pair of components.
+    """
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return _made()
+    kept = place.parents[1] / f"chart-{run}.json"
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_text(json.dumps(_made()))
+    found: dict[str, str] = json.loads(kept.read_text())
+    return found
+
+
+def _made() -> dict[str, str]:
     return chart.files(VERSION, IMAGE, metacontroller.REPOSITORY, metacontroller.version())
 
 
@@ -51,8 +69,9 @@ def unpacked(place: Path, *, stub: bool = False) -> Path:
     `stub` leaves out what the definition of TApp says: helm takes longest for that.
     """
     directory = place / "tapp"
-    assert DEFINITION in files()
-    for name, text in files().items():
+    made = files(place)
+    assert DEFINITION in made
+    for name, text in made.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(NOTHING_SAID if stub and name == DEFINITION else text)
     theirs = chart_in(place / "theirs")

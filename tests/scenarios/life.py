@@ -59,12 +59,16 @@ def example(path: str) -> list[Document]:
 
 
 class CheckedHook:
-    """Passes calls on, and holds every invariant against every `every`-th sync and its plan."""
+    """Passes calls on, and holds every invariant against every `every`-th sync and its plan.
+
+    A request that comes again and is answered with the same bytes is not looked at again.
+    """
 
     def __init__(self, inner: HookClient, every: int = 1) -> None:
         """`every` is 1 unless the children are too many to look at all the time."""
         self._inner = inner
         self._every = every
+        self._checked = (b"", b"")
         self.syncs = 0
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
@@ -73,8 +77,9 @@ class CheckedHook:
         hook = url.rpartition("/")[2]
         if hook in ("sync", "finalize") and answer.status == 200:
             self.syncs += 1
-            if self.syncs % self._every == 0:
+            if self.syncs % self._every == 0 and (body, answer.body) != self._checked:
                 self._check(hook, url, body, answer)
+                self._checked = body, answer.body
         return answer
 
     def _check(self, hook: str, url: str, body: bytes, answer: Answer) -> None:

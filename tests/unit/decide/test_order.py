@@ -35,6 +35,8 @@ def rolled(world: World) -> list[int]:
         assert len(begins) <= 1
         done += begins
         world.sync()
+        if not begins and not world.writes:
+            break
         world.kubelet()
     return done
 
