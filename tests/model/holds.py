@@ -42,8 +42,8 @@ class HoldJudge:
 
     world: World
     counts: Counter[str]
-    begun: dict[str, tuple[str, str]] = field(default_factory=dict)
-    _set: dict[str, tuple[str, str]] = field(default_factory=dict)
+    begun: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    _set: dict[str, tuple[bool, str]] = field(default_factory=dict)
     _call: HookCall | None = None
 
     def on_call(self, call: HookCall) -> None:
@@ -78,9 +78,9 @@ class HoldJudge:
 
     def _note(self, old: Document | None, new: Document) -> None:
         uid = new["metadata"]["uid"]
-        hold = note(new, HOLD), note(new, HOLD_FOR)
+        hold = bool(note(new, HOLD)), note(new, HOLD_FOR)  # the reason may change
         label = (new["metadata"].get("labels") or {}).get(HELD)
-        before = ("", "") if old is None else (note(old, HOLD), note(old, HOLD_FOR))
+        before = (False, "") if old is None else (bool(note(old, HOLD)), note(old, HOLD_FOR))
         if hold != before:
             self.begun.pop(uid, None)
             self._set.pop(uid, None)

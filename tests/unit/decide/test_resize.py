@@ -14,6 +14,8 @@ from tapp.plan import plan
 from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.builders import Document, as_sent, tapp, template
+from tests.holds import HOLD, WANTED
+from tests.reading import note
 from tests.unit.world import Hook, World, condition
 
 IN_PLACE = {"inPlaceUpdateStrategy": {"resources": "InPlace"}}
@@ -317,3 +319,25 @@ def test_the_patch_is_guarded_and_has_whole_resources() -> None:
 )
 def test_qos_classes(containers: list[Any], expected: str) -> None:
     assert quality(containers) == expected
+
+
+def test_a_pod_on_hold_is_not_resized_until_it_is_released() -> None:
+    world = resizing(updateStrategy={})
+    pod = world.pod(0)
+    notes = {**pod["metadata"]["annotations"], HOLD: "match 42"}
+    held = {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
+    world.modify(0, lambda _: held).change(template=asking(MORE))
+    assert sent(world) == []
+    assert world.decisions()[0] == "Mark/Held"
+    world.sync()
+    assert note(world.pod(0), WANTED) == "Update"
+    meta = world.pod(0)["metadata"]
+    meta = {**meta, "annotations": {**meta["annotations"], HOLD: ""}}
+    world.modify(0, lambda pod: {**pod, "metadata": meta})
+    assert len(sent(world)) == 1
+
+
+def sent(world: World) -> list[Any]:
+    """The resizes that a sync asks for."""
+    asked = Request(as_sent(world.request()), TApp, Memo(1 << 24))
+    return patches(plan(world_of(asked), Options(resize=True), world.hook.now))
