@@ -50,8 +50,8 @@ def test_the_chart_says_where_it_comes_from(described: Document) -> None:
     }  # fmt: skip
 
 
-def test_a_chart_that_nobody_publishes_names_no_page() -> None:
-    found = yaml.safe_load(files()["Chart.yaml"])
+def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
+    found = yaml.safe_load(files(tmp_path)["Chart.yaml"])
     assert not {"home", "sources", "icon", "maintainers"} & set(found)
     assert found["keywords"]
     assert "http" not in json.dumps([found[key] for key in ("keywords", "description")])
@@ -80,8 +80,8 @@ def test_changes_are_those_of_the_changelog(described: Document) -> None:
     assert not [each for each in found if re.search(r"[`*]{2}|\]\(", each["description"])]
 
 
-def test_the_readme_has_every_value_that_the_chart_has() -> None:
-    text = files()["README.md"]
+def test_the_readme_has_every_value_that_the_chart_has(tmp_path: Path) -> None:
+    text = files(tmp_path)["README.md"]
     names = set(re.findall(r"(?m)^\| `([\w.]+)` \|", text))
 
     def covered(value: Any, path: str) -> bool:
@@ -90,7 +90,7 @@ def test_the_readme_has_every_value_that_the_chart_has() -> None:
             inside and all(covered(each, f"{path}.{key}") for key, each in value.items())
         )
 
-    values = yaml.safe_load(files()["values.yaml"])
+    values = yaml.safe_load(files(tmp_path)["values.yaml"])
     assert [key for key, value in values.items() if not covered(value, key)] == []
     assert "Refused" not in text
     widths = {line.count("|") - line.count("\\|") for line in text.splitlines() if line[:1] == "|"}
