@@ -86,7 +86,8 @@ _COMPLETION = ("install_completion", "show_completion")
 
 
 def _context(each: Any, name: str) -> Any:
-    return each.context_class(each, info_name=name)
+    """As it is called: every command inherits the settings of the whole, such as `-h`."""
+    return each.context_class(each, info_name=name, **command().context_settings)
 
 
 def _first(text: str) -> str:

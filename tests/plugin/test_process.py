@@ -30,8 +30,10 @@ case " $* " in
 esac
 """
 """kubectl, as far as these tests go: a program that answers from files."""
-ENTRY = "from kubectl_tapp.entry import main; main()"
-"""What the installed program does."""
+ENTRY = """import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from kubectl_tapp.entry import main; main()"""
+"""What the installed program does; Ctrl-C reaches it also where the tests run in the background."""
 
 
 @pytest.fixture(scope="module")
