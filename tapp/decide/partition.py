@@ -149,6 +149,7 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         revision
         for item in group
         if (pod := item.pod) is not None
+        and not pod.odd
         and is_ours(revision := pod.spec.written or pod.spec.template_hash)
         and revision is not None
         and not (isinstance(item.template, Template) and _runs(item, item.template))

@@ -67,11 +67,15 @@ ODD: dict[str, Callable[[Document], Document]] = {
 }
 
 
+@pytest.mark.parametrize("noted", [True, False], ids=["", "status of an earlier release"])
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD.keys())
 def test_an_odd_pod_is_left_alone_and_its_siblings_go_on(
-    change: Callable[[Document], Document],
+    change: Callable[[Document], Document], noted: bool
 ) -> None:
     world = updated_once().modify(0, change)
+    if not noted:
+        known = {key: item for key, item in world.parent["status"].items() if "Rev" not in key}
+        world.parent = {**world.parent, "status": known}
     world.change(template=template("nginx:3"), updateStrategy={"maxUnavailable": 3})
     world.hook.answer("/plan", world.request())
     request = world.request()
