@@ -9,6 +9,7 @@ while it sends: `hooks.service.worker` collects requests, and answers probes bes
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,14 @@ def on_starting(server: Any) -> None:
 
     gc.collect()
     gc.freeze()  # the collector would write into each shared page
+
+
+def post_fork(server: Any, worker: Any) -> None:
+    """A worker that is to end before it can listen to that has nothing in hand: it ends at once.
+
+    Else it would have the handler of the process that started it, and go on for `graceful_timeout`.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def post_worker_init(worker: Any) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -93,3 +94,11 @@ def test_a_worker_shares_what_was_imported() -> None:
         text = Path(f"/proc/{worker}/smaps_rollup").read_text()
         kilobytes = dict(re.findall(r"^(\w+):\s+(\d+) kB", text, re.MULTILINE))
         assert int(kilobytes["Private_Dirty"]) < int(kilobytes["Shared_Dirty"])
+
+
+def test_workers_that_have_hardly_begun_end_at_once() -> None:
+    """Some are told to end before they listen; they would go on for `graceful_timeout`."""
+    with Service(workers=8) as service:
+        begun = time.monotonic()
+        service.stop()
+        assert time.monotonic() - begun < 8
