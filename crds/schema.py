@@ -261,10 +261,10 @@ def _spec() -> Schema:
                 maximum=2**31 - 1,
             ),
             "deletionHoldTimeoutSeconds": count(
-                "For how many seconds the annotation apps.tkestack.io/hold of a pod holds back what "
-                "deletes it for good: its instance is killed or scaled down, or the TApp is "
-                "deleted; from when that is wanted on. With 0 nothing is held back. Unset: without "
-                "end.",
+                "For how many seconds the annotation apps.tkestack.io/hold of a pod holds back "
+                "what deletes it for good: its instance is killed or scaled down, or the TApp is "
+                "deleted; from when that is wanted on. With 0 nothing is held back. Unset: "
+                "without end.",
                 maximum=2**31 - 1,
             ),
             "podManagementPolicy": text(
