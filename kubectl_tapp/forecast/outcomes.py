@@ -127,7 +127,8 @@ class Outcomes:
         self, first: Instance | None, last: Instance | None, done: list[Act]
     ) -> tuple[Outcome, Verdict | None]:
         had = first is not None and first.pod is not None and not first.pod.terminating
-        has = last is not None and last.pod is not None
+        old = None if first is None or first.pod is None else first.pod.uid
+        has = last is not None and last.pod is not None and last.pod.uid != old
         deletes = [act for act in done if act.verb == "delete"]
         updates = [act for act in done if act.verb == "update"]
         creates = [act for act in done if act.verb == "create"]

@@ -72,6 +72,24 @@ def test_who_comes_after_others_is_shown_as_one_of_them_and_waited_for() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["kill", "web", "1"], "1 deleted"),
+        (["scale", "web", "--replicas", "4"], "2 deleted"),
+        (["scale", "web", "--replicas", "0"], "5 deleted"),
+        (["start", "web", "3"], "1 created"),
+        (["restart", "web"], "5 recreated"),
+    ],
+)
+def test_a_verb_tells_first_whether_a_pod_comes_back(
+    web: StandIn, arguments: list[str], expected: str
+) -> None:
+    kubectl_tapp(web, "kill", "web", "3", "-y", "--wait")
+    said = kubectl_tapp(web, *arguments, "--dry-run=client")
+    assert said.lines[0] == f"TApp default/web: {expected}"
+
+
 def test_an_image_is_set_and_waited_for(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:9", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
