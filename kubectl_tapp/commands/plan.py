@@ -46,6 +46,10 @@ class Asked:
     template: Annotated[
         str | None, option("-t", "--template", metavar="NAME", help="Of --image.")
     ] = None
+    partition: Annotated[
+        str | None,
+        option("--partition", metavar="SHARE", help="So many, 3 or 30%, keep what they have."),
+    ] = None
     replicas: Annotated[int | None, option("--replicas", metavar="N", help="Scale to it.")] = None
     use: Annotated[_Texts, option("--use", metavar="TEMPLATE=IDS", help="Re-template.")] = None
     kill: Annotated[_Texts, option("--kill", metavar="IDS", help="Stop.")] = None
@@ -90,7 +94,7 @@ class Asked:
     def by_options(self) -> bool:
         """Whether options say what to edit."""
         asked = (self.image, self.use, self.kill, self.start, self.restart)
-        return any(asked) or self.replicas is not None
+        return any(asked) or (self.replicas, self.partition) != (None, None)
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -236,6 +240,7 @@ def _edited(tapp: "Document", asked: Asked, now: float) -> "Document":
     from kubectl_tapp.base.arguments import (  # noqa: PLC0415
         read_ids,
         read_images,
+        read_partition,
         read_replicas,
         read_use,
     )
@@ -246,6 +251,8 @@ def _edited(tapp: "Document", asked: Asked, now: float) -> "Document":
     spec = edits.spec_of(tapp)
     if asked.image:
         tapp = edits.with_images(tapp, read_images(asked.image), asked.template)
+    if asked.partition is not None:
+        tapp = edits.partitioned(tapp, read_partition(asked.partition))
     for text in asked.use or []:
         template, ids = read_use(text, spec)
         tapp = edits.using(tapp, template, ids)

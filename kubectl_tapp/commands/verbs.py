@@ -3,6 +3,7 @@
 A verb is given what was seen of the TApp, and hands over the edited TApp.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -137,15 +138,26 @@ def advance(
     ] = None,
 ) -> None:
     """Let a roll with a partition go on: to all instances, or until --to are left."""
+    from kubectl_tapp.base.arguments import read_partition  # noqa: PLC0415 - it costs start time
+
     before = verb.spec.update_strategy.partition
-    if before == 0 and to is None:
+    if before == 0:
         raise UsageError(f"{verb.name} has no partition: nothing is kept back")
-    if to is None:
-        verb.notes.append(f"Partition: {before} before; now nobody is kept back.")
-        verb.do(verb.edits.partitioned(verb.tapp, None))
-        return
-    verb.notes.append(f"Partition: {before} before; now {to} keep what they have.")
-    verb.do(_partitioned(verb, verb.tapp, to, verb.spec.rolling_name))
+    value = 0 if to is None else read_partition(to)
+    edited = verb.edits.partitioned(verb.tapp, value)
+    if value:
+        now, wanted = (verb.decided(replace(verb.seen, tapp=each)).partition.size
+                       for each in (verb.tapp, edited))  # fmt: skip
+        if wanted > now:
+            raise UsageError(
+                f"--to {to} keeps more than now ({now}): advance only goes on; "
+                "set spec.updateStrategy.partition to go back"
+            )
+        if wanted == now:
+            verb.do(verb.tapp)
+            return
+    verb.notes.append(f"Partition: {before} before, {value or 'none'} now.")
+    verb.do(edited)
 
 
 def value(

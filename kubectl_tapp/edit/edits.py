@@ -199,10 +199,10 @@ def resumed(tapp: Document) -> Document:
     return drop(tapp, ("spec", "updateStrategy", "paused"))
 
 
-def partitioned(tapp: Document, value: int | str | None) -> Document:
-    """Sets how many instances keep their revision; None or 0: none does."""
+def partitioned(tapp: Document, value: int | str) -> Document:
+    """Sets how many instances keep their revision; 0, or 0%: none does."""
     path = ("spec", "updateStrategy", "partition")
-    return put(tapp, path, value) if value not in (None, 0) else drop(tapp, path)
+    return drop(tapp, path) if value in (0, "0%") else put(tapp, path, value)
 
 
 def scaled(tapp: Document, replicas: int) -> Document:

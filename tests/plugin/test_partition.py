@@ -41,7 +41,7 @@ def test_a_roll_goes_as_far_as_its_partition_and_is_done_there() -> None:
         (["advance", "web", "--to", "1"], "999991", {"partition": 1}),
         (["advance", "web", "--to", "10%"], "999991", {"partition": "10%"}),
         (["advance", "web", "--to", "0"], "999999", {}),
-        (["advance", "web", "--to", "4"], "999911", {"partition": 4}),
+        (["advance", "web", "--to", "0%"], "999999", {}),
         (["rollback", "web"], "111111", {"partition": 2}),
     ],
 )
@@ -55,13 +55,26 @@ def test_it_is_taken_further_or_back(
     assert spec_of(web)["updateStrategy"] == strategy
 
 
+def test_to_advance_is_not_to_go_back() -> None:
+    web = begun()
+    written = web.writes
+    for to in ("3", "50%", "100%"):
+        said = kubectl_tapp(web, "advance", "web", "--to", to, "-y")
+        assert said.code == 2
+        assert f"--to {to} keeps more than now (2): advance only goes on; set spec" in said.err
+    for to in ("2", "30%"):
+        said = kubectl_tapp(web, "advance", "web", "--to", to, "-y")
+        assert (said.code, said.lines) == (0, ["web: no change needed"])
+    assert web.writes == written
+    said = kubectl_tapp(web, "advance", "web", "--to", "1", "-y")
+    assert "Partition: 2 before, 1 now." in said.lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["advance", "web", "--to", "3"], "web has no partition: nothing is kept back"),
         (["advance", "web"], "web has no partition: nothing is kept back"),
-        (["advance", "web", "--to", "-1"], "'-1' is neither a number from 0 nor"),
-        (["advance", "web", "--to", "many"], "'many' is neither a number from 0 nor"),
-        (["advance", "web", "--to", "101%"], "'101%' is neither a number from 0 nor"),
         (["set", "image", "web", "app=a", "--partition", "x"], "'x' is neither a number from 0"),
         (
             ["set", "image", "web", "app=a", "--partition", "1", "--canary", "1"],
@@ -81,6 +94,13 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], message: str) -> N
     assert not web.writes
 
 
+@pytest.mark.parametrize("to", ["-1", "many", "101%"])
+def test_what_is_no_share_is_refused(to: str) -> None:
+    said = kubectl_tapp(begun(), "advance", "web", "--to", to, "-y")
+    assert said.code == 2
+    assert f"'{to}' is neither a number from 0 nor" in said.err
+
+
 def test_a_plan_says_before_who_stays_as_they_are() -> None:
     web = running(template=template("nginx:1"))
     asked = ["set", "image", "web", "app=nginx:9", "--partition", "50%", "--dry-run=client"]
@@ -89,6 +109,16 @@ def test_a_plan_says_before_who_stays_as_they_are() -> None:
     assert "0-2 (3)  in place   template default: restarts app" in said.out
     assert "3-5 (3)  unchanged  the partition keeps it at revision v1-" in said.out
     assert images(web) == "111111"
+
+
+def test_a_step_of_a_roll_is_planned() -> None:
+    web = begun()
+    for partition, outcome in (("1", "1 in place"), ("0%", "2 in place"), ("2", "nothing happens")):
+        said = kubectl_tapp(web, "plan", "web", "--partition", partition)
+        assert said.lines[0].startswith(f"TApp default/web: {outcome}")
+    said = kubectl_tapp(web, "plan", "web", "--image", "app=nginx:3", "--partition", "50%")
+    assert said.lines[0].startswith("TApp default/web: 3 in place")
+    assert "'x' is neither a number" in kubectl_tapp(web, "plan", "web", "--partition", "x").err
 
 
 def test_status_why_and_history_name_who_is_kept_and_at_what() -> None:
