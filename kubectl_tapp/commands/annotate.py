@@ -14,8 +14,14 @@ Marks = Mapping[str, str | None]
 """Annotation -> its text, None to remove it."""
 
 
-def annotate(
-    verb: Verb, pods: Mapping[int, Pod], marks: Marks, means: Iterable[str], done: str
+def annotate(  # noqa: PLR0913 - what a write to pods consists of
+    verb: Verb,
+    pods: Mapping[int, Pod],
+    marks: Marks,
+    means: Iterable[str],
+    done: str,
+    *,
+    how: str = "",
 ) -> None:
     """Annotates the pods of instances, after the question; each write is guarded by the pod's uid.
 
@@ -25,12 +31,13 @@ def annotate(
         marks: the annotations.
         means: what the service will make of it, in lines.
         done: what the instances are then.
+        how: in which way it happens, if that is to be said.
 
     Raises:
         CommandError: one may not be written, or is another pod by now.
     """
     session, choices, ids = verb.session, verb.choices, list(pods)
-    session.say(f"TApp {verb.name}:")
+    session.say(f"TApp {verb.name}{how}:")
     for line in means:
         session.say(f"  {line}")
     if choices.dry_run != "client":

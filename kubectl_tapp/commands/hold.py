@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tapp.pod.pod import Pod
 
 _PAUSE = 1.0
+_LONGEST = 1_000
+"""Characters of a reason: it is quoted to all who wait."""
 
 
 class For(StrEnum):
@@ -47,12 +49,15 @@ def hold(
 
     if not reason.strip():
         raise UsageError("--reason is empty: say why, for those who wait")
+    if len(reason) > _LONGEST:
+        raise UsageError(f"--reason is longer than {_LONGEST:,} characters")
     pods = _pods(verb, ids)
     ended = [id for id, pod in pods.items() if pod.completed]
     if ended:
         raise UsageError(f"instance {some(ended)} has ended: a hold does not count there")
     marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
-    annotate(verb, pods, marks, _decisions(verb, pods, marks), "on hold")
+    means = [*_replaced(pods, marks), *_decisions(verb, pods, marks)]
+    annotate(verb, pods, marks, means, "on hold")
     if verb.choices.wait and verb.choices.dry_run is None:
         _until_seen(verb, pods)
 
@@ -61,12 +66,15 @@ def release(verb: Verb, ids: SomeIds) -> None:
     """Take the hold off instances: what was held back happens, updates within the budget."""
     from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415
+    from kubectl_tapp.decide.phrases import instances  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
 
     pods = _pods(verb, ids)
     held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
     if not held:
-        verb.session.say(f"{verb.name}: {some(pods)} not on hold: no change needed")
+        are = "is" if len(pods) == 1 else "are"
+        message = f"{instances(list(pods))} {are} not on hold: no change needed"
+        verb.session.say(f"{verb.name}: {message}")
         return
     marks = {HOLD: None, HOLD_FOR: None}
     annotate(verb, held, marks, _decisions(verb, held, marks), "released")
@@ -89,7 +97,24 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     missing = [id for id in ids if id not in found]
     if missing and (texts != ["all"] or not found):
         raise CommandError(f"instance {some(missing)} has no pod now that could be held")
+    if not found:
+        raise CommandError(f"{verb.name} has no pods now")
     return found
+
+
+def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "Iterable[str]":
+    """The holds, of others maybe, that would be gone."""
+    from tapp.pod.hold import NO_HOLD, hold_of  # noqa: PLC0415 - it costs start time
+
+    found: dict[str, list[int]] = {}
+    new = hold_of({}, marks) or NO_HOLD
+    for id, pod in pods.items():
+        known = pod.spec.hold or NO_HOLD
+        if known.reason and (known.reason, known.narrowed) != (new.reason, new.narrowed):
+            text = repr(known.reason) + (known.narrowed and f", for {known.narrowed}")
+            found.setdefault(text, []).append(id)
+    what = "on hold already: {}; this replaces it"
+    return [f"{some(ids)}  {what.format(text)}" for text, ids in found.items()]
 
 
 def _decisions(

@@ -18,6 +18,7 @@ from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.spec.templates import Template
 from tapp.words.ranges import some
+from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE
 
@@ -50,7 +51,8 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
     marks = {key: written(session.now())}
-    annotate(verb, pods, marks, _means(verb, pods, marks), "asked to restart in place")
+    means, done = _means(verb, pods, marks), "asked to restart in place"
+    annotate(verb, pods, marks, means, done, how=", within the budget")
     if choices.wait and choices.dry_run is None:
         follow(session, Watch(name, ids, choices.timeout, f"{some(ids)} done"))
 
@@ -70,7 +72,12 @@ def _means(verb: Verb, pods: dict[int, Pod], marks: Marks) -> list[str]:
     """What the service would do if they were asked now."""
     plan = verb.decided(replace(verb.seen, pods=annotated(verb, pods, marks)))
     found: dict[str, list[int]] = {}
-    for instance, verdict in zip(plan.instances, plan.verdicts, strict=True):
+    for instance, verdict, decision in zip(
+        plan.instances, plan.verdicts, plan.decisions, strict=True
+    ):
         if instance.id in pods:
-            found.setdefault(f"{verdict.action}: {verdict.message}", []).append(instance.id)
+            held = decision.reason is Reason.HELD
+            text = f"{decision.reason if held else verdict.action}: "
+            text += decision.message if held else verdict.message
+            found.setdefault(text, []).append(instance.id)
     return [f"{some(which)}  {what}" for what, which in found.items()]

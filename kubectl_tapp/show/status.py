@@ -73,7 +73,7 @@ def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
 
 def headline(look: Look) -> str:
     """The TApp in a line: how many instances run, and how many of them are as they should be."""
-    ready = sum(row.state == "Running" and _runs(look, row.id) for row in look.rows)
+    ready = sum(row.state in ("Running", "Held") and _runs(look, row.id) for row in look.rows)
     outdated = [row.id for row in look.rows if row.outdated]
     parts = [
         f"{look.namespace}/{look.name}: {look.plan.app_status}",

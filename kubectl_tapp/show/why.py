@@ -11,7 +11,7 @@ from kubectl_tapp.decide.look import Look, Row
 from kubectl_tapp.decide.phrases import age, budget_block, grouped, places, refused_block, span
 from kubectl_tapp.decide.unready import unpassed
 from tapp.spec.templates import Template
-from tapp.words.ranges import some
+from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
@@ -32,7 +32,7 @@ class Case:
         containers: what its containers say, a sentence each.
         events: the warnings about its pod and claims, a sentence each.
         obstacle: what stands in its way that the service does not see.
-        hold: that its pod is on hold, and how to end that; "" where it is not.
+        hold: that its pod is on hold, before how to end that; "" where it is not.
     """
 
     row: Row
@@ -51,7 +51,7 @@ class Case:
         return (
             self.reason == Reason.UP_TO_DATE
             and self.available
-            and not (self.events or self.obstacle)
+            and not (self.events or self.obstacle or self.hold)
         )
 
 
@@ -84,10 +84,9 @@ def _hold(look: Look, id: int) -> str:
     hold = None if instance.pod is None else instance.pod.spec.hold
     if hold is None or not hold.reason:
         return ""
-    how = f"`kubectl tapp release {look.name} {id}` ends that"
     if decision.reason is Reason.HELD:
-        return f"hold: {how}"
-    return f"hold: {hold.reason!r}, which keeps nothing back now; {how}"
+        return "hold: "
+    return f"hold: {hold.reason!r}, which keeps nothing back now; "
 
 
 def _containers(look: Look, id: int, pod: Document | None) -> list[str]:
@@ -123,7 +122,7 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
 
 def _alike(case: Case) -> Hashable:
     """What has to be equal for two instances to be told of together."""
-    texts = (case.text, *case.containers, None, *case.events)
+    texts = (case.text, case.hold, *case.containers, None, *case.events)
     return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
 
@@ -133,7 +132,10 @@ def _block(look: Look, group: Sequence[Case]) -> list[str]:
     result.append(f"    {_pod_line(look, rows)}")
     if any(_alike(case) != _alike(first) for case in group):
         result.append(f"    for example {first.row.id}:")
-    result += [f"    {text}" for text in (first.hold, *first.containers) if text]
+    if first.hold:
+        held = ranges([case.row.id for case in group if case.hold == first.hold])
+        result.append(f"    {first.hold}`kubectl tapp release {look.name} {held}` ends that")
+    result += [f"    {text}" for text in first.containers]
     return result + [f"    event: {text}" for text in first.events]
 
 
@@ -144,7 +146,8 @@ def _pod_line(look: Look, rows: Sequence[Row]) -> str:
         return f"no pod ({first.state}); template {first.template}"
     where = f" on {node}" if (node := places(rows)) else ""
     how_long = f" for {text}" if (text := span(rows, look.plan.now)) else ""
-    text = f"pod {first.state}, {first.ready} ready{where}{how_long}; template {first.template}"
+    state = "Running" if first.state == "Held" else first.state  # the verdict says that it is held
+    text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
     if first.outdated and isinstance(instance.template, Template):
         text += f", at {first.revision or 'no revision of ours'}, not {instance.template.revision}"
     return text

@@ -11,6 +11,7 @@ from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.decide.obstacles import STILL
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.decide.refused import short
+from tapp.decide.changes import Mark
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
@@ -32,6 +33,7 @@ _ACTING = {
     Action.RECREATE: "getting new pods",
     Action.DELETE: "being stopped",
 }
+_MARKED = "being marked"
 _ON_HOLD = "their pods are on hold; `kubectl tapp why` has the reasons"
 _PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
 _DONE = (Reason.UP_TO_DATE, Reason.KEPT)
@@ -86,10 +88,12 @@ class Standing:
         """Why nothing will change for what is left of these instances, "" if something will.
 
         As long as any instance moves, a budget may be free again; unless the TApp itself is waited
-        for, and says that it comes no further.
+        for, and says that it comes no further. A pod on hold will be let go, and then those go on
+        that come after it.
         """
-        left = self.left(ids)
-        if left and not self.moving:
+        on_hold = set(self.held.get(_ON_HOLD, []))
+        left = [id for id in self.left(ids) if id not in on_hold]
+        if left and not self.moving and (self.broken or not on_hold):
             return self.describe(left)
         return self.stalled if ids is None else ""
 
@@ -181,10 +185,12 @@ def _note(
         found.broken[id] = why
     elif stands is Disposition.DONE and not instance.should_run and verdict.action in STILL:
         found.done.append(id)
+    elif verdict.reason is Reason.HELD:  # also while its pod is told of it
+        found.held.setdefault(_ON_HOLD, []).append(id)  # each for a reason of its own
+    elif isinstance(verdict.change, Mark) and not verdict.change.drain:
+        found.moving.setdefault(_MARKED, []).append(id)
     elif verdict.action in _ACTING:
         found.moving.setdefault(_ACTING[verdict.action], []).append(id)
-    elif verdict.reason is Reason.HELD:
-        found.held.setdefault(_ON_HOLD, []).append(id)  # each for a reason of its own
     elif stands is Disposition.HELD:
         found.held.setdefault(verdict.message, []).append(id)
     elif verdict.reason in _PREPARING:

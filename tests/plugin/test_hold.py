@@ -51,21 +51,31 @@ def test_pods_are_annotated_and_nothing_else_is_written(web: StandIn) -> None:
 def test_with_wait_the_service_has_seen_it(web: StandIn) -> None:
     hold(web, "3", "--wait")
     assert pod(web, 3)["metadata"]["labels"][HELD] == "true"
+    said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
+    assert said.code == 0
+    assert HELD not in pod(web, 3)["metadata"]["labels"]
+    assert "being marked: 3" in said.out
+    assert "leaving their Services" not in said.out
 
 
 def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
     hold(web, "3", "--wait")
     uid = pod(web, 3)["metadata"]["uid"]
-    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
-    assert said.code == 4  # it waits for a person
-    assert "instance 3: waiting: their pods are on hold; `kubectl tapp why` has the" in said.err
+    said = kubectl_tapp(
+        web, "set", "image", "web", "app=nginx:2", "-y", "--wait", "--timeout", "5m"
+    )
+    assert said.code == 4
+    assert "web is not there after 5 min: 5 of 6 done; waiting: 3 (their pods are on" in said.err
+    assert "leaving their Services" not in said.out
     assert notes(web, 3)[WANTED] == "Update"
     assert pod(web, 5)["spec"]["containers"][0]["image"] == "nginx:2"
     shown = kubectl_tapp(web, "status", "web").out
     assert " Held " in shown
+    assert "6/6 running, 6 available" in shown
     assert "3: Held: its pod is on hold ('match 42'); wanted since" in shown
     why = kubectl_tapp(web, "why", "web", "3").out
     assert "Held: its pod is on hold ('match 42'); wanted since" in why
+    assert "pod Running, 1/1 ready" in why
     assert "hold: `kubectl tapp release web 3` ends that" in why
     said = kubectl_tapp(web, "release", "web", "3", "-y", "--wait")
     assert (said.code, said.err) == (0, "")
@@ -75,10 +85,72 @@ def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
     assert pod(web, 3)["spec"]["containers"][0]["image"] == "nginx:2"
 
 
-def test_why_tells_of_a_hold_that_keeps_nothing_back(web: StandIn) -> None:
-    hold(web, "0")
-    said = kubectl_tapp(web, "why", "web", "0").out
-    assert "hold: 'match 42', which keeps nothing back now; `kubectl tapp release web 0`" in said
+@pytest.mark.parametrize("ids", [[], ["all"], ["0", "2-5"]])
+def test_why_tells_of_holds_that_keep_nothing_back(web: StandIn, ids: list[str]) -> None:
+    hold(web, "0,2-4")
+    kubectl_tapp(web, "hold", "web", "5", "--reason", "match 43", "-y")
+    said = kubectl_tapp(web, "why", "web", *ids).out
+    for reason, named in (("match 42", "0,2-4"), ("match 43", "5")):
+        text = f"hold: '{reason}', which keeps nothing back now; `kubectl tapp release web {named}`"
+        assert said.count(text) == 1
+
+
+def test_why_tells_how_all_are_released_that_something_is_kept_from(web: StandIn) -> None:
+    hold(web, "0,2-4", "--wait")
+    kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y")
+    web.world.run(60)
+    said = kubectl_tapp(web, "why", "web")
+    assert "    hold: `kubectl tapp release web 0,2-4` ends that" in said.lines
+
+
+def test_a_hold_that_ends_in_time_is_waited_for_and_is_not_stuck(web: StandIn) -> None:
+    hold(web, "5", "--wait")
+    kubectl_tapp(web, "kill", "web", "5", "-y")
+    web.world.run(120)
+    assert kubectl_tapp(web, "wait", "web", "--for=stuck", "--timeout", "2m").code == 4
+    run, begun = web.world.run, web.world.clock.now
+
+    def released(seconds: float) -> None:
+        if web.world.clock.now - begun > 120:
+            web.world.patch("pods", "web-5", {"metadata": {"annotations": {HOLD: None}}})
+        run(seconds)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(web.world, "run", released)
+        said = kubectl_tapp(web, "wait", "web", "5")
+    assert (said.code, said.err) == (0, "")
+
+
+def test_what_is_broken_beside_a_hold_is_stuck(web: StandIn) -> None:
+    hold(web, "3", "--wait")
+    web.world.kubelet.behaviour.bad_images.add("nginx:2")
+    said = kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
+    assert said.code == 4
+    assert "web is stuck: instance 0: container app: " in said.err
+
+
+def test_who_replaces_a_hold_is_told_which(web: StandIn) -> None:
+    hold(web, "1-2", "--for", "update")
+    same = ("--reason", "match 42", "--for=update")
+    assert "hold already" not in kubectl_tapp(web, "hold", "web", "1", *same, "-y").out
+    said = kubectl_tapp(web, "hold", "web", "1-3", "--reason", "match 43", "-y")
+    text = "  1, 2  on hold already: 'match 42', for update; this replaces it"
+    assert said.lines[1] == text
+
+
+def test_a_restart_in_place_of_an_instance_on_hold_tells_of_that(web: StandIn) -> None:
+    hold(web, "2", "--wait")
+    said = kubectl_tapp(web, "restart", "web", "1,2", "--in-place", "--dry-run=client")
+    assert said.lines[0] == "TApp web, within the budget:"
+    assert "  1  UpdateInPlace: annotation" in said.out
+    assert "  2  Held: its pod is on hold ('match 42')" in said.out
+
+
+@pytest.mark.parametrize("verb", [["hold", "--reason", "x"], ["release"]])
+def test_where_nobody_is_nobody_is_held(web: StandIn, verb: list[str]) -> None:
+    kubectl_tapp(web, "scale", "web", "--replicas", "0", "-y", "--wait")
+    said = kubectl_tapp(web, verb[0], "web", "all", *verb[1:], "-y")
+    assert (said.code, said.err) == (1, "error: web has no pods now\n")
 
 
 def test_a_plan_knows_who_stays(web: StandIn) -> None:
@@ -120,6 +192,11 @@ def test_a_restart_by_eviction_waits_for_it(web: StandIn) -> None:
     [
         (["hold", "web", "0"], 2, "missing option '--reason'"),
         (["hold", "web", "0", "--reason", " "], 2, "--reason is empty: say why"),
+        (
+            ["hold", "web", "0", "--reason", 1001 * "x"],
+            2,
+            "--reason is longer than 1,000 characters",
+        ),
         (["hold", "web", "0", "--reason", "x", "--for", "kill"], 2, "'kill' is not one of"),
         (["hold", "web", "9", "--reason", "x"], 2, "there is no instance 9: there are 0 to 5"),
         (["hold", "web", "3", "--reason", "x"], 1, "instance 3 has no pod now that could be held"),
@@ -143,7 +220,7 @@ def test_all_are_those_that_have_a_pod(web: StandIn) -> None:
 
 def test_who_is_not_on_hold_is_not_written(web: StandIn) -> None:
     said = kubectl_tapp(web, "release", "web", "1", "-y")
-    assert (said.code, said.lines) == (0, ["web: 1 not on hold: no change needed"])
+    assert (said.code, said.lines) == (0, ["web: instance 1 is not on hold: no change needed"])
 
 
 @pytest.mark.parametrize("kind", ["client", "server"])
