@@ -14,16 +14,20 @@ from tests.reading import (
     observed,
     own_template,
     rolling_name,
+    template,
     template_name,
 )
 
 Document = dict[str, Any]
 
 
-def kept_size(spec: Document) -> int:
-    """How many instances a partition keeps; all of the rolling template where it is no such."""
+def kept_size(request: Document) -> int:
+    """How many instances a partition keeps; all where it is no such, or its template is none."""
+    spec = request["parent"]["spec"]
     value = (spec.get("updateStrategy") or {}).get("partition")
-    group = len(_group(spec))
+    group = len(_group(request))
+    if _is_unnamed(spec) and value not in (None, 0, "0%"):
+        return group
     if value is None or isinstance(value, int):
         return group if (value or 0) < 0 else min(value or 0, group)
     found = re.fullmatch(r"([0-9]+)%", value)
@@ -33,9 +37,21 @@ def kept_size(spec: Document) -> int:
     return size - 1 if int(found[1]) < 100 and size == group > 1 else size
 
 
-def _group(spec: Document) -> set[int]:
+def _is_unnamed(spec: Document) -> bool:
+    """Whether no instance runs the rolling template, and there is none of that name."""
+    ids, name = range(spec.get("replicas", 1)), rolling_name(spec)
+    return template(spec, name) is None and name not in {template_name(spec, id) for id in ids}
+
+
+def _group(request: Document) -> set[int]:
+    """Whom a partition is about; where that is a typo, whoever has a pod or was kept."""
+    parent = request["parent"]
+    spec = parent["spec"]
     ids = range(spec.get("replicas", 1))
-    return {id for id in ids if template_name(spec, id) == rolling_name(spec)}
+    if not _is_unnamed(spec):
+        return {id for id in ids if template_name(spec, id) == rolling_name(spec)}
+    pods = {number(request, name) for name in observed(request, "Pod")}
+    return {id for id in ids if id in pods or id in kept_in(parent.get("status") or {})}
 
 
 def kept_in(status: Document) -> dict[int, str]:
@@ -76,7 +92,7 @@ def kept_wrongly(request: Document, answer: Document) -> str:
     if request["finalizing"]:
         return ""
     spec, before = request["parent"]["spec"], request["parent"].get("status") or {}
-    group, size, status = _group(spec), kept_size(spec), answer["status"]
+    group, size, status = _group(request), kept_size(request), answer["status"]
     had, kept = kept_in(before), kept_in(status)
     mine = {id: kept[id] for id in kept if id < spec.get("replicas", 1)}
     if len(mine) != size or not mine.keys() <= group:

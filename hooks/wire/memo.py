@@ -144,7 +144,7 @@ class Recalled:
         self.size = self.pool.size + sum([known.value.size for known in pods.values()])
         self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
         if spec is not None:
-            self.size += SPEC_FACTOR * spec.length
+            self.size += SPEC_FACTOR * (spec.length + spec.value.recorded_bytes)
             forms = spec.value.may_differ * (1 + bool(spec.value.spec.update_strategy.partition))
             self.size += _OWN_TEMPLATE_BYTES * spec.value.spec.replicas * forms
 

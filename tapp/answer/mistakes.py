@@ -109,6 +109,10 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
     if budgets.rolling_used:
         return None
     rest = f"all instances are updated by {budgets.force.name} ({budgets.force.value})"
+    if plan.partition.problem:
+        rest = "no instance is updated, for the partition is about that template"
+    elif plan.partition.is_set:
+        rest += ", and the partition keeps nobody"
     where = f"spec.updateStrategy.template is {name!r}"
     if budgets.rolling_found:
         message = f"{where}, and no instance is to run it: {rest}"
@@ -118,11 +122,11 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
 
 
 def invalid_partition(plan: Plan) -> Finding | None:
-    """A partition that is neither a number nor a percentage."""
+    """A partition that is neither a number nor a percentage, or of a template that is not there."""
     problem = plan.partition.problem
     if not problem:
         return None
-    message = f"{problem}: no instance of the rolling template is updated"
+    message = f"{problem} is updated"
     return refused(Type.INVALID_PARTITION, Reason.NOT_A_PARTITION, message)
 
 

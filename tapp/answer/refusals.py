@@ -6,6 +6,7 @@ from tapp.answer import annotations, mistakes
 from tapp.answer.mistakes import joined, refused
 from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
+from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
@@ -100,10 +101,12 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
         return None
     parts = [f"instances {some(ids)} at {revision}" for revision, ids in sorted(missing.items())]
     message = (
-        f"the partition keeps {joined(parts, ' revisions')}, which is not in the history any "
-        "more: they get no pod. Lower spec.updateStrategy.partition, and they get the newest "
-        "template; or put the ControllerRevision back"
+        f"the partition keeps {joined(parts, ' revisions')}, which is not in the history: they "
+        "get no pod. Lower spec.updateStrategy.partition, and they get the newest template"
     )
+    recorded = plan.world.declared.revisions and plan.world.tapp.spec.revision_history_limit
+    if recorded and missing.keys() != {UNKNOWN}:
+        message += "; or put the ControllerRevision back"
     return refused(Type.REVISIONS_NOT_FOUND, Reason.NOT_RECORDED, message)
 
 

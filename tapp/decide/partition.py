@@ -12,6 +12,8 @@ from math import ceil
 
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, PERCENT, turn
+from tapp.pod.pod import Pod
+from tapp.spec.model import MAX_REPLICAS, REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.history import content_of
@@ -89,19 +91,25 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     found = Partition(update or status.update_revision, status.current_revision)
     if found.current and strategy.partition == 0:
         return found
-    group = [item for item in instances if item.wanted and item.template.name == rolling]
+    noted, wanted = _noted(status.kept), [item for item in instances if item.wanted]
+    group = [item for item in wanted if item.template.name == rolling]
     recorded = Recorded(world)
     found.current = current = found.current or _before(update, group, recorded)
+    unnamed = not group and spec.find_template(rolling) is None
+    if unnamed:  # then nobody can tell whom it is about: all stay as they are
+        group = [item for item in wanted if item.pod is not None or item.id in noted]
+    # A typo must not let anything be updated.
     try:
         found.size = partition_size(strategy.partition, len(group))
         found.is_set = partition_size(strategy.partition, FULL) > 0
     except ValueError as error:
-        # A typo must not let anything be updated.
         found.size, found.is_set = len(group), True
-        found.problem = f"spec.updateStrategy.partition: {error}"
+        found.problem = f"spec.updateStrategy.partition: {error}: no instance of {rolling!r}"
     if not found.is_set:
         return found
-    noted = _noted(status.kept)
+    if unnamed:
+        found.size = len(group)
+        found.problem = f"spec.updateStrategy.template: there is no template {rolling!r}: nobody"
     same_roll = not update or status.update_revision == update
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
@@ -113,7 +121,7 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
         if revision != update and keeper.hold_back(item, revision):
             found.missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
-        if id >= spec.replicas:
+        if id >= spec.replicas and revision != UNKNOWN:
             found.kept.setdefault(revision, []).append(id)
     found.kept = dict(sorted(found.kept.items()))
     return found
@@ -126,6 +134,8 @@ def follow_current(
     if partition.is_set:
         return partition.current
     rolling = world.tapp.spec.rolling_name
+    if world.tapp.spec.find_template(rolling) is None:
+        return partition.current
     complete = all(
         item.updated and item.id in available
         for item in instances
@@ -136,8 +146,9 @@ def follow_current(
 
 def _noted(kept: Mapping[str, str]) -> dict[int, str]:
     """Instance -> the revision at which the status has it."""
-    pairs = ((id, revision) for revision, text in kept.items() for id in numbers(text))
-    return dict(islice(pairs, MOST))
+    named = {key: text for key, text in kept.items() if REVISION.fullmatch(key)}
+    pairs = ((id, revision) for revision, text in named.items() for id in numbers(text))
+    return {id: revision for id, revision in islice(pairs, MOST) if id < MAX_REPLICAS}
 
 
 def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
@@ -150,11 +161,17 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         for item in group
         if (pod := item.pod) is not None
         and not pod.odd
-        and is_ours(revision := pod.spec.written or pod.spec.template_hash)
+        and is_ours(revision := _label_of(pod))
         and revision is not None
         and not (isinstance(item.template, Template) and _runs(item, item.template))
     }
     return (recorded.newest_of(had) or max(had)) if had else update
+
+
+def _label_of(pod: Pod) -> str | None:
+    """The revision that a pod says it is made of, as its template was written."""
+    written = pod.spec.written
+    return written if written and REVISION.fullmatch(written) else pod.spec.template_hash
 
 
 def _runs(instance: Instance, template: Template) -> bool:
@@ -188,8 +205,11 @@ class _Keeper:
         newest = instance.template
         if self.update and isinstance(newest, Template) and _runs(instance, newest):
             return self.update
-        found = self.recorded.of_pod(pod, instance.id, filter(None, (had, self.current)))
-        return found or pod.spec.written or pod.spec.template_hash or UNKNOWN
+        likely = filter(None, (had, self.current))
+        label = _label_of(pod) or UNKNOWN
+        # While the record is away, what is noted tells its values, too.
+        noted = had if had.startswith(f"{label}-") else label
+        return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
 
     def hold_back(self, instance: Instance, revision: str) -> bool:
         """Gives an instance the template of another revision than the newest.
@@ -198,7 +218,8 @@ class _Keeper:
             Whether a pod is to be made of it, and the history does not have it.
         """
         instance.kept = revision
-        pod, template = instance.pod, self.recorded.template(revision, instance.id)
+        pod, called = instance.pod, instance.template.name
+        template = self.recorded.template(revision, instance.id, called)
         if pod is not None and (pod.odd or pod.foreign):
             return False  # it is left alone, or taken over if it fits the template as it is
         if template is not None:
@@ -208,6 +229,6 @@ class _Keeper:
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
         stays = pod is not None and not pod.completed
         reason = Reason.KEPT if stays else Reason.REVISION_NOT_FOUND
-        instance.template = Unresolved(instance.template.name, lacks, reason)
+        instance.template = Unresolved(called, lacks, reason)
         instance.updated = False
         return not stays and instance.should_run

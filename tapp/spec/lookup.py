@@ -136,11 +136,17 @@ class Templates:
             data: `data` of a ControllerRevision, as JSON; the same text is looked at once.
         """
         key = name, len(data), hash(data)
-        if key not in self._recorded:
-            if len(self._recorded) >= _MOST_RECORDS:
-                self._recorded = {}
-            self._recorded[key] = self._as_recorded(name, data)
-        return self._recorded[key]
+        if key in self._recorded:
+            return self._recorded[key]
+        if len(self._recorded) >= _MOST_RECORDS:
+            self._recorded = {}
+        found = self._recorded[key] = self._as_recorded(name, data)
+        return found
+
+    @property
+    def recorded_bytes(self) -> int:
+        """Bytes of the records whose templates are held."""
+        return sum([length for _, length, _ in self._recorded])
 
     def _as_recorded(self, name: str, data: bytes) -> "Templates | None":
         try:

@@ -4,6 +4,7 @@ Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped 
 controller dropped them). What each field means: docs/reference.md.
 """
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -228,6 +229,14 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
+"""What may be the name of a template's content (`storage/records.py`)."""
+
+
+def _revision(value: Any) -> str | None:
+    return value if isinstance(value, str) and REVISION.fullmatch(value) else None
+
+
 def _texts(value: Any) -> dict[str, str]:
     entries = value.items() if isinstance(value, dict) else ()
     return {key: item for key, item in entries if isinstance(item, str)}
@@ -276,8 +285,8 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
     "notExposed": _since,
     "progressed": _noted,
     "kept": _texts,
-    "currentRevision": _text,
-    "updateRevision": _text,
+    "currentRevision": _revision,
+    "updateRevision": _revision,
     "held": _text,
     "conditions": _conditions,
 }

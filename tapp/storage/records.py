@@ -78,7 +78,8 @@ class Recorded:
 
     def __init__(self, world: World) -> None:
         """Sorts the records; none is decoded yet."""
-        self._templates, self._rolling = world.templates, world.tapp.spec.rolling_name
+        self._templates = world.templates
+        self._lookups: dict[tuple[str, str], Templates | None] = {}
         self._objects: dict[str, RevisionObject] = {}
         self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
@@ -96,19 +97,31 @@ class Recorded:
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
-    def template(self, name: str, instance: int) -> Template | None:
-        """The rolling template of an instance, as a record has it; None where none has."""
-        record = self._objects.get(name)
-        lookup = None if record is None else self._lookup(record)
+    def template(self, name: str, instance: int, called: str) -> Template | None:
+        """The template of an instance, as a record has it; None where none has.
+
+        Args:
+            name: the content's.
+            instance: its number.
+            called: what the template is called now.
+        """
+        key = name, called
+        if key not in self._lookups:
+            record = self._objects.get(name)
+            self._lookups[key] = (
+                None if record is None else self._templates.recorded(called, bytes(record.data))
+            )
+        lookup = self._lookups[key]
         found = None if lookup is None else lookup.of(instance)
         return found if isinstance(found, Template) else None
 
-    def of_pod(self, pod: Pod, instance: int, likely: Iterable[str]) -> str:
+    def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
         """The name of the content that a pod of ours is made of, "" where no record has it.
 
         Args:
             pod: the pod.
             instance: its number.
+            called: what its template is called.
             likely: names to try first.
         """
         revision, written = pod.spec.template_hash or "", pod.spec.written
@@ -119,14 +132,13 @@ class Recorded:
             # revision since; only where all instances share it is it worth a look.
             others = () if written else self._objects
             tried = islice(dict.fromkeys((*likely, *named, *others)), _MOST_TRIED)
-            known = next((name for name in tried if self._has(name, instance, revision)), "")
+            known = next(
+                (name for name in tried if self._has(name, instance, called, revision)), ""
+            )
             if not written:
                 self._known[revision] = known
         return known
 
-    def _has(self, name: str, instance: int, revision: str) -> bool:
-        template = self.template(name, instance)
+    def _has(self, name: str, instance: int, called: str, revision: str) -> bool:
+        template = self.template(name, instance, called)
         return template is not None and revision in (template.revision, template.other_revision)
-
-    def _lookup(self, record: RevisionObject) -> Templates | None:
-        return self._templates.recorded(self._rolling, bytes(record.data))

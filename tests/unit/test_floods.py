@@ -268,3 +268,29 @@ def test_a_partition_of_many_costs_little_more_than_their_pods(own: bool) -> Non
     kept = json.loads(response.data)["status"]["kept"]
     assert len(kept) <= 2
     assert took < 2 + MANY / 500
+
+
+def test_many_kept_revisions_cost_each_of_them_once() -> None:
+    """More than are held between syncs: each is read once a sync, not once an instance."""
+    env = [{"name": f"A{n}", "value": "x" * 40} for n in range(400)]
+    body = template(container={"env": env})
+    strategy = {"partition": "100%"}
+    parent = tapp(replicas=2, template=body, revisionHistoryLimit=30, updateStrategy=strategy)
+    world = World(parent, hook=Hook(), history=True).settle()
+    for tag in range(20):
+        world.change(template=template(f"nginx:{tag}", container={"env": env})).sync()
+    names = [
+        item["metadata"]["labels"]["tapp_template_hash_key"] for item in world.revisions.values()
+    ]
+    assert len(names) > 20
+    world.change(replicas=MANY)
+    kept = {
+        name: ",".join(str(id) for id in range(start, MANY, len(names)))
+        for start, name in enumerate(names)
+    }
+    world.parent = {**world.parent, "status": {**world.parent["status"], "kept": kept}}
+    world.pods.clear()
+    text = as_sent(world.request())
+    began = time.process_time()
+    assert world.hook.post("/sync", text).status_code == 200
+    assert time.process_time() - began < 3

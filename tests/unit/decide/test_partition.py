@@ -147,6 +147,33 @@ def test_what_is_no_partition_lets_nothing_be_updated_and_is_said(value: Any) ->
     assert tags(play([to(2, value), partition(None)])) == "222222"
 
 
+@pytest.mark.parametrize(("value", "after"), [(4, "221111"), ("100%", "111111"), (0, "222222")])
+def test_a_partition_of_a_template_that_is_not_there_lets_nothing_be_updated(
+    value: Any, after: str
+) -> None:
+    """A typo in the rolling template's name: the partition kept nobody any more."""
+    pool = {"app": web(1), "canary": web(7)}
+    found = World(tapp(replicas=6, templatePool=pool, defaultTemplateName="app"), history=True)
+    found.settle()
+    strategy = {"partition": value, "maxUnavailable": 6}
+    found.change(templatePool={**pool, "app": web(2)}, updateStrategy=strategy).settle()
+    before = tags(found)
+    found.change(updateStrategy={**strategy, "template": "ap"}, templates={"0": "canary"}).settle()
+    if value == 0:
+        assert tags(found) == "722222"
+        return
+    assert tags(found) == before == after
+    for type in ("InvalidPartition", "RollingTemplateUnused"):
+        said = condition(found.parent["status"], type)
+        assert said is not None
+        assert "there is no" in said["message"]
+        assert "is updated" in said["message"]
+    lose(3, 5)(found)
+    assert tags(found.settle()) == before
+    found.change(updateStrategy=strategy, templates={}).settle()
+    assert tags(found) == before
+
+
 @pytest.mark.parametrize("value", [True, 1.5, [], {}])
 def test_what_is_no_value_for_it_is_an_error(value: Any) -> None:
     found = World(tapp(updateStrategy={"partition": value}))
@@ -335,6 +362,7 @@ def test_what_is_kept_is_noted_only_while_a_partition_is_set() -> None:
         {"kept": "4,5", "currentRevision": 5, "updateRevision": ["x"]},
         {"kept": {"v1-0": "0-99999,0-99999", "": "x", "v1-1": None}, "currentRevision": ""},
         {"kept": {"v1-0": "5"}},
+        {"kept": {"v1-" + "0" * 200_000: "5", "unknown": "4-99999"}, "currentRevision": "x" * 999},
         None,
     ],
 )
@@ -460,6 +488,23 @@ def test_a_kept_one_keeps_its_own_values_too() -> None:
     assert status["updateRevision"].count("-") == status["currentRevision"].count("-") == 2
     partition(0)(found)
     assert maps(found) == ["2 e", "2 c", "2 c", "2 d"]
+
+
+def test_a_record_that_comes_back_brings_its_values() -> None:
+    """While it is away, the note of a kept one does not lose which they were."""
+    found = World(tapp(replicas=4, template=own(1), defaultValues={"map": "a"}), history=True)
+    found.settle()
+    strategy = {"partition": 2, "maxUnavailable": 4}
+    found.change(template=own(2), updateStrategy=strategy).settle()
+    records, noted = dict(found.revisions), found.parent["status"]["kept"]
+    forget(found)
+    found.settle()
+    lose(3)(found)
+    found.settle()
+    assert found.parent["status"]["kept"] == noted
+    found.revisions.update(records)
+    found.settle()
+    assert maps(found) == ["2 a", "2 a", "1 a", "1 a"]
 
 
 def test_resources_that_are_left_to_others_touch_no_kept_pod() -> None:
