@@ -6,7 +6,7 @@ import msgspec
 
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Mark
-from tapp.decide.held import carried_by
+from tapp.decide.held import WISHES, carried_by
 from tapp.decide.judge import UP_TO_DATE, Action
 from tapp.plan import Plan
 from tapp.words.vocabulary import InstanceStatus
@@ -161,9 +161,6 @@ def holds(plan: Plan) -> dict[str, int]:
             continue
         if isinstance(decision.change, Mark):
             found["asked"] += asked.wish != carried_by(pod).wanted
-        elif decision.action in _ENDING:
+        elif decision.action in WISHES:
             found["expired"] += asked.expired
     return found
-
-
-_ENDING = (Action.UPDATE, Action.RECREATE, Action.DELETE)

@@ -30,15 +30,17 @@ def status_of(teardown: Teardown, before: Mapping[str, Any]) -> Mapping[str, Any
     }
     was_silent = known.get(Type.DEGRADED, {}).get("reason") == Reason.NODES_SILENT
     was_held = known.get(Type.PROGRESSING, {}).get("reason") == Reason.HELD
-    if not known or not (teardown.silent or teardown.held or was_silent or was_held):
+    if not (known or teardown.held):
+        return before  # nobody has said anything yet that would have to be taken back
+    if not (teardown.silent or teardown.held or was_silent or was_held):
         return before
-    available = [known[Type.AVAILABLE]] if Type.AVAILABLE in known else []
     since = max([*teardown.silent, *(time for time, _ in teardown.held.values())], default="")
     progressing, ready, degraded = _findings(teardown)
     summed = for_kstatus(progressing, degraded, 0.0)
     findings = [progressing, ready, degraded, *([summed] if summed is not None else [])]
     found = [_written(finding, known, since) for finding in findings]
-    return {**before, "conditions": [*available, *found]}
+    available = known.get(Type.AVAILABLE) or _UNCOUNTED.document(since)
+    return {**before, "conditions": [available, *found]}
 
 
 def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
@@ -71,15 +73,19 @@ def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
     )
 
 
+_UNCOUNTED = Finding(
+    Type.AVAILABLE, "Unknown", Reason.DELETING, "nobody had counted when the TApp was deleted"
+)
 _NOTHING = "nothing is refused and nothing is known to be broken"
 
 
 def _held(teardown: Teardown) -> str:
     """Whom the end waits for, and how a person goes on without."""
     name, (since, text) = next(iter(teardown.held.items()))
+    told = f"{text}; it was told so at {since}" if since else text
     return (
-        f"the TApp is being deleted and waits for pods {listed(list(teardown.held))}, which were "
-        f"told so; of {name}: {text}, since {since}. They go when the annotation {HOLD} is removed "
+        f"the TApp is being deleted and waits for pods {listed(list(teardown.held))}, which are "
+        f"on hold; of {name}: {told}. They go when the annotation {HOLD} is removed "
         "from them; a spec.deletionHoldTimeoutSeconds of 0, or a number of seconds, ends all "
         "holds of this TApp, also now"
     )

@@ -15,6 +15,7 @@ from tapp.decide.changes import Mark, Told
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
 from tapp.kube.tolerations import with_defaults, without_limit
+from tapp.pod.hold import NO_HOLD, hold_of
 from tapp.pod.manifest import Manifest
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, has_served_gate
@@ -26,7 +27,6 @@ from tapp.words.vocabulary import (
     DRAIN,
     FAILURES,
     HELD,
-    HOLD,
     IN_PLACE_UPDATE,
     INSTANCE,
     LOST_NODE,
@@ -189,8 +189,8 @@ def overlaid_pod(
     if record is not None:
         metadata["annotations"][IN_PLACE_UPDATE] = record
     _mark(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
-    held = "true" if manifest.annotations.get(HOLD) else ""
-    _tell(metadata, manifest, Told(held))
+    hold = hold_of(manifest.labels, manifest.annotations) or NO_HOLD
+    _tell(metadata, manifest, Told(hold.due_label))
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)

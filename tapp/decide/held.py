@@ -20,11 +20,12 @@ from tapp.words.reasons import Reason
 from tapp.words.times import is_written, noted_since, written
 from tapp.words.vocabulary import Wish
 
-_WISHES = {
+WISHES = {
     Action.UPDATE: Wish.UPDATE,
     Action.RECREATE: Wish.RECREATE,
     Action.DELETE: Wish.DELETE,
 }
+"""What a pod is told where this is to be done."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Asked:
 
     Attributes:
         wish: what.
-        since: since when, RFC 3339.
+        since: since when, RFC 3339; "" where it cannot be told.
         held: whether a hold keeps it back now.
         expired: whether there is one that no longer counts.
         ends: when the hold no longer counts, in seconds since the epoch; `inf` for never.
@@ -58,13 +59,15 @@ def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | Non
         now: seconds since the epoch.
     """
     found = pod.spec.hold
-    if found is None or pod.odd or pod.terminating or pod.completed:
+    if found is None or pod.terminating or pod.completed:
         return None  # one that has ended could not remove its hold
     covered = found.covers(wish)
     if not covered and found.wanted != wish:
         return None
     noted = found.since if found.wanted == wish and is_written(found.since) else ""
     since, at = noted_since(noted, now)
+    if pod.odd and since != noted:  # what is unreadable is not written to, so no limit begins
+        since, limit = "", None if limit else limit
     ends = inf if limit is None else at + limit
     return Asked(wish, since, covered and now < ends, covered and now >= ends, ends)
 
@@ -104,7 +107,7 @@ def hold_back(
     """
     result, strategy = Holding(), spec.update_strategy
     for instance, verdict in zip(instances, verdicts, strict=True):
-        pod, wish = instance.pod, _WISHES.get(verdict.action)
+        pod, wish = instance.pod, WISHES.get(verdict.action)
         if wish is None or pod is None or pod.spec.hold is None:
             continue
         if is_update(verdict) and (
@@ -118,7 +121,8 @@ def hold_back(
             continue
         result.asked[pod.name] = asked
         if asked.held:
-            text = f"{sentence(pod, asked)}; wanted since {asked.since}: {verdict.message}"
+            since = f"wanted since {asked.since}" if asked.since else "wanted"
+            text = f"{sentence(pod, asked)}; {since}: {verdict.message}"
             result.holds[instance.id] = hold(Reason.HELD, text)
             if asked.ends < inf:
                 result.waits.append(asked.ends - now)
@@ -127,7 +131,7 @@ def hold_back(
 
 def told_of(pod: Pod, asked: Asked | None) -> Told:
     """What a pod is to carry, of which this is asked."""
-    label = "true" if (pod.spec.hold or NO_HOLD).reason else ""
+    label = (pod.spec.hold or NO_HOLD).due_label
     return Told(label) if asked is None else Told(label, asked.wish, asked.since)
 
 
@@ -140,4 +144,6 @@ def carried_by(pod: Pod) -> Told:
 def sentence(pod: Pod, asked: Asked) -> str:
     """That a pod is on hold, why, and until when if that is limited."""
     until = "" if asked.ends == inf else f", until {written(asked.ends)} at the latest"
+    if not asked.since:
+        until = ", and cannot be told what is wanted, as it is unreadable"
     return f"its pod is on hold ({(pod.spec.hold or NO_HOLD).reason!r}){until}"

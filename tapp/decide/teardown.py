@@ -39,7 +39,8 @@ class Teardown:
         marks: name of a pod that stays for now -> what it is to carry.
         silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
             their nodes.
-        held: name of a pod that is on hold -> since when it is told to go, and a sentence.
+        held: name of a pod that is on hold -> since when it is told to go, "" where it cannot be,
+            and a sentence.
         recheck: seconds after which to look again.
     """
 
@@ -126,6 +127,8 @@ def _on_hold(
 
 
 def _told(pod: Pod, asked: Mapping[str, Asked]) -> Mark | None:
+    if pod.odd:
+        return None
     told, spec = told_of(pod, asked[pod.name]), pod.spec
     if told == carried_by(pod) and not spec.drain:
         return None
@@ -169,5 +172,7 @@ def _on_silent_nodes(
             continue
         waiting.append(pod)
         if left == 0 and not (pod.spec.lost == written(since) and pod.spec.is_watched):
-            marks[pod.name] = Mark(pod, "", written(since), watched=True, tolerate=False)
+            marks[pod.name] = Mark(
+                pod, "", written(since), watched=True, tolerate=False, told=carried_by(pod)
+            )
     return waiting, marks

@@ -37,6 +37,11 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
         return bool(self.reason)
 
     @property
+    def due_label(self) -> str:
+        """The label that it should have: pods on hold have one, whatever they are held for."""
+        return "true" if self.reason else ""
+
+    @property
     def is_mistaken(self) -> bool:
         """Whether what it is for makes no sense: then it is for everything."""
         return bool(self.reason) and self.narrowed not in ("", FOR_UPDATE, FOR_DELETE)

@@ -71,7 +71,7 @@ HARMLESS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition without its time: `status` is "True" or "False"."""
+    """A condition without its time: `status` is "True", "False", or "Unknown" if nobody looked."""
 
     type: Type
     status: str

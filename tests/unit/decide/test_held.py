@@ -212,6 +212,34 @@ def test_a_pod_without_metacontrollers_annotation_is_told_too() -> None:
     assert not any(told(world))
 
 
+def unreadable(pod: Document) -> Document:
+    return {**pod, "status": {**pod["status"], "conditions": [None]}}
+
+
+@pytest.mark.parametrize("change", [killed, scaled_down])
+def test_a_pod_that_cannot_be_read_is_held_and_no_limit_begins(change: Change) -> None:
+    """What it cannot be told must not be what ends its match."""
+    world = change(held(deletionHoldTimeoutSeconds=90).modify(0, unreadable))
+    for seconds in (0, 90, 10**7):
+        answer = after(world, seconds).sync()
+        assert "resyncAfterSeconds" not in answer
+        assert "delete Pod/web-0" not in world.writes
+        assert told(world) == (None, None, "true")
+        assert explained(world)["message"].startswith(
+            "its pod is on hold ('match 42'), and cannot be told what is wanted, as it is "
+            "unreadable; wanted: "
+        )
+    assert answer["status"]["held"] == "0"
+    world.change(deletionHoldTimeoutSeconds=0)
+    assert world.decisions()[0].startswith("Delete/")
+
+
+def test_what_it_was_told_before_counts() -> None:
+    world = killed(held(deletionHoldTimeoutSeconds=90)).settle().modify(0, unreadable)
+    assert after(world, 89).decisions()[0] == "Keep/Held"
+    assert after(world, 90).decisions()[0] == "Delete/Killed"
+
+
 # --- the wish -------------------------------------------------------------------------------------
 
 
@@ -643,6 +671,46 @@ def test_the_end_waits_for_those_on_silent_nodes_and_on_hold_and_says_both() -> 
     message = condition(answer, "Progressing")["message"]  # type: ignore[index]
     assert "nothing is heard of their nodes" in message
     assert "'match 42'" in message
+
+
+def test_the_end_waits_for_a_pod_that_cannot_be_read_and_says_the_same_each_time() -> None:
+    """A status that changes would bring the next sync at once."""
+    world = held(replicas=1, deletionHoldTimeoutSeconds=90).modify(0, unreadable)
+    first = finalize(world)
+    assert set(desired(first, "Pod")) == {"web-0"}
+    assert told(world) == (None, None, "true")
+    assert "cannot be told" in condition(first, "Progressing")["message"]  # type: ignore[index]
+    again = finalize(after(world, 10**6))
+    assert again["status"] == first["status"]
+    assert set(desired(again, "Pod")) == {"web-0"}
+    assert not desired(finalize(world.change(deletionHoldTimeoutSeconds=0)), "Pod")
+
+
+def test_what_it_is_told_stays_when_its_node_is_lost_meanwhile() -> None:
+    """The node may come back, with the match still on."""
+    world = held(replicas=1, forceDeletePod=True)
+    finalize(world)
+    assert told(world) == ("Delete", BEGAN, "true")
+    finalize(world.modify(0, lambda pod: silent(pod, "2026-01-05T10:30:00Z")))
+    assert world.pod(0)["metadata"]["annotations"][f"{GROUP}/lost-node"]
+    assert told(world) == ("Delete", BEGAN, "true")
+
+
+@pytest.mark.parametrize("status", [None, {}, {"conditions": []}, {"conditions": None}])
+def test_the_end_says_whom_it_waits_for_where_nothing_was_said_yet(status: Any) -> None:
+    """A TApp that is deleted before its first status, or whose status was lost in a restore."""
+    world = held(replicas=1)
+    world.parent = {**world.parent, "status": status}
+    if status is None:
+        del world.parent["status"]
+    answer = finalize(world)
+    found = {name: condition(answer, name) for name in ("Available", "Progressing", "Ready")}
+    assert {name: (item or {}).get("reason") for name, item in found.items()} == {
+        "Available": "Deleting",
+        "Progressing": "Held",
+        "Ready": "Held",
+    }
+    assert {(item or {}).get("lastTransitionTime") for item in found.values()} == {BEGAN}
 
 
 # --- status from elsewhere ------------------------------------------------------------------------
