@@ -23,7 +23,7 @@ from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
 Document = dict[str, Any]
 
 _CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT)
-_ASKING = (Reason.DRAINING, Reason.MARKS_CHANGED)
+_ASKING = (Reason.DRAINING, Reason.MARKS_CHANGED, Reason.TEMPLATE_CHANGED)
 """Why a mark is written for an update; others tell a pod of a hold, or that its node is lost."""
 _UPDATING = (Reason.RESTART_WAITS, Reason.PULLING, Reason.RESIZING, Reason.RESIZE_DEFERRED)
 """Reasons why nothing is written now for an update that goes on."""

@@ -198,8 +198,12 @@ class _Marking:
     def _kept(self, pod: Pod, verdict: Verdict) -> Verdict | None:
         """A pod that stays: without marks that are not wanted any more.
 
-        What it is told of a hold asks nothing of it: the decision is the same.
+        What it is told of a hold asks nothing of it: the decision is the same. A resize is no
+        write on the pod, and may be refused again and again: what it is told comes first.
         """
+        if isinstance(verdict.change, Resize) and not self._is_told(pod):
+            change = self._change(pod, pod.spec.drain, pod.spec.lost)
+            return Verdict(Action.MARK, verdict.reason, verdict.message, change)
         change = self._change(pod) if verdict.action is Action.KEEP else None
         if change is None:
             return None
@@ -215,9 +219,9 @@ class _Marking:
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
         """What the pod is to carry; None where it does."""
-        spec, told = pod.spec, told_of(pod, self.asked.get(pod.name))
-        if not self._asks(pod, drain, lost) and told == carried_by(pod):
+        if not self._asks(pod, drain, lost) and self._is_told(pod):
             return None
+        spec, told = pod.spec, told_of(pod, self.asked.get(pod.name))
         watched, tolerate = bool(spec.served_gates or lost), self._tolerates(pod)
         over = pod.update_over and not spec.requests  # which the record says to be met
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, told=told)
@@ -227,6 +231,10 @@ class _Marking:
         spec = pod.spec
         known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
         return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
+
+    def _is_told(self, pod: Pod) -> bool:
+        """Whether it carries what it is told of a hold on it."""
+        return told_of(pod, self.asked.get(pod.name)) == carried_by(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
         """Whether it is to tolerate a node that is not heard of without limit, and does not."""

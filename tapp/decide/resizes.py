@@ -8,7 +8,7 @@ same again.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tapp.decide.changes import Resize
+from tapp.decide.changes import Mark, Resize
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.pod.pod import Pod
@@ -114,10 +114,11 @@ def follow(
     """
     found, noted = Resizes(), world.tapp.status.resizing
     for instance, decision in zip(instances, decisions, strict=True):
-        asked = isinstance(decision.change, Resize)
-        if not asked and instance.resizing is None and not instance.infeasible:
+        asked, key = isinstance(decision.change, Resize), _key(instance)
+        # A mark may come between two of its requests.
+        known = asked or (isinstance(decision.change, Mark) and key in noted)
+        if not known and instance.resizing is None and not instance.infeasible:
             continue
-        key = _key(instance)
         since, at = noted_since(noted.get(key, ""), now)
         found.since[key] = since
         left = at + PATIENCE - now

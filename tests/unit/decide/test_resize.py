@@ -1,5 +1,6 @@
 """When other resources in a template are given to the pod that runs (`resources: InPlace`)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,8 +14,8 @@ from tapp.kube.resources import quality
 from tapp.plan import plan
 from tapp.spec.model import TApp
 from tapp.world import Options
-from tests.builders import Document, as_sent, tapp, template
-from tests.holds import HOLD, WANTED
+from tests.builders import NOW, Document, as_sent, tapp, template
+from tests.holds import HELD, HOLD, HOLD_FOR, WANTED
 from tests.reading import note
 from tests.unit.world import Hook, World, condition
 
@@ -323,18 +324,40 @@ def test_qos_classes(containers: list[Any], expected: str) -> None:
 
 def test_a_pod_on_hold_is_not_resized_until_it_is_released() -> None:
     world = resizing(updateStrategy={})
-    pod = world.pod(0)
-    notes = {**pod["metadata"]["annotations"], HOLD: "match 42"}
-    held = {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
-    world.modify(0, lambda _: held).change(template=asking(MORE))
+    world.modify(0, annotated(HOLD, "match 42")).change(template=asking(MORE))
     assert sent(world) == []
     assert world.decisions()[0] == "Mark/Held"
     world.sync()
     assert note(world.pod(0), WANTED) == "Update"
-    meta = world.pod(0)["metadata"]
-    meta = {**meta, "annotations": {**meta["annotations"], HOLD: ""}}
-    world.modify(0, lambda pod: {**pod, "metadata": meta})
+    world.modify(0, annotated(HOLD, ""))
+    world.sync()
+    assert HELD not in world.pod(0)["metadata"]["labels"]
     assert len(sent(world)) == 1
+
+
+def test_the_label_of_a_hold_does_not_wait_for_a_resize_that_is_refused() -> None:
+    """A program that waits for it would wait until there is a new pod instead."""
+    world = resizing().change(template=asking(MORE))
+    world.sync()
+    began = world.parent["status"]["resizing"]
+    assert len(sent(world)) == 1
+    world.hook.now = NOW + 50
+    world.modify(0, annotated(HOLD, "match 42")).modify(0, annotated(HOLD_FOR, "delete"))
+    assert decision(world) == RESIZED.replace("UpdateInPlace", "Mark")
+    assert condition(world.sync(), "Progressing")["reason"] == "Updating"  # type: ignore[index]
+    assert world.pod(0)["metadata"]["labels"][HELD] == "true"
+    assert world.parent["status"]["resizing"] == began
+    assert len(sent(world)) == 1
+
+
+def annotated(key: str, text: str) -> Callable[[Document], Document]:
+    """A program or a person sets an annotation."""
+
+    def change(pod: Document) -> Document:
+        notes = {**pod["metadata"]["annotations"], key: text}
+        return {**pod, "metadata": {**pod["metadata"], "annotations": notes}}
+
+    return change
 
 
 def sent(world: World) -> list[Any]:

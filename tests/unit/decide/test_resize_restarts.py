@@ -5,8 +5,18 @@ from typing import Any
 import pytest
 
 from tests.builders import Document, running
+from tests.holds import HELD, HOLD, HOLD_FOR
 from tests.unit.decide.test_drain import DRAIN, GATE, GRACE
-from tests.unit.decide.test_resize import LESS, MORE, RESIZED, asking, decision, given, resizing
+from tests.unit.decide.test_resize import (
+    LESS,
+    MORE,
+    RESIZED,
+    annotated,
+    asking,
+    decision,
+    given,
+    resizing,
+)
 from tests.unit.decide.test_resize import said as told
 from tests.unit.world import World
 
@@ -91,6 +101,16 @@ def test_what_somebody_else_has_resized_is_taken_back_behind_a_closed_gate() -> 
     look(world, LESS)
     world.sync()
     assert not drained(world)
+
+
+def test_a_hold_for_something_else_that_begins_leaves_the_drain_as_it_is() -> None:
+    world = left(gated())
+    world.modify(0, annotated(HOLD, "match 42")).modify(0, annotated(HOLD_FOR, "delete"))
+    assert decision(world).startswith("Mark/TemplateChanged")
+    world.sync()
+    assert world.pod(0)["metadata"]["labels"][HELD] == "true"
+    assert (drained(world), world.pod_status(), gate(world)) == (True, [], "False")
+    assert decision(world).startswith(RESIZED)
 
 
 @pytest.mark.parametrize(
