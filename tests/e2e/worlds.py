@@ -24,7 +24,7 @@ from tests.scenarios.life import Life
 
 from . import audit
 from .cluster import Cluster
-from .edits import BAD, GROUP, Step, Story
+from .edits import ACCOUNT, BAD, GROUP, Step, Story
 from .informer import Informer
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
@@ -85,7 +85,7 @@ class Simulated:
         world, name = self.life.world, self.story.name
         match step.what:
             case "apply":
-                self.life.begin(*step.documents)
+                self.life.begin(*(each for each in step.documents if each["kind"] != ACCOUNT))
             case "patch":
                 world.patch("TApp", name, step.patch)
             case "delete":
