@@ -84,11 +84,16 @@ def _claim(claim: Json) -> Json:
     return {"spec": spec, "phase": claim["status"]["phase"]}
 
 
+BY_TIME = ("Reconciling", "Stalled")
+"""Which of these there is, of what is broken, is a matter of half a minute."""
+
+
 def _tapp(tapp: Json) -> Json:
     status = dict(tapp.get("status") or {})
     status["conditions"] = [
         {key: value for key, value in each.items() if key not in _left_out(each)}
         for each in status.get("conditions") or []
+        if each["type"] not in BY_TIME
     ]
     return {"spec": tapp["spec"], "status": status}
 
