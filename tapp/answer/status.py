@@ -48,10 +48,11 @@ def summarize(plan: Plan) -> Document:
         counts[2] += instance.updated and not instance.kept
     replacing, failures = plan.replacing, _failures(plan, wanted)
     settling = _settling(plan)
-    lacking = {
+    groups = {
         "notCreated": plan.not_created,
         "notOwned": plan.not_owned,
         "notExposed": plan.not_exposed,
+        "kept": plan.partition.kept,
     }
     outdated = ranges(
         instance.id
@@ -86,11 +87,10 @@ def summarize(plan: Plan) -> Document:
         **({"turned": turned} if (turned := _turned(plan)) else {}),
         **({"unserved": plan.marks.unserved_since} if plan.marks.unserved_since else {}),
         **{
-            key: {since: ranges(ids) for since, ids in found.items()}
-            for key, found in lacking.items()
+            key: {what: ranges(ids) for what, ids in found.items()}
+            for key, found in groups.items()
             if found
         },
-        **({"kept": kept} if (kept := _kept(plan.partition)) else {}),
         **({"progressed": plan.roll.progressed} if plan.roll.progressed else {}),
         "conditions": _conditions(plan, wanted),
     }
@@ -222,11 +222,6 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         size = plan.world.tapp.spec.update_strategy.partition
         message += f"; updateStrategy.partition ({size}) keeps instances {some(kept)} as they were"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
-
-
-def _kept(partition: Partition) -> dict[str, str]:
-    """Revision -> who is kept at it, so that it comes back with that if it loses its pod."""
-    return {revision: ranges(ids) for revision, ids in partition.kept.items()}
 
 
 def _silent(unavailable: list[Instance]) -> str:

@@ -66,8 +66,10 @@ def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | Non
         return None
     noted = found.since if found.wanted == wish and is_written(found.since) else ""
     since, at = noted_since(noted, now)
-    if pod.odd and since != noted:  # what is unreadable is not written to, so no limit begins
-        since, limit = "", None if limit else limit
+    if pod.odd and since != noted:
+        # What is unreadable is not written to, so no limit begins; only that of 0 needs no time.
+        since = ""
+        limit = 0 if limit == 0 else None
     ends = inf if limit is None else at + limit
     return Asked(wish, since, covered and now < ends, covered and now >= ends, ends)
 

@@ -32,8 +32,6 @@ class Instance(msgspec.Struct, gc=False):
         id: its number.
         pod: the observed pod, if any.
         template: what it should run.
-        kept: the revision at which the partition keeps it (`partition.py`), "" where it is to run
-            the newest.
         status: its entry in `status.statuses` as it is now.
         wanted: whether the number is below `spec.replicas`.
         killed: whether the author stopped it.
@@ -53,12 +51,13 @@ class Instance(msgspec.Struct, gc=False):
         update: how far the last in-place update of its pod has come.
         pace: how soon its completed pod is replaced; None where that need not wait.
         due: whether that time has come.
+        kept: the revision at which the partition keeps it (`partition.py`), "" where it is to run
+            the newest.
     """
 
     id: int
     pod: Pod | None
     template: Template | Unresolved
-    kept: str = ""
     status: InstanceStatus = InstanceStatus.NOT_CREATED
     wanted: bool = True
     killed: bool = False
@@ -75,6 +74,7 @@ class Instance(msgspec.Struct, gc=False):
     update: Progress = NO_UPDATE
     pace: Pace | None = None
     due: bool = True
+    kept: str = ""
 
     @property
     def finished(self) -> bool:
@@ -165,7 +165,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
         )
         template = templates.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
-        instance = Instance(id, pod, template, "", status, wanted, is_killed, should_run)
+        instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
         instance.update, instance.never_migrate = update, never_migrate
         instance.leaving = leaving and wanted
         instance.updated = (

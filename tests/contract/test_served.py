@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -11,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from demo.service import serve
-from tests.load.service import Service
+from tests.load.service import ROOT, Service
 
 REQUEST = {
     "parent": {
@@ -102,3 +105,14 @@ def test_workers_that_have_hardly_begun_end_at_once() -> None:
         begun = time.monotonic()
         service.stop()
         assert time.monotonic() - begun < 8
+
+
+def test_a_worker_that_does_not_listen_yet_is_ended_by_sigterm() -> None:
+    """Whatever the process that started it does with that signal."""
+    code = (
+        "import os, runpy, signal; signal.signal(signal.SIGTERM, lambda *_: None); "
+        "runpy.run_path('gunicorn.conf.py')['post_fork'](None, None); "
+        "os.kill(os.getpid(), signal.SIGTERM)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert done.returncode == -signal.SIGTERM

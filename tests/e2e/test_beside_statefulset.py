@@ -8,6 +8,7 @@ so: `differs` names the row of docs/statefulset.md, "What the same steps do".
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,7 @@ def body(version: str = "1", image: str = "app:1") -> Json:
     return made
 
 
-class Workload:
+class Workload(ABC):
     """One of the two; both have the same verbs."""
 
     resource = group = name = ""
@@ -44,9 +45,9 @@ class Workload:
         self.kube, self.namespace = kube, namespace
         self.diary = Diary(kube, namespace, self.name)
 
+    @abstractmethod
     def create(self, image: str = "app:1", **spec: Any) -> None:
         """Three instances of version 1, one after another, unless the spec says otherwise."""
-        raise NotImplementedError
 
     def patch(self, **spec: Any) -> None:
         """A merge patch of what is named alike in both."""
@@ -71,13 +72,13 @@ class Workload:
         image = [{"op": "replace", "path": "/spec/containers/0/image", "value": BROKEN}]
         self.kube.patch(path, image)
 
+    @abstractmethod
     def wait_for_deletions(self) -> None:
         """Updates reach only pods that somebody deletes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keeping(self, count: int) -> Json:
         """The part of a spec that keeps so many of the lowest numbers as they are."""
-        raise NotImplementedError
 
     def labelled(self, made: Json) -> Json:
         """With a label of its own."""
