@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,34 +36,33 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
-    figures: dict[str, Any] = {"machine": machine()}
+    figures: dict[str, Any] = {"machine": machine(), "best": arguments.best}
 
     def say(what: str) -> None:
         if sys.stderr.isatty():
             print(what, file=sys.stderr)
 
-    parts = (arguments.only,) if arguments.only else PARTS
-    figures |= {"best": arguments.best}
-    if "stream" in parts:
-        figures["stream"] = list(
-            stream.measure(arguments.rounds, arguments.sizes, best=arguments.best, say=say)
-        )
-        console.print(tables.stream(figures["stream"]))
-    if "http" in parts:
-        figures["overHttp"] = list(over_http.measure(arguments.sizes, say))
-        console.print(tables.over_http(figures["overHttp"]))
-        largest = max(arguments.sizes)
-        figures["healthz"] = over_http.probes(largest, say)
-        console.print(tables.probes(figures["healthz"]))
-        figures["memory"] = over_http.memory(largest, say)
-        console.print(tables.memory(figures["memory"]))
-    if "pod-status" in parts:
-        figures["podStatus"] = pod_status.measure(arguments.rounds, say)
-        console.print(tables.pod_status(figures["podStatus"]))
+    for part, found in measured(arguments, say):
+        figures[part] = found
+        console.print(tables.table(part, found))
     console.print(figures["machine"])
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def measured(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[Any]:
+    """(Key, figures) of all that is asked for, one after the other."""
+    rounds, sizes = arguments.rounds, arguments.sizes
+    parts = (arguments.only,) if arguments.only else PARTS
+    if "stream" in parts:
+        yield "stream", list(stream.measure(rounds, sizes, best=arguments.best, say=say))
+    if "http" in parts:
+        yield "overHttp", list(over_http.measure(sizes, say))
+        yield "healthz", over_http.probes(max(sizes), say)
+        yield "memory", over_http.memory(max(sizes), say)
+    if "pod-status" in parts:
+        yield "podStatus", pod_status.measure(rounds, say)
 
 
 def machine() -> dict[str, Any]:

@@ -5,8 +5,6 @@ The API server's part is `sign`: another resourceVersion, and the time of the ku
 
 import random
 
-import msgspec
-
 from bench.parent import Document
 from bench.pods import LAST_APPLIED, container_id, go
 
@@ -73,9 +71,3 @@ def _started(pod: Document, now: str, rng: random.Random) -> None:
     status["state"] = {"running": {"startedAt": now}}
     status["started"] = True
     readiness(pod, now, ready=True)
-
-
-def copied(pod: bytes) -> Document:
-    """A pod of its own, from its JSON."""
-    document: Document = msgspec.json.decode(pod)
-    return document

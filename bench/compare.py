@@ -19,6 +19,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench.tables import RATIOS
+
 ROOT = Path(__file__).parents[1]
 NOISE = 0.10
 """Changes below this share say little on a machine that does other things, too."""
@@ -49,7 +51,8 @@ def values(figures: Figures) -> Values:
     found: Values = {}
     for row in figures.get("stream", []):
         what = f"{row['stream']}, {row['templates']} templates"
-        name, measure = _STREAM[row["against"]]
+        name, _ = RATIOS[row["against"]]
+        measure = "bytes a pod" if row["against"] == "bytes" else row["against"]
         found["stream", f"{row['pods']:,}", what, measure] = row[name]
     for row in figures.get("overHttp", []):
         key = ("HTTP", f"{row['instances']:,}", f"{row['connections']} connections")
@@ -61,14 +64,6 @@ def values(figures: Figures) -> Values:
         row = figures["podStatus"]
         found["HTTP", "1", "/pod-status", "time / echo"] = row["timeToEcho"]
     return found
-
-
-_STREAM = {
-    "REF": ("handlerToRef", "REF"),
-    "echo": ("handlerToEcho", "echo"),
-    "full REF": ("handlerToFullRef", "full REF"),
-    "bytes": ("bytesPerPod", "bytes a pod"),
-}
 
 
 def changes(base: Values, other: Values) -> Table:

@@ -21,9 +21,7 @@ ROLLED = 100
 
 def main() -> None:
     """Measures and prints."""
-    console = Console(highlight=False)
-    console.print(sizes())
-    console.print(syncs())
+    Console(highlight=False).print(sizes(), syncs(), sep="\n")
 
 
 def sizes() -> Table:
@@ -51,15 +49,12 @@ def syncs() -> Table:
     for title in ("ignoreStatusChanges", "creation", "roll", "MB of the roll's requests"):
         table.add_column(title, justify="right")
     for ignored in (True, False):
-        created, rolled, size = _roll(ignored)
-        table.add_row(str(ignored).lower(), str(created), str(rolled), f"{size / 1e6:.1f}")
+        created, rolled = played(ROLLED, ignore_status_changes=ignored)
+        size = sum(len(call.body) for call in rolled)
+        table.add_row(
+            str(ignored).lower(), str(len(created)), str(len(rolled)), f"{size / 1e6:.1f}"
+        )
     return table
-
-
-def _roll(ignore_status_changes: bool) -> tuple[int, int, int]:
-    """Syncs of the creation and of the roll, and the bytes of the roll's requests."""
-    created, rolled = played(ROLLED, ignore_status_changes=ignore_status_changes)
-    return len(created), len(rolled), sum(len(call.body) for call in rolled)
 
 
 def _without(body: bytes, drop: Callable[[Document], None]) -> bytes:

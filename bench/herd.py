@@ -13,13 +13,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from bench.changes import copied, sign
-from bench.inprocess import call
+from bench.changes import sign
+from bench.inprocess import call, quiet
 from bench.parent import NAME, NAMESPACE, OLD, Document, tapp
 from bench.pods import go, running
 from bench.requests import body_of, claim_of
-from hooks.app import create_app
-from hooks.service.settings import Settings
 
 START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 """An hour and a day after the pods were made."""
@@ -52,8 +50,7 @@ class Herd:
         self.now = START
         self.rng = random.Random(seed)  # noqa: S311 - sample data
         self.parent = tapp(n, OLD, templates, values=values)
-        settings = Settings(log_level="ERROR")
-        self._app = create_app(settings, clock=self._seconds).wsgi_app
+        self._app = quiet(self._seconds)
         self._version = 1_000_000
         self._claims: list[Raw] = []
         self.pods: dict[int, bytes] = {}
@@ -94,7 +91,7 @@ class Herd:
 
     def change(self, index: int, what: Change) -> None:
         """Something happens to a pod, and its kubelet reports it."""
-        pod = copied(self.pods[index])
+        pod = msgspec.json.decode(self.pods[index])
         what(pod)
         sign(pod, self.time, self._next_version())
         self.pods[index] = go(pod)

@@ -17,11 +17,11 @@ from typing import Any
 
 import orjson
 
+from bench.server import ROOT
 from hooks.app import create_app
 from hooks.service.logs import LOGGER
 from hooks.service.settings import Settings
 
-ROOT = Path(__file__).parents[1]
 SEEDS = (1, 2, 3)
 GROWTH_TARGET = 11.0
 """Per tenfold number of instances."""
@@ -83,6 +83,11 @@ def as_shipped(clock: Callable[[], float] = time.time) -> Iterator[Callable[[], 
             LOGGER.setLevel(level)
             for handler, stream in streams:
                 handler.setStream(stream)
+
+
+def quiet(clock: Callable[[], float] = time.time) -> Application:
+    """The application, which logs errors alone."""
+    return create_app(Settings(log_level="ERROR"), clock=clock).wsgi_app
 
 
 def call(app: Application, path: str, body: bytes) -> bytes:

@@ -13,11 +13,9 @@ from typing import Any
 
 from bench.client import Job, run, start
 from bench.client import result as finished
-from bench.inprocess import SEEDS, Reference, call, collector_off
+from bench.inprocess import SEEDS, Reference, call, collector_off, quiet
 from bench.server import Server, serving
 from bench.streams import NOTHING, ROLL, one_changed, request_in
-from hooks.app import create_app
-from hooks.service.settings import Settings
 
 CONNECTIONS = (1, 4, 16)
 REQUESTS = {10: 1_500, 100: 600, 1_000: 120, 10_000: 24}
@@ -95,7 +93,7 @@ def _target(row: Row) -> Row:
 
 def _ref(bodies: list[bytes], n: int) -> Iterator[float]:
     """Milliseconds of REF, a few times."""
-    app = create_app(Settings(log_level="ERROR"))
+    app = quiet()
     references = [Reference(body, call(app, "/sync", body)) for body in bodies]
     repeat = max(1, 300 // n)
     with collector_off():

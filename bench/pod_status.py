@@ -7,10 +7,9 @@ an answer that is ready. The two take turns.
 
 import random
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain
-from typing import Any
 
 import msgspec
 import yaml
@@ -18,14 +17,12 @@ from flask import Flask
 
 from bench.client import Figures, Job, run
 from bench.echo import Echo
-from bench.inprocess import call
-from bench.over_http import stored
+from bench.inprocess import call, quiet
+from bench.over_http import Row, Say, stored
 from bench.parent import OLD, Document, tapp
 from bench.pods import go, running
 from bench.requests import desired
 from bench.server import ROOT, serving
-from hooks.app import create_app
-from hooks.service.settings import Settings
 
 PATH = "/pod-status"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
@@ -36,9 +33,6 @@ CONNECTIONS = 4
 """Metacontroller runs a few workers; more calls at once only wait for each other."""
 REQUESTS = 3_000
 SECONDS = 10.0
-
-Row = dict[str, Any]
-Say = Callable[[str], None]
 
 
 def measure(rounds: int, say: Say, requests: int = REQUESTS) -> Row:
@@ -93,7 +87,7 @@ def gated(count: int) -> Iterator[Document]:
 
 def answer_to(body: bytes) -> bytes:
     """What the service answers; raises where that would change the pod."""
-    answer = call(create_app(Settings(log_level="ERROR")), PATH, body)
+    answer = call(quiet(), PATH, body)
     if msgspec.json.decode(answer) != {"status": msgspec.json.decode(body)["object"]["status"]}:
         raise SystemExit(f"{PATH} changes a pod that it should leave alone")
     return answer

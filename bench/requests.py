@@ -4,11 +4,9 @@ import msgspec
 from msgspec import Raw
 
 from bench.fields import managed_fields
-from bench.inprocess import call
+from bench.inprocess import call, quiet
 from bench.parent import NAME, NAMESPACE, UID, Document
 from bench.pods import go
-from hooks.app import create_app
-from hooks.service.settings import Settings
 
 
 def body_of(parent: Document, claims: list[Raw]) -> bytes:
@@ -36,8 +34,7 @@ def body_of(parent: Document, claims: list[Raw]) -> bytes:
 
 def desired(parent: Document) -> list[Document]:
     """The pods in the hook's own answer to an empty world."""
-    application = create_app(Settings(log_level="ERROR")).wsgi_app
-    answer = msgspec.json.decode(call(application, "/sync", body_of(parent, [])))
+    answer = msgspec.json.decode(call(quiet(), "/sync", body_of(parent, [])))
     return [child for child in answer["children"] if child["kind"] == "Pod"]
 
 

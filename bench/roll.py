@@ -8,10 +8,9 @@ import yaml
 
 from bench.fields import managed_fields
 from bench.herd import Call
-from bench.inprocess import ROOT
+from bench.inprocess import quiet
 from bench.parent import NEW, OLD, Document, tapp
-from hooks.app import create_app
-from hooks.service.settings import Settings
+from bench.server import ROOT
 from simulator.api.admission import Operation
 from simulator.metacontroller.hook_calls import HookCall
 from simulator.metacontroller.hook_client import WsgiHook
@@ -26,9 +25,7 @@ def played(n: int, *, ignore_status_changes: bool = True) -> tuple[list[Call], l
     """
     clock = Clock()
     logging.getLogger("tapp").setLevel(logging.ERROR)
-    application = create_app(
-        Settings(log_level="ERROR"), clock=lambda: EPOCH.timestamp() + clock.now
-    )
+    application = quiet(lambda: EPOCH.timestamp() + clock.now)
     controller = deepcopy(_manifest("metacontroller/base/composite-controller.yaml"))
     controller["spec"]["parentResource"]["ignoreStatusChanges"] = ignore_status_changes
     crds = [_manifest("crds/tapp.yaml")]
@@ -42,9 +39,7 @@ def played(n: int, *, ignore_status_changes: bool = True) -> tuple[list[Call], l
         others = [entry for entry in old if entry["manager"] != mine["manager"]]
         return {**obj, "metadata": {**obj["metadata"], "managedFields": [mine, *others]}}
 
-    world = World(
-        controller, WsgiHook(application.wsgi_app), clock=clock, crds=crds, policies=[signed]
-    )
+    world = World(controller, WsgiHook(application), clock=clock, crds=crds, policies=[signed])
     sent: list[Call] = []
 
     def note(call: HookCall) -> None:

@@ -130,7 +130,7 @@ def test_small_streams_are_measured_shown_and_compared() -> None:
     assert len(told) == 4
     rows.append(stream.memory_row(100))
     assert 0 < rows[-1]["bytesPerPod"] < 100_000
-    assert tables.stream(rows).row_count == 5
+    assert tables.table("stream", rows).row_count == 5
     assert [key[0] for key in compare.values({"stream": rows})] == ["stream"] * 5
 
 
@@ -150,6 +150,6 @@ def test_calls_of_the_decorator_are_measured_shown_and_compared() -> None:
     row = pod_status.measure(1, told.append, requests=40)
     assert row["requests"] == 40
     assert row["perSecond"] > 0 < row["echoPerSecond"]
-    assert tables.pod_status(row).row_count == 1
+    assert tables.table("podStatus", row).row_count == 1
     assert len(told) == 1
     assert list(compare.values({"podStatus": row}).values()) == [row["timeToEcho"]]
