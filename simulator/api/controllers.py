@@ -29,6 +29,8 @@ from simulator.objects.objects import (
 )
 from simulator.objects.quantity import compare
 
+_SOON, _EXPAND_SECONDS = 0.1, 2.0
+
 
 def without_finalizer(name: str) -> Callable[[Object], Object]:
     """Build an edit that removes one finalizer."""
@@ -44,10 +46,9 @@ def _without_owners(uids: set[str]) -> Callable[[Object], Object]:
 class GarbageCollector:
     """Follows owner references, a moment after the event."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, *, delay: float = 0.1) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._delay = delay
         self._dependents: dict[str, dict[str, None]] = {}
         self._pending: dict[str, None] = {}
         cluster.subscribe(self._on_event)
@@ -78,7 +79,7 @@ class GarbageCollector:
 
     def _enqueue(self, uid: str) -> None:
         if not self._pending:
-            self._clock.after(self._delay, self._work)
+            self._clock.after(_SOON, self._work)
         self._pending[uid] = None
 
     def _work(self) -> None:
@@ -152,18 +153,10 @@ class ClaimController:
             for more is marked as infeasible, and its volume stays.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        *,
-        bind_seconds: float = 0.5,
-        expand_seconds: float = 2.0,
-    ) -> None:
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self.bind_seconds = bind_seconds
-        self._expand_seconds = expand_seconds
+        self.bind_seconds = 0.5
         self.largest: str | None = None
         cluster.subscribe(self._on_event)
 
@@ -173,15 +166,15 @@ class ClaimController:
             if event.old is None:
                 self._clock.after(self.bind_seconds, lambda: self._bind(*key))
             if is_terminating(event.new) and (event.old is None or not is_terminating(event.old)):
-                self._clock.after(0.1, lambda: self._release(*key))
+                self._clock.after(_SOON, lambda: self._release(*key))
             elif _lacks_room(event.new) and (
                 event.old is None or storage_of(event.old) != storage_of(event.new)
             ):
-                self._clock.after(self._expand_seconds, lambda: self._expand(*key))
+                self._clock.after(_EXPAND_SECONDS, lambda: self._expand(*key))
         elif event.kind is POD and event.new is None:
             namespace = namespace_of(event.object)
             for claim in claims_of(event.object):
-                self._clock.after(0.1, partial(self._release, namespace, claim))
+                self._clock.after(_SOON, partial(self._release, namespace, claim))
 
     def _bind(self, namespace: str, name: str) -> None:
         def bound(claim: Object) -> Object:
@@ -259,7 +252,7 @@ class NamespaceController:
     def _visit(self, name: str) -> None:
         if not self._terminating.get(name):
             self._terminating[name] = True
-            self._clock.after(0.1, lambda: self._empty(name))
+            self._clock.after(_SOON, lambda: self._empty(name))
 
     def _empty(self, name: str) -> None:
         self._terminating[name] = False

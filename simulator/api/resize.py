@@ -5,8 +5,8 @@ Sources: Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), Validate
 
 from simulator.api.admission import quality
 from simulator.api.defaults import CONTAINER_LISTS, containers_of, default_pod_spec, encode
-from simulator.api.store import InvalidError
-from simulator.objects.objects import Object, name_of
+from simulator.api.validation import refuse
+from simulator.objects.objects import Object
 
 _RESIZABLE = ("cpu", "memory")
 
@@ -34,16 +34,18 @@ def resized(old: Object, asked: Object) -> Object:
 
 def _check(new: Object, old: Object) -> None:
     if quality(new["spec"]) != quality(old["spec"]):
-        raise _refuse(new, "spec", "Pod QOS Class may not change as a result of resizing")
+        reason = "Pod QOS Class may not change as a result of resizing"
+        raise refuse(new, "spec", f"Forbidden: {reason}")
     pairs = zip(containers_of(new["spec"]), containers_of(old["spec"]), strict=True)
     for (field, index, after), (_, _, before) in pairs:
         path = f"spec.{field}[{index}].resources"
         for kind in ("limits", "requests"):
             was, asked = (one["resources"].get(kind) or {} for one in (before, after))
             if was.keys() - asked.keys():
-                raise _refuse(new, f"{path}.{kind}", f"resource {kind} cannot be removed")
+                reason = f"Forbidden: resource {kind} cannot be removed"
+                raise refuse(new, f"{path}.{kind}", reason)
         if _rest(after["resources"]) != _rest(before["resources"]):
-            raise _refuse(new, path, "only cpu and memory resources are mutable")
+            raise refuse(new, path, "Forbidden: only cpu and memory resources are mutable")
 
 
 def _rest(resources: Object) -> Object:
@@ -56,8 +58,3 @@ def _rest(resources: Object) -> Object:
         if name not in _RESIZABLE
     }
     return {"sizes": sizes, "claims": resources.get("claims")}
-
-
-def _refuse(pod: Object, path: str, reason: str) -> InvalidError:
-    message = f'Pod "{name_of(pod)}" is invalid: {path}: Forbidden: {reason}'
-    return InvalidError(message, path)

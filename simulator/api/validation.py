@@ -42,7 +42,7 @@ _FIXED_ANNOTATIONS = (
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
-def _refuse(obj: Object, path: str, reason: str, found: str = "") -> InvalidError:
+def refuse(obj: Object, path: str, reason: str, found: str = "") -> InvalidError:
     """Build the error; `found` is the field at fault where the message names another one."""
     message = f'{obj["kind"]} "{name_of(obj)}" is invalid: {path}: {reason}'
     return InvalidError(message, found or path)
@@ -52,9 +52,7 @@ def _check_strings(obj: Object, field: str) -> None:
     values: dict[str, Json] = meta(obj).get(field) or {}
     for key, value in values.items():
         if not isinstance(value, str):
-            raise _refuse(
-                obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string"
-            )
+            raise refuse(obj, f"metadata.{field}[{key}]", f"Invalid value: {value!r}: not a string")
 
 
 def check_metadata(obj: Object) -> None:
@@ -63,17 +61,17 @@ def check_metadata(obj: Object) -> None:
     _check_strings(obj, "annotations")
     name = name_of(obj)
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
-        raise _refuse(obj, "metadata.name", f'Invalid value: "{name}"')
+        raise refuse(obj, "metadata.name", f'Invalid value: "{name}"')
     for key, value in labels_of(obj).items():
         if not _LABEL_KEY.fullmatch(key):
-            raise _refuse(obj, "metadata.labels", f'Invalid value: "{key}"')
+            raise refuse(obj, "metadata.labels", f'Invalid value: "{key}"')
         if not _LABEL_VALUE.fullmatch(value) or len(value) > _MAX_LABEL:
-            raise _refuse(obj, "metadata.labels", f'Invalid value: "{value}"')
+            raise refuse(obj, "metadata.labels", f'Invalid value: "{value}"')
     size = 0
     for key, value in annotations_of(obj).items():
         size += len(key) + len(value)
     if size > _MAX_ANNOTATIONS:
-        raise _refuse(obj, "metadata.annotations", "Too long: may not be more than 262144 bytes")
+        raise refuse(obj, "metadata.annotations", "Too long: may not be more than 262144 bytes")
     _check_owners(obj)
 
 
@@ -82,9 +80,9 @@ def _check_owners(obj: Object) -> None:
     for index, ref in enumerate(owners_of(obj)):
         for field in ("apiVersion", "kind", "name", "uid"):
             if not ref.get(field):
-                raise _refuse(obj, f"{path}[{index}].{field}", "must not be empty")
+                raise refuse(obj, f"{path}[{index}].{field}", "must not be empty")
     if sum(ref.get("controller") is True for ref in owners_of(obj)) > 1:
-        raise _refuse(obj, path, "Only one reference can have Controller set to true")
+        raise refuse(obj, path, "Only one reference can have Controller set to true")
 
 
 def check_metadata_update(new: Object, old: Object) -> None:
@@ -94,7 +92,7 @@ def check_metadata_update(new: Object, old: Object) -> None:
         added = sorted(set(finalizers_of(new)) - set(finalizers_of(old)))
         if added:
             reason = "no new finalizers can be added if the object is being deleted"
-            raise _refuse(new, "metadata.finalizers", f"Forbidden: {reason}, found {added}")
+            raise refuse(new, "metadata.finalizers", f"Forbidden: {reason}, found {added}")
 
 
 def check_pod(pod: Object) -> None:
@@ -102,10 +100,10 @@ def check_pod(pod: Object) -> None:
     check_metadata(pod)
     spec = pod["spec"]
     if not spec.get("containers"):
-        raise _refuse(pod, "spec.containers", "Required value")
+        raise refuse(pod, "spec.containers", "Required value")
     if spec.get("restartPolicy") not in _RESTART_POLICIES:
         reason = f'Unsupported value: "{spec.get("restartPolicy")}"'
-        raise _refuse(pod, "spec.restartPolicy", reason)
+        raise refuse(pod, "spec.restartPolicy", reason)
     volumes = [volume.get("name") for volume in spec.get("volumes") or []]
     _check_unique(pod, volumes, "spec.volumes[{}].name")
     names: set[str] = set()
@@ -113,16 +111,16 @@ def check_pod(pod: Object) -> None:
         path = f"spec.{field}[{index}]"
         name = container.get("name")
         if not name or not _NAME.fullmatch(str(name)):
-            raise _refuse(pod, f"{path}.name", f'Invalid value: "{name or ""}"')
+            raise refuse(pod, f"{path}.name", f'Invalid value: "{name or ""}"')
         if name in names:
-            raise _refuse(pod, f"{path}.name", f'Duplicate value: "{name}"')
+            raise refuse(pod, f"{path}.name", f'Duplicate value: "{name}"')
         names.add(name)
         _check_image(pod, path, container)
         mounts = container.get("volumeMounts") or []
         for number, mount in enumerate(mounts):
             if mount.get("name") not in volumes:
                 reason = f'Not found: "{mount.get("name")}"'
-                raise _refuse(pod, f"{path}.volumeMounts[{number}].name", reason)
+                raise refuse(pod, f"{path}.volumeMounts[{number}].name", reason)
         paths = [mount.get("mountPath") for mount in mounts]
         _check_unique(pod, paths, f"{path}.volumeMounts[{{}}].mountPath")
 
@@ -130,16 +128,16 @@ def check_pod(pod: Object) -> None:
 def _check_unique(obj: Object, values: list[Json], path: str) -> None:
     for index, value in enumerate(values):
         if value in values[:index]:
-            raise _refuse(obj, path.format(index), f'Duplicate value: "{value}"')
+            raise refuse(obj, path.format(index), f'Duplicate value: "{value}"')
 
 
 def _check_image(pod: Object, path: str, container: Object) -> None:
     image = container.get("image")
     if not image:
-        raise _refuse(pod, f"{path}.image", "Required value")
+        raise refuse(pod, f"{path}.image", "Required value")
     if image != image.strip():
         reason = "must not have leading or trailing whitespace"
-        raise _refuse(pod, f"{path}.image", f'Invalid value: "{image}": {reason}')
+        raise refuse(pod, f"{path}.image", f'Invalid value: "{image}": {reason}')
 
 
 def check_pod_update(new: Object, old: Object) -> None:
@@ -151,7 +149,7 @@ def check_pod_update(new: Object, old: Object) -> None:
     for field in CONTAINER_LISTS:
         if len(new["spec"].get(field) or []) != len(old["spec"].get(field) or []):
             reason = "Forbidden: pod updates may not add or remove containers"
-            raise _refuse(new, f"spec.{field}", reason)
+            raise refuse(new, f"spec.{field}", reason)
     for field, index, container in containers_of(new["spec"]):
         _check_image(new, f"spec.{field}[{index}]", container)
     _check_deadline(new, old)
@@ -160,7 +158,7 @@ def check_pod_update(new: Object, old: Object) -> None:
     permitted = _with_permitted_changes(new, old)
     path = next(iter(changed_paths(old["spec"], permitted, "spec")), None)
     if path is not None:
-        raise _refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}", path)
+        raise refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}", path)
 
 
 def _check_fixed_annotations(new: Object, old: Object) -> None:
@@ -168,7 +166,7 @@ def _check_fixed_annotations(new: Object, old: Object) -> None:
     for key in sorted(before.keys() | after.keys()):
         if key.startswith(_FIXED_ANNOTATIONS) and before.get(key) != after.get(key):
             reason = "Forbidden: may not add, remove or update"
-            raise _refuse(new, f"metadata.annotations[{key}]", reason)
+            raise refuse(new, f"metadata.annotations[{key}]", reason)
 
 
 def _check_deadline(new: Object, old: Object) -> None:
@@ -176,13 +174,13 @@ def _check_deadline(new: Object, old: Object) -> None:
     before, after = (each["spec"].get("activeDeadlineSeconds") for each in (old, new))
     if after is not None:
         if after < 0:
-            raise _refuse(new, path, f"Invalid value: {after}: must be between 0 and 2147483647")
+            raise refuse(new, path, f"Invalid value: {after}: must be between 0 and 2147483647")
         if before is not None and after > before:
             reason = "must be less than or equal to previous value"
-            raise _refuse(new, path, f"Invalid value: {after}: {reason}")
+            raise refuse(new, path, f"Invalid value: {after}: {reason}")
     elif before is not None:
         reason = "must not update from a positive integer to nil value"
-        raise _refuse(new, path, f"Invalid value: {before}: {reason}")
+        raise refuse(new, path, f"Invalid value: {before}: {reason}")
 
 
 def _check_tolerations(new: Object, old: Object) -> None:
@@ -196,14 +194,14 @@ def _check_tolerations(new: Object, old: Object) -> None:
             reason = (
                 "Forbidden: existing toleration can not be modified except its tolerationSeconds"
             )
-            raise _refuse(new, f"spec.tolerations[{index}]", reason)
+            raise refuse(new, f"spec.tolerations[{index}]", reason)
     for index, toleration in enumerate(tolerations):
         path = f"spec.tolerations[{index}]"
         if toleration.get("tolerationSeconds") is not None and (
             toleration.get("effect") != "NoExecute"
         ):
             reason = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            raise _refuse(new, f"{path}.effect", f"Invalid value: {reason}")
+            raise refuse(new, f"{path}.effect", f"Invalid value: {reason}")
 
 
 def _check_gates(new: Object, old: Object) -> None:
@@ -211,7 +209,7 @@ def _check_gates(new: Object, old: Object) -> None:
     for index, gate in enumerate(new["spec"].get("schedulingGates") or []):
         if gate["name"] not in before:
             reason = "Forbidden: only deletion is allowed"
-            raise _refuse(new, f"spec.schedulingGates[{index}].name", reason)
+            raise refuse(new, f"spec.schedulingGates[{index}].name", reason)
 
 
 def _with_permitted_changes(new: Object, old: Object) -> Object:
@@ -252,7 +250,7 @@ def check_service_update(new: Object, old: Object) -> None:
     """Refuse another address for a Service."""
     before = old["spec"].get("clusterIP")
     if before is not None and new["spec"].get("clusterIP") != before:
-        raise _refuse(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
+        raise refuse(new, "spec.clusterIPs[0]", "Invalid value: may not change once set")
 
 
 def check_claim_update(new: Object, old: Object) -> None:
@@ -278,22 +276,22 @@ def check_claim_update(new: Object, old: Object) -> None:
             "Forbidden: spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims"
         )
-        raise _refuse(new, "spec", reason, path)
+        raise refuse(new, "spec", reason, path)
     capacity = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
     if compare(storage_of(new), storage_of(old)) < 0 and compare(storage_of(new), capacity) <= 0:
         path = "spec.resources.requests.storage"
-        raise _refuse(new, path, "Forbidden: field can not be less than status.capacity")
+        raise refuse(new, path, "Forbidden: field can not be less than status.capacity")
 
 
 def check_revision(revision: Object) -> None:
     """Refuse a ControllerRevision that holds nothing (apps/validation)."""
     check_metadata(revision)
     if revision.get("data") is None:
-        raise _refuse(revision, "data", "Required value: data is mandatory")
+        raise refuse(revision, "data", "Required value: data is mandatory")
     number = revision["revision"]
     if not isinstance(number, int) or number < 0:
         reason = f"Invalid value: {number}: must be greater than or equal to 0"
-        raise _refuse(revision, "revision", reason)
+        raise refuse(revision, "revision", reason)
 
 
 def check_revision_update(new: Object, old: Object) -> None:
@@ -301,4 +299,4 @@ def check_revision_update(new: Object, old: Object) -> None:
     check_metadata_update(new, old)
     check_revision(new)
     if not same(new["data"], old["data"]):
-        raise _refuse(new, "data", "Invalid value: field is immutable")
+        raise refuse(new, "data", "Invalid value: field is immutable")

@@ -7,6 +7,7 @@ processed.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from simulator.api.apply import ApplyError, apply_update, with_last_applied
 from simulator.api.store import (
@@ -60,7 +61,11 @@ class Children:
         for kind in sorted(observed, key=lambda kind: kind.sort_key):
             for key, entry in observed[kind].items():
                 if key not in desired.get(kind, {}) and not is_terminating(entry.obj):
-                    self._delete(kind, entry.obj, errors)
+                    try:
+                        self._delete(kind, entry.obj)
+                    except ApiError as error:
+                        name = "/".join(key_of(entry.obj))
+                        errors.append(f"can't delete {kind.name} {name}: {error}")
         for kind in sorted(desired, key=lambda kind: kind.sort_key):
             known = observed.get(kind, {})
             for key, child in sorted(desired[kind].items()):
@@ -70,13 +75,9 @@ class Children:
                     errors.append(str(error))
         return errors
 
-    def _delete(self, kind: Kind, obj: Object, errors: list[str]) -> None:
-        try:
+    def _delete(self, kind: Kind, obj: Object) -> None:
+        with suppress(NotFoundError):
             self._store.delete(kind, *key_of(obj), DeleteOptions(uid_of(obj), "Background"))
-        except NotFoundError:
-            return
-        except ApiError as error:
-            errors.append(f"can't delete {kind.name} {'/'.join(key_of(obj))}: {error}")
 
     def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
         if entry is not None and entry.applied == child.raw:
@@ -95,21 +96,14 @@ class Children:
             return
         if is_terminating(observed):
             return
-        match self._methods.get(kind, "OnDelete"):
+        match self._methods.get(kind):
             case "InPlace":
-                try:
+                with suppress(NotFoundError, ConflictError):
                     self._store.update(kind, updated)
-                except (NotFoundError, ConflictError):
-                    return
             case "Recreate":
-                try:
-                    self._store.delete(
-                        kind, *key_of(observed), DeleteOptions(uid_of(observed), "Background")
-                    )
-                except NotFoundError:
-                    return
+                self._delete(kind, observed)
             case _:
-                return
+                pass
 
     def _create(self, kind: Kind, parent: Object, desired: Object) -> None:
         obj = with_last_applied(desired, desired)
@@ -117,10 +111,8 @@ class Children:
         owners = owners_of(obj)
         if all(other.get("uid") != ref["uid"] for other in owners):
             obj = with_meta(obj, ownerReferences=[*owners, ref])
-        try:
+        with suppress(AlreadyExistsError):
             self._store.create(kind, obj)
-        except AlreadyExistsError:
-            return
 
     def _labelled(self, desired: Object, parent: Object) -> Object:
         labels = labels_of(desired)

@@ -7,6 +7,7 @@ adoption.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from simulator.api.store import ApiError, ConflictError, NotFoundError, Store
 from simulator.metacontroller.cache import Entry
@@ -126,7 +127,5 @@ def _release(store: Store, kind: Kind, child: Object, parent: Object) -> None:
         others = [ref for ref in owners_of(obj) if ref["uid"] != uid_of(parent)]
         return with_meta(obj, ownerReferences=others)
 
-    try:
+    with suppress(NotFoundError):
         atomic_update(store, kind, child, released)
-    except NotFoundError:
-        return

@@ -9,7 +9,6 @@ QPS.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from simulator.api.store import ConflictError, NotFoundError
@@ -40,15 +39,6 @@ from simulator.objects.objects import (
 
 class ManageError(ClaimError):
     """Some children could not be written; the others were."""
-
-
-@dataclass(slots=True)
-class _Sync:
-    """What one sync has found out before it writes."""
-
-    parent: Object
-    observed: dict[Kind, dict[str, Entry]]
-    answer: protocol.SyncAnswer
 
 
 def _aggregate(errors: list[str]) -> str:
@@ -109,10 +99,15 @@ class Metacontroller(Loop[Key]):
         observed = {
             kind: {child.key: child for child in entries} for kind, entries in children.items()
         }
-        return partial(self._write, key, _Sync(parent, observed, answer))
+        return partial(self._write, key, parent, observed, answer)
 
-    def _write(self, key: Key, sync: _Sync) -> None:
-        parent, answer = sync.parent, sync.answer
+    def _write(
+        self,
+        key: Key,
+        parent: Object,
+        observed: dict[Kind, dict[str, Entry]],
+        answer: protocol.SyncAnswer,
+    ) -> None:
         if answer.resync_after > 0:
             # After the resync period it changes nothing: the next sync comes sooner anyway.
             late = answer.resync_after > self._resync_seconds
@@ -122,7 +117,7 @@ class Metacontroller(Loop[Key]):
         self._check_labels(parent, answer)
         errors: list[str] = []
         if not is_terminating(parent) or self._finalizer.should_finalize(parent):
-            errors = self._children().manage(parent, sync.observed, answer.children)
+            errors = self._children().manage(parent, observed, answer.children)
         try:
             self._write_status(parent, answer.status)
         except (NotFoundError, ConflictError):

@@ -6,7 +6,6 @@ selector means everything.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from simulator.metacontroller.cache import Entry
 from simulator.metacontroller.composite import Composite
@@ -24,12 +23,7 @@ from simulator.objects.objects import (
 )
 
 CACHE_SECONDS = 1200.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Cached:
-    rules: list[Object]
-    until: float
+_NOT_ASKED: tuple[list[Object], float] = [], float("-inf")
 
 
 class Related:
@@ -44,16 +38,16 @@ class Related:
         self._clock = environment.clock
         self._version = composite.customize.version if composite.customize else "v1"
         self._ask = ask
-        self._answers: dict[tuple[str, int], _Cached] = {}
+        self._answers: dict[tuple[str, int], tuple[list[Object], float]] = {}
 
     def rules(self, parent: Entry) -> list[Object]:
         """Return the parent's rules, asking the hook if they are not cached."""
         key = uid_of(parent.obj), generation_of(parent.obj)
-        cached = self._answers.get(key)
-        if cached is None or cached.until <= self._clock.now:
-            cached = _Cached(self._ask(parent), self._clock.now + CACHE_SECONDS)
-            self._answers[key] = cached
-        return cached.rules
+        rules, until = self._answers.get(key, _NOT_ASKED)
+        if until <= self._clock.now:
+            rules, until = self._ask(parent), self._clock.now + CACHE_SECONDS
+            self._answers[key] = rules, until
+        return rules
 
     def forget(self) -> None:
         """Forget all cached answers."""

@@ -121,14 +121,15 @@ class Nodes:
         generation = generation_of(pod) if self._kubelet.behaviour.reports_generation else None
         before = pod["status"].get("conditions") or []
         obstacle = self._obstacle(pod)
+        truth = True, "", ""
         if not free or obstacle or self._kubelet.behaviour.unschedulable(pod):
             said = obstacle or self._kubelet.behaviour.no_room(pod, len(names))
-            truths = {"PodScheduled": (False, "Unschedulable", said)}
-            status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
+            truth = False, "Unschedulable", said
+        after = conditions(before, {"PodScheduled": truth}, now, generation)
+        status = {**pod["status"], "conditions": after}
+        if not truth[0]:
             self._cluster.edit(POD, pod, lambda old: {**old, "status": status})
             return
-        truths = {"PodScheduled": (True, "", "")}
-        status = {**pod["status"], "conditions": conditions(before, truths, now, generation)}
         node = free[self._next % len(free)]
         self._next += 1
         self._cluster.edit(

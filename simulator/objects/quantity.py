@@ -30,37 +30,29 @@ def canonical(value: Json) -> str:
 
 def compare(left: str, right: str) -> int:
     """Return -1, 0 or 1: which of two quantities is the larger one."""
-    first, second = _value(left), _value(right)
+    (first, _), (second, _) = _read(left), _read(right)
     return (first > second) - (first < second)
 
 
-def _split(text: str) -> tuple[Decimal, str]:
-    """A quantity's number and its suffix."""
+def _read(text: str) -> tuple[Decimal, str]:
+    """A quantity's value and its suffix."""
     match = _FORM.fullmatch(text)
     if match is None:
         raise QuantityError(f"quantities must match the regular expression: {text!r}")
-    return Decimal(match[1]), match[2]
-
-
-def _value(text: str) -> Decimal:
-    number, suffix = _split(text)
+    number, suffix = Decimal(match[1]), match[2]
     if suffix in _BINARY:
-        return number * Decimal(1024 ** _BINARY[suffix])
+        return number * 1024 ** _BINARY[suffix], suffix
     if suffix in _DECIMAL:
-        return number.scaleb(_DECIMAL[suffix])
-    return number.scaleb(int(suffix[1:]))
+        return number.scaleb(_DECIMAL[suffix]), suffix
+    if suffix[0] in "eE" and suffix[1:]:
+        return number.scaleb(int(suffix[1:])), suffix
+    raise QuantityError(f"unable to parse quantity's suffix: {text!r}")
 
 
 @lru_cache(maxsize=4096)
 def _canonical(text: str) -> str:
-    number, suffix = _split(text)
-    if suffix in _BINARY:
-        return _binary(number * 1024 ** _BINARY[suffix])
-    if suffix in _DECIMAL:
-        return _decimal(number.scaleb(_DECIMAL[suffix]))
-    if suffix[0] in "eE" and suffix[1:]:
-        return _decimal(number.scaleb(int(suffix[1:])), exponent=True)
-    raise QuantityError(f"unable to parse quantity's suffix: {text!r}")
+    number, suffix = _read(text)
+    return _binary(number) if suffix in _BINARY else _decimal(number, suffix not in _DECIMAL)
 
 
 def _binary(number: Decimal) -> str:
@@ -78,7 +70,7 @@ def _in_nanos(number: Decimal) -> Decimal:
     return number.quantize(_NANO, rounding=ROUND_UP) if number % _NANO else number
 
 
-def _decimal(number: Decimal, *, exponent: bool = False) -> str:
+def _decimal(number: Decimal, exponent: bool = False) -> str:
     number = _in_nanos(number)
     if not number:
         return "0"
