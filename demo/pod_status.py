@@ -57,13 +57,13 @@ def lose_node(stage: Stage) -> Play:
     yield {**stage.spec, "forceDeletePod": True}
     recreated = {number for number, uid in stage.uids.items() if before.get(number) != uid}
     earliest = stage.started + GRACE + LOST
-    new = [stage.pods[number] for number in sorted(recreated)]
+    created = [seconds(stage.pods[id]["metadata"]["creationTimestamp"]) for id in recreated]
     homes = {pod["spec"]["nodeName"] for pod in stage.pods.values()}
     goals = [
         Goal(f"{listed(moved)} run on other nodes", recreated == moved and lost not in homes),
         Goal("no other pod was made anew, and all six are Ready", ready(stage) == set(nodes)),
         Goal("with the claims they had", stage.claims == claims),
-        Goal("not before a minute of silence", min(map(created_at, new), default=0) >= earliest),
+        Goal("not before a minute of silence", min(created, default=0) >= earliest),
         complete(stage),
     ]
     stage.world.nodes.recover(lost)
@@ -75,11 +75,6 @@ def false_since(condition: Spec) -> float:
     if condition.get("status") != "False":
         return math.inf
     return seconds(condition["lastTransitionTime"])
-
-
-def created_at(pod: Spec) -> float:
-    """When a pod was created, in simulated time."""
-    return seconds(pod["metadata"]["creationTimestamp"])
 
 
 def seconds(time: str) -> float:

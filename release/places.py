@@ -133,7 +133,7 @@ def controller_port(indent: str) -> list[str]:
 
 def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
     """What values fill, by kind and name; `settings` are the variables of the value's default."""
-    pod = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity")
+    pod = ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", SPREAD)
     return {
         "Deployment/tapp-hooks": {
             ("spec", "replicas"): line("replicas", ".Values.replicas"),
@@ -148,7 +148,6 @@ def overrides(settings: Iterable[str]) -> dict[str, Overrides]:
             **{(*CONTAINER, "env", name): nothing for name in settings},
             (*CONTAINER, "env", "settings"): where_set(".Values.settings", variables),
             **{(*POD, key): optional(key) for key in pod},
-            (*POD, SPREAD): where_set(f".Values.{SPREAD}", block(SPREAD, f".Values.{SPREAD}")),
             (*POD, "priorityClassName"): where_set(
                 ".Values.priorityClassName",
                 line("priorityClassName", ".Values.priorityClassName | quote"),

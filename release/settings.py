@@ -86,19 +86,14 @@ def setting(field: Document) -> Document:
 
     `null` removes it, where another file of values has set it.
     """
-    described = {"description": field["description"].rstrip(".")}
-    if field.get("type") == "integer":
-        limit = {"minimum": field["minimum"], "pattern": "^[0-9]+$"}
-        return {
-            **described,
+    kinds: dict[object, Document] = {
+        "integer": {
             "type": ["integer", "string", "null"],
-            **limit,
-            "default": field["default"],
-        }
-    if field.get("type") == "boolean":
-        return {
-            **described,
-            "enum": [True, False, "true", "false", None],
-            "default": field["default"],
-        }
-    return {**described, "type": ["string", "null"], "default": field.get("default")}
+            "minimum": field.get("minimum"),
+            "pattern": "^[0-9]+$",
+        },
+        "boolean": {"enum": [True, False, "true", "false", None]},
+    }
+    kind = kinds.get(field.get("type"), {"type": ["string", "null"]})
+    described = {"description": field["description"].rstrip(".")}
+    return {**described, **kind, "default": field.get("default")}

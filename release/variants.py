@@ -5,7 +5,7 @@ are built, so a place may depend on two components; where more act on one place,
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 from .errors import ReleaseError
@@ -72,8 +72,7 @@ def condition(present: Callable[[Chosen], object], among: list[Chosen], value: o
         if table.setdefault(one & relevant, present(one)) != present(one):
             raise ReleaseError(f"more components than {deciding} decide about {value!r}")
     rows = [row for row, found in table.items() if found == value]
-    missing = len(list(product((0, 1), repeat=len(deciding)))) - len(table)
-    if missing:
+    if len(table) < 2 ** len(deciding):
         raise ReleaseError(f"{deciding} are too many components for one place")
     terms = [conjunction(row, deciding) for row in sorted(rows, key=sorted)]
     simple = shorter(rows, deciding)
