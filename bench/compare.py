@@ -110,20 +110,15 @@ def _best(runs: list[Values]) -> Values:
 @contextmanager
 def _checkout(commit: str) -> Iterator[Path]:
     """The commit's tree with this benchmark in it."""
-    git = ["git", "-C", str(ROOT), "worktree"]
     with tempfile.TemporaryDirectory(prefix="tapp-bench-") as place:
-        tree = Path(place) / "tree"
-        add = [*git, "add", "--quiet", "--detach", str(tree), commit]
-        if subprocess.run(add, check=False).returncode:  # noqa: S603 - the user's own commit
+        tree, packed = Path(place) / "tree", Path(place) / "tree.tar"
+        archive = ["git", "-C", str(ROOT), "archive", f"--output={packed}", commit]
+        if subprocess.run(archive, check=False).returncode:  # noqa: S603 - the user's own commit
             raise SystemExit(f"there is no commit {commit!r} to compare with")
-        try:
-            shutil.rmtree(tree / "bench", ignore_errors=True)
-            shutil.copytree(
-                ROOT / "bench", tree / "bench", ignore=shutil.ignore_patterns("__pycache__")
-            )
-            yield tree
-        finally:
-            subprocess.run([*git, "remove", "--force", str(tree)], check=False)  # noqa: S603
+        shutil.unpack_archive(packed, tree)
+        shutil.rmtree(tree / "bench", ignore_errors=True)
+        shutil.copytree(ROOT / "bench", tree / "bench")
+        yield tree
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def played(n: int, *, ignore_status_changes: bool = True) -> tuple[list[Call], l
     """
     clock = Clock()
     logging.getLogger("tapp").setLevel(logging.ERROR)
-    application = quiet(lambda: EPOCH.timestamp() + clock.now)
+    application = quiet(clock.unix)
     controller = deepcopy(_manifest("metacontroller/base/composite-controller.yaml"))
     controller["spec"]["parentResource"]["ignoreStatusChanges"] = ignore_status_changes
     crds = [_manifest("crds/tapp.yaml")]
