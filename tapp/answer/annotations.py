@@ -8,6 +8,7 @@ from tapp.decide.rollout import PRIORITY, has_priority, priorities
 from tapp.plan import Plan
 from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.words.conditions import Finding, Type
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY
@@ -54,9 +55,10 @@ _QUOTED = 40
 
 def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
     """Which instances have which odd texts, "" where there are none."""
-    wrong: dict[str, list[int]] = {}
-    for instance in plan.instances:
-        for text in {text[:_QUOTED] for text in odd(instance)}:
-            wrong.setdefault(text, []).append(instance.id)
+    wrong = grouped(
+        (text, instance.id)
+        for instance in plan.instances
+        for text in {text[:_QUOTED] for text in odd(instance)}
+    )
     parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values") if parts else ""

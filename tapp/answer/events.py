@@ -23,6 +23,7 @@ from tapp.pod.pod import Pod
 from tapp.spec.model import ObservedCondition
 from tapp.spec.templates import Template
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
+from tapp.words.groups import grouped
 from tapp.words.ranges import numbers, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
@@ -220,11 +221,11 @@ def _waiting(plan: Plan) -> Iterator[_News]:
 def _held(plan: Plan) -> Iterator[_News]:
     """Holds that keep something back now: once for each generation and what is wanted."""
     before = set(numbers(plan.world.tapp.status.held))
-    found: dict[str, Cases] = {}
-    for instance, decision in plan.cases:
-        if decision.reason is Reason.HELD and instance.id not in before and instance.pod:
-            wish = plan.holding.asked[instance.pod.name].wish
-            found.setdefault(wish, []).append((instance, decision))
+    found = grouped(
+        (plan.holding.asked[instance.pod.name].wish, (instance, decision))
+        for instance, decision in plan.cases
+        if decision.reason is Reason.HELD and instance.id not in before and instance.pod
+    )
     for asked, pairs in sorted(found.items()):
         note = f"{_ids(pairs)}, {asked} is wanted: {pairs[0][1].message}"
         key = (_generation(plan), asked)
@@ -242,12 +243,13 @@ _RULES: tuple[Callable[[Plan], Iterator[_News]], ...] = (
 )
 
 
-def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[str, Cases]]:
+def _deletions(plan: Plan, *, replaced: bool) -> list[tuple[Reason, Cases]]:
     """By reason, the instances whose pod is deleted: those that get another one for it, or not."""
-    found: dict[str, Cases] = {}
-    for instance, verdict in _of(plan, Action.DELETE):
-        if replaced == (instance.should_run and not instance.leaving):
-            found.setdefault(verdict.reason, []).append((instance, verdict))
+    found = grouped(
+        (verdict.reason, (instance, verdict))
+        for instance, verdict in _of(plan, Action.DELETE)
+        if replaced == (instance.should_run and not instance.leaving)
+    )
     return sorted(found.items())
 
 
@@ -262,11 +264,11 @@ def _of(plan: Plan, action: Action) -> Cases:
 
 
 def _by_template(cases: Cases) -> dict[tuple[str, str], Cases]:
-    found: dict[tuple[str, str], Cases] = {}
-    for instance, verdict in cases:
-        template = instance.template
-        if isinstance(template, Template):
-            found.setdefault((template.name, template.revision), []).append((instance, verdict))
+    found = grouped(
+        ((template.name, template.revision), (instance, verdict))
+        for instance, verdict in cases
+        if isinstance(template := instance.template, Template)
+    )
     return dict(sorted(found.items()))
 
 

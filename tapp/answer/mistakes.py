@@ -9,9 +9,9 @@ from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
 
-def refused(type: Type, reason: Reason, message: str) -> Finding:
-    """The condition of something that is refused."""
-    return Finding(type, "True", reason, message)
+def refused(type: Type, reason: Reason, message: str) -> Finding | None:
+    """The condition of something that is refused; None where there is nothing to say of it."""
+    return Finding(type, "True", reason, message) if message else None
 
 
 def joined(parts: list[str], what: str = "") -> str:

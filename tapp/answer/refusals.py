@@ -57,10 +57,8 @@ def _since(found: Since) -> str:
 
 
 def _images_edited(plan: Plan) -> Finding | None:
-    edited = [(i.id, v.message) for i, v in plan.cases if v.reason == Reason.IMAGES_EDITED]
-    if not edited:
-        return None
-    message = joined([f"instance {id}: {message}" for id, message in edited], " instances")
+    edited = [pair for pair in plan.cases if pair[1].reason == Reason.IMAGES_EDITED]
+    message = joined([f"instance {i.id}: {v.message}" for i, v in edited], " instances")
     return refused(Type.IMAGES_EDITED, Reason.EDITED, message)
 
 
@@ -82,8 +80,6 @@ def _template_not_found(plan: Plan) -> Finding | None:
             parts.append(f"{text}: instances {some(kept)} are kept as they are")
         if missing:
             parts.append(f"{text}: instances {some(missing)} are not created")
-    if not parts:
-        return None
     return refused(Type.TEMPLATE_NOT_FOUND, Reason.UNRESOLVED, "; ".join(parts))
 
 
@@ -139,8 +135,6 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
 
 def _claims_not_grown(plan: Plan) -> Finding | None:
     obstacles, app = plan.growth.obstacles, plan.world.tapp.metadata.name
-    if not obstacles:
-        return None
     shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
     parts = [
         f"claims {found.template}-{app}-N (N: {some(obstacles[found])}) ask for {found.has}, their "
@@ -179,8 +173,6 @@ def _services_not_created(plan: Plan) -> Finding | None:
             "asked. The events of the TApp have the API server's words (kubectl describe); if they "
             "say that it exists, that Service is not this TApp's"
         )
-    if not parts:
-        return None
     return refused(Type.SERVICES_NOT_CREATED, Reason.NO_SERVICE, joined(parts, " problems"))
 
 
@@ -217,8 +209,6 @@ def _pullers_not_run(plan: Plan) -> Finding | None:
 
 def _pods_not_resized(plan: Plan) -> Finding | None:
     late = plan.resizes.late
-    if not late:
-        return None
     message = joined([f"instance {id}: {why}" for id, why in late.items()], " instances")
     if plan.resizes.deferred == set(late):
         return refused(Type.PODS_NOT_RESIZED, Reason.RESIZE_DEFERRED, message)
@@ -234,8 +224,6 @@ def _unknown_containers(plan: Plan) -> Finding | None:
         and isinstance(template := instance.template, Template)
         and template.not_restarted
     }
-    if not wrong:
-        return None
     parts = [
         f"template {name!r}: annotation {RESTART_IN_PLACE}.{container} restarts nothing: it has no "
         f"container {container!r} that keeps running"
@@ -268,16 +256,11 @@ def _most_nodes_silent(plan: Plan) -> Finding | None:
 
 def _invalid_lost_node_seconds(plan: Plan) -> Finding | None:
     problem = plan.marks.lost_seconds_problem
-    if not problem:
-        return None
     return refused(Type.INVALID_LOST_NODE_SECONDS, Reason.NOT_SECONDS, problem)
 
 
 def _stalled(plan: Plan) -> Finding | None:
-    message = stalled(plan)
-    if not message:
-        return None
-    return refused(Type.STALLED, Reason.PROGRESS_DEADLINE_EXCEEDED, message)
+    return refused(Type.STALLED, Reason.PROGRESS_DEADLINE_EXCEEDED, stalled(plan))
 
 
 _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (

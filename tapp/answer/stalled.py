@@ -3,6 +3,7 @@
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.plan import Plan
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 from tapp.words.reasons import Disposition
 
@@ -15,9 +16,7 @@ def stalled(plan: Plan) -> str:
     roll = plan.roll
     if not roll.late:
         return ""
-    waits: dict[str, list[int]] = {}
-    for instance, decision in roll.waiting:
-        waits.setdefault(_wait(plan, instance, decision), []).append(instance.id)
+    waits = grouped((_wait(plan, *waiting), waiting[0].id) for waiting in roll.waiting)
     parts = [
         f"instance{'s'[: len(ids) != 1]} {some(ids)}: {text}"
         for text, ids in list(waits.items())[:_SHOWN]

@@ -5,6 +5,7 @@ itself shows; the sync's own time stands only where something is noted since whe
 `notOwned`, `notExposed`, `settling`, `progressed`).
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tapp.answer.kstatus import for_kstatus
@@ -15,6 +16,7 @@ from tapp.decide.partition import Partition
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
+from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
@@ -46,14 +48,6 @@ def summarize(plan: Plan) -> Document:
         counts[0] += 1
         counts[1] += pod.ready is True and pod.running
         counts[2] += instance.updated and not instance.kept
-    replacing, failures = plan.replacing, _failures(plan, wanted)
-    settling = _settling(plan)
-    groups = {
-        "notCreated": plan.not_created,
-        "notOwned": plan.not_owned,
-        "notExposed": plan.not_exposed,
-        "kept": plan.partition.kept,
-    }
     outdated = ranges(
         instance.id
         for instance, _ in plan.cases
@@ -61,6 +55,22 @@ def summarize(plan: Plan) -> Document:
         and instance.pod is not None
         and not (instance.updated or instance.kept)
     )
+    noted = {
+        "outdated": outdated,
+        "held": ranges(i.id for i, decision in plan.cases if decision.reason is Reason.HELD),
+        "replacing": plan.replacing,
+        "failures": _failures(plan, wanted),
+        "settling": _settling(plan),
+        "pulling": plan.pulls.since,
+        "resizing": plan.resizes.since,
+        "turned": _turned(plan),
+        "unserved": plan.marks.unserved_since,
+        "notCreated": _in_ranges(plan.not_created),
+        "notOwned": _in_ranges(plan.not_owned),
+        "notExposed": _in_ranges(plan.not_exposed),
+        "kept": _in_ranges(plan.partition.kept),
+        "progressed": plan.roll.progressed,
+    }
     total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
     return {
         "ready": f"{total[1]}/{plan.budgets.should_run}",
@@ -77,21 +87,7 @@ def summarize(plan: Plan) -> Document:
         "templates": {
             name: dict(zip(_COUNTS, by_template[name], strict=True)) for name in sorted(by_template)
         },
-        **({"outdated": outdated} if outdated else {}),
-        **({"held": held} if (held := _held(plan)) else {}),
-        **({"replacing": replacing} if replacing else {}),
-        **({"failures": failures} if failures else {}),
-        **({"settling": settling} if settling else {}),
-        **({"pulling": plan.pulls.since} if plan.pulls.since else {}),
-        **({"resizing": plan.resizes.since} if plan.resizes.since else {}),
-        **({"turned": turned} if (turned := _turned(plan)) else {}),
-        **({"unserved": plan.marks.unserved_since} if plan.marks.unserved_since else {}),
-        **{
-            key: {what: ranges(ids) for what, ids in found.items()}
-            for key, found in groups.items()
-            if found
-        },
-        **({"progressed": plan.roll.progressed} if plan.roll.progressed else {}),
+        **{key: value for key, value in noted.items() if value},
         "conditions": _conditions(plan, wanted),
     }
 
@@ -102,9 +98,8 @@ def _revisions(partition: Partition) -> dict[str, str]:
     return {key: revision for key, revision in found.items() if revision}
 
 
-def _held(plan: Plan) -> str:
-    """Those that a hold keeps from what they need."""
-    return ranges(i.id for i, decision in plan.cases if decision.reason is Reason.HELD)
+def _in_ranges(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
+    return {what: ranges(ids) for what, ids in groups.items()}
 
 
 def _selector(plan: Plan) -> str:
@@ -159,10 +154,9 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     for finding in refused:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
-    numbers: dict[Reason, list[int]] = {}
+    numbers = grouped((verdict.reason, instance.id) for instance, verdict in plan.cases)
     updating, deleting = [], []
     for instance, verdict in plan.cases:
-        numbers.setdefault(verdict.reason, []).append(instance.id)
         marked = verdict.action is Action.MARK and verdict.reason in _ASKING
         if verdict.action in _CHANGING or marked or verdict.reason in _UPDATING:
             updating.append(instance.id)

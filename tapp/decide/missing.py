@@ -13,6 +13,7 @@ from tapp.decide.instances import Instance
 from tapp.pod.trouble import PATIENCE
 from tapp.storage.claims import claim_templates, claims_of
 from tapp.storage.services import ServicePlan
+from tapp.words.groups import grouped
 from tapp.words.ranges import MOST, numbers
 from tapp.words.times import seconds, written
 from tapp.world import World
@@ -98,8 +99,7 @@ def _missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
     """Since when each of them lacks something: as noted, or as of now."""
     if not ids:
         return Missing({}, ())
-    known, found = as_noted(noted, now), dict[str, list[int]]()
-    for id in ids:
-        found.setdefault(known.get(id) or written(now), []).append(id)
+    known = as_noted(noted, now)
+    found = grouped((known.get(id) or written(now), id) for id in ids)
     waits = tuple(left for time in found if (left := seconds(time) + PATIENCE - now) > 0)
     return Missing(dict(sorted(found.items())), waits)

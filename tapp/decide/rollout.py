@@ -204,15 +204,11 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
     others = len(available) - (instance in available)
     if others >= limit.least:
         return None
-    return _wait(limit.name, limit.value, limit.least, limit.should_run, len(available))
-
-
-def _wait(name: str, value: int | str, least: int, should_run: int, available: int) -> Verdict:
-    """One verdict for all instances that wait for the same."""
+    of = limit.should_run
     return hold(
         Reason.WAITING_FOR_BUDGET,
-        f"{name}: {value} allows {should_run - least} of {should_run} to be unavailable, "
-        f"{should_run - available} are",
+        f"{limit.name}: {limit.value} allows {of - limit.least} of {of} to be unavailable, "
+        f"{of - len(available)} are",
     )
 
 

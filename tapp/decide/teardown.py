@@ -15,6 +15,7 @@ from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
+from tapp.words.groups import grouped
 from tapp.words.times import UNKNOWN, written
 from tapp.words.vocabulary import Wish
 from tapp.world import Options
@@ -144,11 +145,11 @@ def _recheck(pods: Sequence[Pod], asked: Mapping[str, Asked], now: float) -> flo
 
 def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
     """Pods of which nobody can say that they have ended: kept until then, or half deleted."""
-    found: dict[str, list[str]] = {}
-    for pod in pods:
-        since = pod.silent_since
-        if since is not None and since + PATIENCE <= now:
-            found.setdefault("" if since == UNKNOWN else written(since), []).append(pod.name)
+    found = grouped(
+        ("" if since == UNKNOWN else written(since), pod.name)
+        for pod in pods
+        if (since := pod.silent_since) is not None and since + PATIENCE <= now
+    )
     return dict(sorted(found.items()))
 
 

@@ -27,15 +27,12 @@ def condensed(pod: Pod) -> Pod:
     """
     facts: dict[str, Any] = {"since": since(pod), "probed_at": probed_at(pod)}
     if pod.ready and pod.phase == "Running" and not has_closed_gate(pod):
-        facts["conditions_text"] = pod.conditions_text if _is_resized(pod) else b""
+        is_resized = b'"PodResize' in pod.conditions_text
+        facts["conditions_text"] = pod.conditions_text if is_resized else b""
     if is_over(pod):
         facts |= {"update_over": True, "runs_wanted": (), "kubelet_wrote": "", "spec_written": ""}
         facts["record"] = _ids(pod.record) if pod.restarts and pod.record is not None else None
     return msgspec.structs.replace(pod, **facts)
-
-
-def _is_resized(pod: Pod) -> bool:
-    return b'"PodResize' in pod.conditions_text
 
 
 def _ids(record: InPlaceRecord) -> InPlaceRecord:
