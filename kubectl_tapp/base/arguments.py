@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from kubectl_tapp.base.errors import UsageError
 from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
 from tapp.spec.placeholders import KEY
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
@@ -173,10 +174,7 @@ _DIGITS = 10
 
 def template_users(spec: TAppSpec) -> dict[str, list[int]]:
     """Template -> the instances that are to run it, ascending; one that does not exist, too."""
-    users: dict[str, list[int]] = {}
-    for id in range(spec.replicas):
-        users.setdefault(spec.template_name(id), []).append(id)
-    return users
+    return grouped((spec.template_name(id), id) for id in range(spec.replicas))
 
 
 def template_names(spec: TAppSpec) -> list[str]:

@@ -1,7 +1,6 @@
 """Whose an object is that bears the name of a TApp's pod or claim."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from kubectl_tapp.base.observed import Document
 
@@ -10,37 +9,17 @@ LABEL = "controller-uid"
 _GROUP = "apps.tkestack.io/"
 
 
-class Whose(StrEnum):
-    """What an object's controller and label say."""
-
-    OURS = "ours"
-    """It belongs to this TApp, or will with its next sync."""
-    UNLABELLED = "unlabelled"
-    """This TApp controls it, and its label is missing or another's: the service cannot see it."""
-    NOBODYS = "nobodys"
-    """It has no controller, and no TApp's label."""
-    EARLIER = "earlier"
-    """An earlier TApp, which is gone, had it."""
-    OTHERS = "others"
-    """Something else controls it."""
-
-
 @dataclass(frozen=True)
 class Belonging:
     """Whose an object is.
 
     Attributes:
-        whose: in a word.
-        owner: kind and name of its controller, or the uid of the TApp that is gone; "" for none.
+        text: in half a sentence; "" if it is the TApp's, or will be with its next sync.
+        can_be_adopted: whether nobody else who lives may miss it.
     """
 
-    whose: Whose
-    owner: str = ""
-
-    @property
-    def can_be_adopted(self) -> bool:
-        """Whether nobody else who lives may miss it."""
-        return self.whose in (Whose.UNLABELLED, Whose.NOBODYS, Whose.EARLIER)
+    text: str = ""
+    can_be_adopted: bool = False
 
 
 def belonging(item: Document, tapp: Document) -> Belonging:
@@ -54,39 +33,33 @@ def belonging(item: Document, tapp: Document) -> Belonging:
         item: the object, in the TApp's namespace.
         tapp: the TApp.
     """
-    metadata, uid = item["metadata"], tapp["metadata"]["uid"]
+    metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]
     label = (metadata.get("labels") or {}).get(LABEL)
     owners = metadata.get("ownerReferences") or []
     controller = next((owner for owner in owners if owner.get("controller")), None)
-    if controller is None:
-        if label is None:
-            return Belonging(Whose.NOBODYS)
-        return Belonging(Whose.OURS) if label == uid else Belonging(Whose.EARLIER, label)
-    if controller.get("uid") == uid:
-        return Belonging(Whose.OURS if label == uid else Whose.UNLABELLED)
-    is_tapp = str(controller.get("apiVersion", "")).startswith(_GROUP)
-    if is_tapp and controller.get("name") == tapp["metadata"]["name"]:
-        return Belonging(Whose.EARLIER, str(controller.get("uid")))
-    return Belonging(Whose.OTHERS, f"{controller.get('kind')} {controller.get('name')}")
-
-
-def described(item: Document, tapp: Document) -> str:
-    """In half a sentence whose an object is; "" if it is the TApp's."""
-    found, name = belonging(item, tapp), tapp["metadata"]["name"]
-    return {
-        Whose.OURS: "",
-        Whose.UNLABELLED: f"is the TApp's own and lacks its label {LABEL}",
-        Whose.NOBODYS: "belongs to nobody",
-        Whose.EARLIER: f"belonged to a TApp {name} that is gone (uid {found.owner})",
-        Whose.OTHERS: f"belongs to {found.owner}: its name is taken",
-    }[found.whose]
+    if label == uid and (controller is None or controller.get("uid") == uid):
+        return Belonging()
+    if controller is None and label is None:
+        return Belonging("belongs to nobody", can_be_adopted=True)
+    if controller is not None and controller.get("uid") == uid:
+        text = f"is the TApp's own and lacks its label {LABEL}"
+        return Belonging(text, can_be_adopted=True)
+    earlier = label
+    if controller is not None:
+        is_tapp = str(controller.get("apiVersion", "")).startswith(_GROUP)
+        if not (is_tapp and controller.get("name") == name):
+            kind = f"{controller.get('kind')} {controller.get('name')}"
+            return Belonging(f"belongs to {kind}: its name is taken")
+        earlier = controller.get("uid")
+    text = f"belonged to a TApp {name} that is gone (uid {earlier})"
+    return Belonging(text, can_be_adopted=True)
 
 
 def advised(item: Document, tapp: Document) -> str:
     """In half a sentence whose an object is, and what to do about it; "" if it is the TApp's."""
-    whose = described(item, tapp)
+    found = belonging(item, tapp)
     if item["metadata"].get("deletionTimestamp"):
-        return whose and f"{whose}, and is being deleted"
-    if not belonging(item, tapp).can_be_adopted:
-        return whose
-    return f"{whose}; `kubectl tapp adopt {tapp['metadata']['name']}` takes it over"
+        return found.text and f"{found.text}, and is being deleted"
+    if not found.can_be_adopted:
+        return found.text
+    return f"{found.text}; `kubectl tapp adopt {tapp['metadata']['name']}` takes it over"

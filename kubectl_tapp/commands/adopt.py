@@ -7,7 +7,9 @@ from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.plural import plural
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.commands.verb_options import Ids, Verb
+from kubectl_tapp.commands.options import Ids
+from kubectl_tapp.commands.verb_options import Verb
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 
 if TYPE_CHECKING:
@@ -28,9 +30,8 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
     Only the label is written by which Metacontroller finds them; and, of a claim that would go with
     the TApp, its Namespace as a second owner.
     """
-    from kubectl_tapp.commands.act import ask, changed, follow  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.commands.act import ask, changed  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
-    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
 
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require(CLAIMS)
@@ -63,9 +64,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
             session.note(f"not all: {len(done)} of {len(taken)} taken over")
         raise
     session.say(f"{verb.name}: {_count(taken)} taken over")
-    if verb.choices.wait:
-        which = sorted({each.id for each in taken})
-        follow(session, Watch(verb.name, which, verb.choices.timeout, f"{some(which)} done"))
+    verb.follow(sorted({each.id for each in taken}))
 
 
 def _count(taken: "list[Found]") -> str:
@@ -77,10 +76,7 @@ def _count(taken: "list[Found]") -> str:
 
 def _show(verb: Verb, found: "list[Found]") -> None:
     """What is there, whose it is, and what of it stays as it is."""
-    lines: dict[tuple[str, str, str, str], list[int]] = {}
-    for each in found:
-        key = each.resource, each.prefix, each.whose, each.why_not
-        lines.setdefault(key, []).append(each.id)
+    lines = grouped(((x.resource, x.prefix, x.whose, x.why_not), x.id) for x in found)
     for title, left in (("Taken over", False), ("Left as it is", True)):
         some_left = {key: ids for key, ids in lines.items() if bool(key[3]) is left}
         if some_left:
@@ -109,13 +105,11 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
     )
     plan = verb.decided(after)
     mine = {each.id for each in taken if each.resource == PODS}
-    means: dict[str, list[int]] = {}
-    for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
-        if instance.id in mine:
-            effect = _MEANS.get(str(verdict.action), "stays")
-            means.setdefault(f"{effect} ({verdict.reason}: {verdict.message})", []).append(
-                instance.id
-            )
+    means = grouped(
+        (f"{_MEANS.get(str(it.action), 'stays')} ({it.reason}: {it.message})", instance.id)
+        for instance, it in zip(plan.instances, plan.decisions, strict=True)
+        if instance.id in mine
+    )
     unowned = [
         each.item["metadata"]["name"]
         for each in taken

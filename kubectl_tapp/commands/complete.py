@@ -47,10 +47,6 @@ def offer(find: Callable[[Cluster, dict[str, Any]], Iterable[str]]) -> Offer:
     return found
 
 
-def _contexts(cluster: Cluster, _: dict[str, Any]) -> Iterable[str]:
-    return cluster.kubectl("config", "get-contexts", "--output=name").out.split()
-
-
 def _ids(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
     replicas = cluster.get(TAPPS, given["name"])["spec"].get("replicas", 1)
     return ["all", *(str(id) for id in range(min(replicas, 1000)))]
@@ -63,4 +59,7 @@ def _templates(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
 
 names = offer(lambda cluster, _: cluster.names(TAPPS))
 namespaces = offer(lambda cluster, _: cluster.names(NAMESPACES))
-contexts, ids, templates = offer(_contexts), offer(_ids), offer(_templates)
+contexts = offer(
+    lambda cluster, _: cluster.kubectl("config", "get-contexts", "--output=name").out.split()
+)
+ids, templates = offer(_ids), offer(_templates)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit, UsageError
+from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 from tapp.words.vocabulary import HOLD, HOLD_FOR
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from tapp.pod.pod import Pod
 
-_PAUSE = 1.0
 _LONGEST = 1_000
 """Characters of a reason: it is quoted to all who wait."""
 
@@ -64,10 +64,8 @@ def hold(
 
 def release(verb: Verb, ids: SomeIds) -> None:
     """Take the hold off instances: what was held back happens, updates within the budget."""
-    from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415
+    from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.decide.phrases import instances  # noqa: PLC0415
-    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
 
     pods = _pods(verb, ids)
     held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
@@ -78,9 +76,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
         return
     marks = {HOLD: None, HOLD_FOR: None}
     annotate(verb, held, marks, _decisions(verb, held, marks), "released")
-    if verb.choices.wait and verb.choices.dry_run is None:
-        watch = Watch(verb.name, list(held), verb.choices.timeout, f"{some(held)} done")
-        follow(verb.session, watch)
+    verb.follow(list(held))
 
 
 def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
@@ -106,13 +102,13 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
     """The holds, of others maybe, that would be gone."""
     from tapp.pod.hold import NO_HOLD, hold_of  # noqa: PLC0415 - it costs start time
 
-    found: dict[str, list[int]] = {}
     new = hold_of({}, marks) or NO_HOLD
-    for id, pod in pods.items():
-        known = pod.spec.hold or NO_HOLD
-        if known.reason and (known.reason, known.narrowed) != (new.reason, new.narrowed):
-            text = repr(known.reason) + (known.narrowed and f", for {known.narrowed}")
-            found.setdefault(text, []).append(id)
+    holds = ((pod.spec.hold or NO_HOLD, id) for id, pod in pods.items())
+    found = grouped(
+        (repr(known.reason) + (known.narrowed and f", for {known.narrowed}"), id)
+        for known, id in holds
+        if known.reason and (known.reason, known.narrowed) != (new.reason, new.narrowed)
+    )
     what = "on hold already: {}; this replaces it"
     return [f"{some(ids)}  {what.format(text)}" for text, ids in found.items()]
 
@@ -140,26 +136,23 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     Raises:
         CommandError: it does not, or they went all the same.
     """
-    from kubectl_tapp.wait.waiting import observed, progress, spell  # noqa: PLC0415 - start time
+    from kubectl_tapp.wait.waiting import observed, until_done  # noqa: PLC0415 - start time
 
-    session, begun = verb.session, verb.session.now()
-    with progress(session) as show:
-        while True:
-            verb.seen = observed(session, verb.name)
-            now = {each.id: each.pod for each in verb.plan().instances}
-            left = [id for id in pods if (pod := now.get(id)) is None or not _is_seen(pod)]
-            gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
-            gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
-            if gone:
-                raise CommandError(f"too late for {some(gone)}: the pod went in that moment")
-            if not left:
-                break
-            waited = session.now() - begun
-            show(f"{verb.name}: {some(left)} not seen yet by the service", waited)
-            if waited >= verb.choices.timeout:
-                message = f"within {spell(verb.choices.timeout)} the service has not seen it"
-                raise CommandError(f"{message}: {some(left)}", Exit.STUCK)
-            session.sleep(_PAUSE)
+    session = verb.session
+
+    def unseen() -> str:
+        verb.seen = observed(session, verb.name)
+        now = {each.id: each.pod for each in verb.plan().instances}
+        left = [id for id in pods if (pod := now.get(id)) is None or not _is_seen(pod)]
+        gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
+        gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
+        if gone:
+            raise CommandError(f"too late for {some(gone)}: the pod went in that moment")
+        return some(left)
+
+    waits = f"{verb.name}: {{}} not seen yet by the service"
+    late = "within {} the service has not seen it: {}"
+    until_done(session, verb.choices.timeout, unseen, waits, late)
     session.say(f"{verb.name}: {some(pods)} seen by the service")
 
 

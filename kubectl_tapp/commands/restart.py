@@ -14,7 +14,8 @@ import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.commands.verb_options import Cause, Ids, OnTemplate, Verb
+from kubectl_tapp.commands.options import Ids
+from kubectl_tapp.commands.verb_options import Cause, OnTemplate, Verb
 from tapp.words.ranges import some
 from tapp.words.reasons import Reason
 from tapp.words.times import written
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _BUSY = "TooManyRequests"
 """The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
 _CHANGED = ("NotFound", "Conflict")
-_PAUSE = 1.0
 
 
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Only the containers, in their pods.")]
@@ -136,27 +136,21 @@ def _pod(plan: "Plan", id: int) -> "Pod":
 def _replace(verb: Verb, id: int, uid: str) -> None:
     """Evicts one pod as soon as that may be, and waits for the next one."""
     from kubectl_tapp.commands.act import uninterrupted  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.wait.waiting import Watch, observed, progress, spell, wait  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import Watch, observed, until_done, wait  # noqa: PLC0415
 
     session, timeout = verb.session, verb.choices.timeout
-    begun = session.now()
-    with progress(session) as show:
-        while True:
-            verb.seen = observed(session, verb.name)
-            why = _held(verb.plan(), id, uid)
-            if not why:
-                with uninterrupted():
-                    why = _evict(verb, id, uid)
-            if not why:
-                break
-            waited = session.now() - begun
-            show(f"{verb.name}: instance {id} waits: {why}", waited)
-            if waited >= timeout:
-                message = f"instance {id} was not restarted within {spell(timeout)}: {why}"
-                raise CommandError(message, Exit.STUCK)
-            session.sleep(_PAUSE)
-    message = f"instance {id} has a new pod"
-    wait(session, Watch(verb.name, [id], timeout, message))
+
+    def attempt() -> str:
+        verb.seen = observed(session, verb.name)
+        if why := _held(verb.plan(), id, uid):
+            return why
+        with uninterrupted():
+            return _evict(verb, id, uid)
+
+    waits = f"{verb.name}: instance {id} waits: {{}}"
+    late = f"instance {id} was not restarted within {{}}: {{}}"
+    until_done(session, timeout, attempt, waits, late)
+    wait(session, Watch(verb.name, [id], timeout, f"instance {id} has a new pod"))
 
 
 def _held(plan: "Plan", id: int, uid: str) -> str:

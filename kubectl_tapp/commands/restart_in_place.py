@@ -9,11 +9,9 @@ from dataclasses import replace
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.commands.act import follow
 from kubectl_tapp.commands.annotate import Marks, annotate, annotated
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import edits
-from kubectl_tapp.wait.waiting import Watch
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.spec.templates import Template
@@ -47,14 +45,12 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
     Raises:
         CommandError: one has not this container, or may not be written.
     """
-    session, choices, name, ids = verb.session, verb.choices, verb.name, list(pods)
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
-    marks = {key: written(session.now())}
+    marks = {key: written(verb.session.now())}
     means, done = _means(verb, pods, marks), "asked to restart in place"
     annotate(verb, pods, marks, means, done, how=", within the budget")
-    if choices.wait and choices.dry_run is None:
-        follow(session, Watch(name, ids, choices.timeout, f"{some(ids)} done"))
+    verb.follow(list(pods))
 
 
 def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:

@@ -51,16 +51,18 @@ def _rows(templates: "Templates") -> list[Document]:
     return found
 
 
+def _cells(row: Document) -> tuple[str, str, str]:
+    value = "(missing)" if row["value"] is None else str(row["value"])
+    value += " (default)" if row["default"] and row["value"] is not None else ""
+    return row["key"], value, row["usedAt"] or "(no template of theirs)"
+
+
 def _table(session: Session, rows: list[Document]) -> None:
     from kubectl_tapp.show.columns import listed  # noqa: PLC0415 - it costs start time
+    from tapp.words.groups import grouped  # noqa: PLC0415
     from tapp.words.ranges import some  # noqa: PLC0415
 
-    folded: dict[tuple[str, str, str], list[int]] = {}
-    for row in rows:
-        value = "(missing)" if row["value"] is None else str(row["value"])
-        value += " (default)" if row["default"] and row["value"] is not None else ""
-        where = row["usedAt"] or "(no template of theirs)"
-        folded.setdefault((row["key"], value, where), []).append(row["instance"])
+    folded = grouped((_cells(row), row["instance"]) for row in rows)
     ordered = sorted(folded.items(), key=lambda item: (item[0][0], item[1]))
     heads = dict.fromkeys(("INSTANCES", "KEY", "VALUE", "FIRST USED AT"), True)
     session.console.print(listed(heads, ((some(ids), *cells) for cells, ids in ordered)))

@@ -15,7 +15,6 @@ from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.options import (
     ID_HELP,
-    Ids,
     Name,
     Yes,
     keyword,
@@ -24,17 +23,6 @@ from kubectl_tapp.commands.options import (
     with_parameters,
 )
 from tapp.words.ranges import some
-
-__all__ = [
-    "Canary",
-    "Cause",
-    "Ids",
-    "OnTemplate",
-    "SomeIds",
-    "TemplateName",
-    "Verb",
-    "register_verb",
-]
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -189,6 +177,14 @@ class Verb:
             self.session, self.seen, edited, self.choices,
             notes=self.notes, everything=self.everything,
         )  # fmt: skip
+
+    def follow(self, ids: list[int]) -> None:
+        """Waits for these instances, if that is asked for and they were written."""
+        if self.choices.wait and self.choices.dry_run is None:
+            from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
+            from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
+
+            follow(self.session, Watch(self.name, ids, self.choices.timeout, f"{some(ids)} done"))
 
 
 def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:

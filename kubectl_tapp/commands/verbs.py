@@ -13,13 +13,12 @@ from kubectl_tapp.commands.adopt import adopt
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.history import history
 from kubectl_tapp.commands.hold import hold, release
-from kubectl_tapp.commands.options import option, register
+from kubectl_tapp.commands.options import Ids, option, register
 from kubectl_tapp.commands.restart import restart
 from kubectl_tapp.commands.values import values
 from kubectl_tapp.commands.verb_options import (
     Canary,
     Cause,
-    Ids,
     OnTemplate,
     SomeIds,
     TemplateName,

@@ -1,14 +1,11 @@
 """How things are written for a person: ages, instances, the arithmetic of a budget."""
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from kubectl_tapp.base.plural import plural
 from kubectl_tapp.decide.look import Look, Row
 from tapp.decide.rollout import Budget
 from tapp.words.ranges import some
-
-T = TypeVar("T")
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -44,14 +41,6 @@ def places(rows: Iterable[Row]) -> str:
     """The node of these rows, or how many there are."""
     nodes = {row.node for row in rows if row.node}
     return next(iter(nodes), "") if len(nodes) <= 1 else f"{len(nodes)} nodes"
-
-
-def grouped(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
-    """Items with an equal key together, in the order of each group's first."""
-    groups: dict[Hashable, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return list(groups.values())
 
 
 def instances(ids: Iterable[int]) -> str:

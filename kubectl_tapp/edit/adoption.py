@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.belonging import LABEL, belonging, described
+from kubectl_tapp.cluster.belonging import LABEL, belonging
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS
 from kubectl_tapp.edit.edits import Operation, spec_of
 from tapp.storage.claims import claim_templates, instance_number
@@ -63,7 +63,7 @@ def strays(
     for resource, prefix, items in prefixes:
         for item in items:
             id = instance_number(item["metadata"]["name"], prefix)
-            if id is None or not (whose := described(item, tapp)):
+            if id is None or not (whose := belonging(item, tapp).text):
                 continue
             label = (item["metadata"].get("labels") or {}).get(LABEL)
             if label in living and label != tapp["metadata"]["uid"]:

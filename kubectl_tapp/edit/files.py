@@ -30,7 +30,7 @@ def read_tapp(path: str, name: str | None = None) -> Document:
     documents = _documents(path)
     found = [each for each in documents if _is_tapp(each)]
     if not found:
-        kinds = sorted({_kind(each) for each in documents})
+        kinds = sorted({str(each.get("kind") or "something without a kind") for each in documents})
         there = f"only {', '.join(kinds)}" if kinds else "nothing"
         raise CommandError(f"{_called(path)} has no TApp: there is {there}")
     for each in found:
@@ -120,10 +120,6 @@ def _key(key: Any) -> str:
 def _is_tapp(document: Document) -> bool:
     group = str(document.get("apiVersion")).startswith(_GROUP)
     return document.get("kind") == _KIND and group
-
-
-def _kind(document: Document) -> str:
-    return str(document.get("kind") or "something without a kind")
 
 
 def _called(path: str) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from kubectl_tapp.base.arguments import template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
@@ -73,10 +75,6 @@ class Entry:
 
     def as_document(self) -> Document:
         """The entry for a machine."""
-        changes = [
-            {"path": each.path, "before": each.before, "after": each.after, "effect": each.effect}
-            for each in self.changes or []
-        ]
         return {
             "revision": self.number,
             "templateName": self.template,
@@ -84,7 +82,7 @@ class Entry:
             "created": self.created,
             "changeCause": self.cause,
             "current": self.current and self.same_values,
-            "changes": changes,
+            "changes": msgspec.to_builtins(self.changes or []),
             "template": self.body,
             **({"kept": self.kept} if self.kept else {}),
             **self.values,
@@ -116,7 +114,8 @@ def entries(observed: Observed) -> list[Entry]:
     found: list[Entry] = []
     last: dict[str, Document] = {}
     read: dict[str, Document] = {}
-    for number, kept in sorted(_ours(observed.revisions), key=_age):
+    ours = sorted(_ours(observed.revisions), key=lambda it: (it[0], it[1]["metadata"]["name"]))
+    for number, kept in ours:
         metadata = kept["metadata"]
         notes = metadata["annotations"]
         name, body = notes[TEMPLATE], kept["data"]["template"]
@@ -172,10 +171,6 @@ def _is_now(wanted: Template, digest: str, body: Document) -> bool:
         return True
     kept = resolve("", body, ignores_resources=wanted.ignores_resources)
     return isinstance(kept, Template) and kept.revision == wanted.revision
-
-
-def _age(item: tuple[int, Document]) -> tuple[int, str]:
-    return item[0], item[1]["metadata"]["name"]
 
 
 def _ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:

@@ -1,9 +1,8 @@
 """What of a forecast does not come to its end: what is stuck, and what a person has paused."""
 
-from collections import defaultdict
-
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.forecast.record import Record
+from tapp.words.groups import grouped
 from tapp.words.reasons import Disposition, Reason
 
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
@@ -18,21 +17,16 @@ def stuck(record: Record) -> list[str]:
     last = record.last
     if last is None:
         return []
-    found = []
-    held: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for instance, verdict in last.cases:
-        if verdict.reason.disposition is not Disposition.DONE and verdict.reason not in _MEANT:
-            held[verdict.reason, verdict.message].append(instance.id)
-    for (_, message), ids in held.items():
-        found.append(f"{instances(ids)}: {message}")
+    held = grouped(
+        ((verdict.reason, verdict.message), instance.id)
+        for instance, verdict in last.cases
+        if verdict.reason.disposition is not Disposition.DONE and verdict.reason not in _MEANT
+    )
+    found = [f"{instances(ids)}: {message}" for (_, message), ids in held.items()]
     if not record.played:
         return found
-    troubles: dict[str, list[int]] = defaultdict(list)
-    for id, trouble in last.troubles.items():
-        if trouble.text:
-            troubles[trouble.text].append(id)
-    for text, ids in troubles.items():
-        found.append(f"{instances(ids)}: {text}")
+    troubles = grouped((each.text, id) for id, each in last.troubles.items() if each.text)
+    found += [f"{instances(ids)}: {text}" for text, ids in troubles.items()]
     covered = {id for ids in (*held.values(), *troubles.values()) for id in ids}
     covered.update(i.id for i, verdict in last.cases if verdict.reason in _MEANT)
     silent = [

@@ -18,6 +18,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.spec.differences import Effect, differences
 from tapp.spec.templates import Template
+from tapp.words.groups import grouped
 from tapp.words.reasons import Disposition, Reason
 
 _FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
@@ -46,10 +47,7 @@ class Outcomes:
         before, record = self.before, self.record
         self._first: dict[int, Instance] = _by_id(before or record.first)
         self._last: dict[int, Instance] = _by_id(record.last)
-        self._acts: dict[int, list[Act]] = defaultdict(list)
-        for act in record.acts:
-            if act.instance is not None:
-                self._acts[act.instance].append(act)
+        self._acts = grouped((a.instance, a) for a in record.acts if a.instance is not None)
         self._templates_before, self._templates = map(
             templates_of, (self.observed.tapp, self.edited)
         )
@@ -191,7 +189,7 @@ class Outcomes:
 
     def _known_bodies(self) -> dict[str, Document]:
         """Revision -> the template's body: of the spec as it is, and of what was kept."""
-        found = {revision: body for _, revision, body in kept_bodies(self.observed)}
+        found = dict(kept_bodies(self.observed))
         if self._templates_before is not None:
             for name, body in template_bodies(self.observed.tapp).items():
                 resolved = self._templates_before.named(name)
@@ -216,10 +214,11 @@ class Outcomes:
 
     def _steps(self) -> tuple[Step, ...]:
         """What is written, one step for each sync that writes."""
-        by_time: dict[float, list[Act]] = defaultdict(list)
-        for act in self.record.acts:
-            if act.instance is not None and act.outcome == "ok":
-                by_time[act.at].append(act)
+        by_time = grouped(
+            (act.at, act)
+            for act in self.record.acts
+            if act.instance is not None and act.outcome == "ok"
+        )
         times = [*sorted(by_time), float("inf")]
         return tuple(self._step(at, until, by_time[at]) for at, until in pairwise(times))
 

@@ -67,7 +67,7 @@ class Run:
         self._most = 0
         controller, options = registration
         clock = clock_at(now, TICK)
-        self.hook = InProcess(options, lambda: EPOCH.timestamp() + clock.now, self._on_plan)
+        self.hook = InProcess(options, clock.unix, self._on_plan)
         behaviour.resizes = options.resize
         self.world: World = seeded(
             _objects(observed),
@@ -88,7 +88,7 @@ class Run:
     @property
     def now(self) -> float:
         """The simulated time, in seconds since the epoch."""
-        return EPOCH.timestamp() + self.world.clock.now
+        return self.world.clock.unix()
 
     def apply(self, edited: Document) -> None:
         """Writes the edited TApp, as its author would.

@@ -50,15 +50,15 @@ def body_of(templates: Templates | None, id: int) -> Document | None:
     return None if templates is None else templates.body_of(id)
 
 
-def kept_bodies(observed: Observed) -> Iterator[tuple[str, str, Document]]:
-    """Name, revision and body of each template that a ControllerRevision holds."""
+def kept_bodies(observed: Observed) -> Iterator[tuple[str, Document]]:
+    """Revision and body of each template that a ControllerRevision holds."""
     for kept in observed.revisions:
         meta, data = kept["metadata"], kept.get("data")
         name = (meta.get("annotations") or {}).get(TEMPLATE)
         revision = (meta.get("labels") or {}).get(TEMPLATE_HASH)
         body = data.get("template") if isinstance(data, dict) else None
         if name and revision and isinstance(body, dict) and not strange_template("", body):
-            yield name, revision, body
+            yield revision, body
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:

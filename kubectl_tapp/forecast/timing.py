@@ -92,9 +92,7 @@ class Timing:
             for item in (body.get("spec") or {}).get("containers") or []
             if isinstance(item, dict)
         )
-        ready = _first(own.ready, self.all.ready)
-        begin, swap = _first(own.begin, self.all.begin), _first(own.swap, self.all.swap)
-        stop = _first(own.stop, self.all.stop)
+        begin, ready, swap, stop = (getattr(own, x) or getattr(self.all, x) for x in TIMES)
         return Durations(
             begin=median(begin) if begin else BEGIN,
             ready=median(ready) if ready else READY if probed else 0.0,
@@ -104,10 +102,6 @@ class Timing:
             swaps=len(swap),
             stops=len(stop),
         )
-
-
-def _first(*samples: list[float]) -> list[float]:
-    return next((found for found in samples if found), [])
 
 
 def timing(observed: Observed, templates: dict[str, str]) -> Timing:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.phrases import grouped
 from kubectl_tapp.show.status import headline, waiting
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 from tapp.words.times import written
 
@@ -22,15 +22,14 @@ class Changes:
         """A line for all instances that changed alike, for each new reason, and for the whole."""
         at = written(look.plan.now)
         rows = {row.id: _shown(row) for row in look.rows}
-        changed = [
-            (id, self._rows.get(id, ""), rows.get(id, "gone"))
+        changed = grouped(
+            ((self._rows.get(id, ""), rows.get(id, "gone")), id)
             for id in sorted({*rows, *self._rows})
             if rows.get(id) != self._rows.get(id)
-        ]
-        for group in grouped(changed, lambda item: item[1:]):
-            _, before, after = group[0]
-            ids = some([id for id, _, _ in group])
-            yield f"{at}  {ids}: {before} -> {after}" if before else f"{at}  {ids}: {after}"
+        )
+        for (before, after), ids in changed.items():
+            change = f"{before} -> {after}" if before else after
+            yield f"{at}  {some(ids)}: {change}"
         waits = waiting(look)
         yield from (f"{at}  {some(ids)}: {text}" for text, ids in waits if text not in self._waits)
         head = headline(look)

@@ -19,7 +19,8 @@ _STEPS = 60
 def page(forecast: Forecast) -> str:
     """The whole page."""
     name = f"{forecast.namespace}/{forecast.name}"
-    body = "".join(_refused(forecast) if forecast.refused else _sections(forecast))
+    refused = _notes(forecast.refused, "The edit is refused", "")
+    body = refused or "".join(_sections(forecast))
     line = "this edit is refused" if forecast.refused else headline(forecast)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -32,10 +33,6 @@ def page(forecast: Forecast) -> str:
         "cluster. It does not know where new pods find room, whether a new image exists, or what "
         "else changes meanwhile.</footer></main></body></html>\n"
     )
-
-
-def _refused(forecast: Forecast) -> list[str]:
-    return [_notes(forecast.refused, "The edit is refused", "")]
 
 
 def _sections(forecast: Forecast) -> list[str]:

@@ -1,10 +1,10 @@
 """The pictures of the page, as SVG: what each instance does when, and how many are unavailable."""
 
-from collections import defaultdict
 from html import escape
 
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.show.plan import spoken
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 
 WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
@@ -46,9 +46,7 @@ class Scale:
 
 def rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
     """Instances that do the same at the same time, by their first number; changing ones only."""
-    groups: dict[Spans, list[int]] = defaultdict(list)
-    for id, spans in forecast.states.items():
-        groups[_shape(spans)].append(id)
+    groups = grouped((_shape(spans), id) for id, spans in forecast.states.items())
     return sorted(((ids, spans) for spans, ids in groups.items()), key=lambda each: each[0][0])
 
 

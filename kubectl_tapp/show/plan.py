@@ -1,5 +1,6 @@
 """A forecast for a person, folded in ranges, and for a machine."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -14,7 +15,8 @@ from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.plural import plural
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Step, TemplateChange
-from tapp.spec.differences import Difference, Effect
+from tapp.spec.differences import Effect
+from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
 
 HEAD, TAIL = 8, 2
@@ -159,7 +161,8 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1), show_edge=False)
     for _ in range(4):
         table.add_column(overflow="fold")
-    for ids, each in folds(forecast.instances) if folded else single(forecast.instances):
+    each_alone = [([each.id], each) for each in forecast.instances]
+    for ids, each in folds(forecast.instances) if folded else each_alone:
         sign, style = SIGNS[each.outcome]
         text = f"{some(ids)}" + (f" ({len(ids)})" if len(ids) > 1 else "")
         table.add_row(
@@ -170,16 +173,9 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
 
 def folds(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
     """Instances of one fate together, the most disturbing first."""
-    groups: dict[Any, list[InstanceForecast]] = defaultdict(list)
-    for each in instances:
-        groups[each.outcome, why(each)].append(each)
+    groups = grouped(((each.outcome, why(each)), each) for each in instances)
     ordered = sorted(groups.values(), key=lambda group: -ORDER.index(group[0].outcome))
     return [([each.id for each in group], group[0]) for group in ordered]
-
-
-def single(instances: Iterable[InstanceForecast]) -> list[tuple[list[int], InstanceForecast]]:
-    """Each for itself."""
-    return [([each.id], each) for each in instances]
 
 
 def why(each: InstanceForecast) -> str:
@@ -275,7 +271,7 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
             "name": change.name,
             "how": change.how,
             "instances": ranges(change.instances),
-            "differences": [_as_document(item) for item in change.differences],
+            "differences": msgspec.to_builtins(change.differences),
         }
         for change in forecast.templates
     ]
@@ -290,26 +286,12 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
         for id, spans in forecast.states.items()
     }
     document["unavailable"] = [{"at": at, "instances": count} for at, count in forecast.unavailable]
+    document["instances"] = [_camel(each) for each in document["instances"]]
     document["summary"] = headline(forecast) if not forecast.refused else "refused"
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_camel(document)))
     return plain
 
 
-def _as_document(item: Difference) -> dict[str, Any]:
-    return {"path": item.path, "before": item.before, "after": item.after, "effect": item.effect}
-
-
-_WORDS = {
-    "should_run": "shouldRun",
-    "unavailable_before": "unavailableBefore",
-    "unavailable_worst": "unavailableWorst",
-    "waits_for": "waitsFor",
-}
-
-
-def _camel(value: dict[str, Any]) -> dict[str, Any]:
-    renamed = {_WORDS.get(key, key): item for key, item in value.items()}
-    instances = [
-        {_WORDS.get(key, key): item for key, item in each.items()} for each in renamed["instances"]
-    ]
-    return {**renamed, "instances": instances}
+def _camel(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same with names as Kubernetes spells them: `shouldRun`."""
+    return {re.sub("_(.)", lambda it: it[1].upper(), key): each for key, each in fields.items()}

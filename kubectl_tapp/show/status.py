@@ -13,8 +13,9 @@ from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.phrases import budget_block, grouped, places, refused_block, span
+from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
 from kubectl_tapp.show.columns import Step, fitted
+from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
 from tapp.words.vocabulary import InstanceStatus
 
@@ -105,7 +106,7 @@ def _runs(look: Look, id: int) -> bool:
 
 def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table:
     """A line a row, or a line for all rows that are equal."""
-    groups = [[row] for row in rows] if unfold else grouped(rows, _equal)
+    groups = grouped((row.id if unfold else _equal(row), row) for row in rows).values()
     lines = [{head: _cell(cell) for head, cell in _cells(group, now).items()} for group in groups]
     return fitted(_HEADS, lines, width, _GIVE_WAY)
 
@@ -166,5 +167,4 @@ def sentences(look: Look) -> list[str]:
 
 def waiting(look: Look) -> list[tuple[str, list[int]]]:
     """What is to be said of instances that are not as they should be, and of which."""
-    found = [(text, id) for id in look.cases if (text := look.waits_for(id))]
-    return [(group[0][0], [id for _, id in group]) for group in grouped(found, lambda x: x[0])]
+    return list(grouped((text, id) for id in look.cases if (text := look.waits_for(id))).items())

@@ -8,9 +8,10 @@ from kubectl_tapp.base.plural import plural
 from kubectl_tapp.base.reading import conditions, statuses
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.look import Look, Row
-from kubectl_tapp.decide.phrases import age, budget_block, grouped, places, refused_block, span
+from kubectl_tapp.decide.phrases import age, budget_block, places, refused_block, span
 from kubectl_tapp.decide.unready import unpassed
 from tapp.spec.templates import Template
+from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
@@ -108,13 +109,13 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
     known = cases(look, ids)
     fine = [case.row.id for case in known if case.is_fine] if everyone else []
     others = [case for case in known if case.row.id not in set(fine)]
-    groups = grouped(others, _alike)
+    groups = grouped((_alike(case), case) for case in others)
     if len(groups) > FEW:
-        groups = grouped(others, lambda case: (case.text, case.row.state, case.row.template))
+        groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
     going = look.observed.tapp["metadata"].get("deletionTimestamp")
     result = [f"TApp {look.name} is being deleted"] if going else []
     result += [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
-    for group in groups:
+    for group in groups.values():
         result += _block(look, group)
     result += budget_block(look) + refused_block(look)
     return result + [f"event: {text}" for text in failing_syncs(look)]

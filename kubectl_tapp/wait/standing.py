@@ -17,6 +17,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.trouble import PATIENCE
 from tapp.words.conditions import Type
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import seconds
@@ -104,7 +105,7 @@ class Standing:
         texts = [f"{instances(held)}: waiting: {why}" for why, held in waiting.items() if held]
         # Who waits for a budget waits for those that spent it, whoever they are.
         broken = self.broken if texts else {id: self.broken[id] for id in self.broken if id in kept}
-        named = [f"{instances(found)}: {why}" for why, found in grouped(broken).items()]
+        named = [f"{instances(found)}: {why}" for why, found in by_reason(broken).items()]
         more = [f"and {len(named) - _SHOWN} more"] if len(named) > _SHOWN else []
         return "; ".join([*named[:_SHOWN], *more, *texts])
 
@@ -116,17 +117,14 @@ class Standing:
         parts += [f"{what}: {some(found)}" for what, found in self.moving.items()]
         held = [(why.removeprefix(_PREFIX), found) for why, found in self.held.items()]
         parts += [f"waiting: {some(found)} ({why})" for why, found in held]
-        broken = list(grouped(self.broken).items())[:_FEW]
+        broken = list(by_reason(self.broken).items())[:_FEW]
         parts += [f"{some(found)}: {short(why, _LONGEST)}" for why, found in broken]
         return "; ".join(parts)
 
 
-def grouped(broken: Mapping[int, str]) -> dict[str, Ids]:
+def by_reason(broken: Mapping[int, str]) -> dict[str, Ids]:
     """Reason -> the instances that have it, by the lowest of each."""
-    found: dict[str, Ids] = {}
-    for id, why in sorted(broken.items()):
-        found.setdefault(why, []).append(id)
-    return found
+    return grouped((why, id) for id, why in sorted(broken.items()))
 
 
 _SHOWN, _FEW, _LONGEST = 5, 2, 60

@@ -111,6 +111,24 @@ def wait(session: Session, watch: Watch) -> None:
     session.say(f"{watch.name}: {watch.message}, after {spell(took)}")
 
 
+def until_done(
+    session: Session, timeout: float, attempt: Callable[[], str], waits: str, late: str
+) -> None:
+    """Tries until `attempt` has no reason any more why it is not done; its reasons are shown.
+
+    `waits` has a place for the reason. After so many seconds (`timeout`) a CommandError says
+    `late`, which has places for that time and the reason.
+    """
+    begun = session.now()
+    with progress(session) as show:
+        while why := attempt():
+            waited = session.now() - begun
+            show(waits.format(why), waited)
+            if waited >= timeout:
+                raise CommandError(late.format(spell(timeout), why), Exit.STUCK)
+            session.sleep(INTERVAL)
+
+
 def _polled(session: Session, name: str, registration: Registration, show: Show) -> Standing | None:
     """How far it is now; None where the cluster does not answer for the moment."""
     try:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.cluster.belonging import Whose, advised, belonging
+from kubectl_tapp.cluster.belonging import advised, belonging
 
 TAPP = {"metadata": {"name": "web", "namespace": "default", "uid": "now"}}
 GROUP = "apps.tkestack.io/v1"
@@ -15,35 +15,35 @@ def owner(kind: str, name: str, uid: str, api: str = GROUP, **more: Any) -> dict
 
 
 @pytest.mark.parametrize(
-    ("label", "owners", "whose", "text"),
+    ("label", "owners", "adoptable", "text"),
     [
-        ("now", [owner("TApp", "web", "now")], Whose.OURS, ""),
-        ("now", [], Whose.OURS, ""),
-        (None, [owner("TApp", "web", "now")], Whose.UNLABELLED,
+        ("now", [owner("TApp", "web", "now")], False, ""),
+        ("now", [], False, ""),
+        (None, [owner("TApp", "web", "now")], True,
          "is the TApp's own and lacks its label controller-uid"),
-        ("x", [owner("TApp", "web", "now")], Whose.UNLABELLED,
+        ("x", [owner("TApp", "web", "now")], True,
          "is the TApp's own and lacks its label controller-uid"),
-        (None, [], Whose.NOBODYS, "belongs to nobody"),
-        (None, [owner("Namespace", "default", "space", "v1", controller=None)], Whose.NOBODYS,
+        (None, [], True, "belongs to nobody"),
+        (None, [owner("Namespace", "default", "space", "v1", controller=None)], True,
          "belongs to nobody"),
-        ("old", [], Whose.EARLIER, "belonged to a TApp web that is gone (uid old)"),
-        ("old", [owner("TApp", "web", "old")], Whose.EARLIER,
+        ("old", [], True, "belonged to a TApp web that is gone (uid old)"),
+        ("old", [owner("TApp", "web", "old")], True,
          "belonged to a TApp web that is gone (uid old)"),
-        (None, [owner("TApp", "other", "its")], Whose.OTHERS,
+        (None, [owner("TApp", "other", "its")], False,
          "belongs to TApp other: its name is taken"),
-        (None, [owner("ReplicaSet", "web", "its", "apps/v1")], Whose.OTHERS,
+        (None, [owner("ReplicaSet", "web", "its", "apps/v1")], False,
          "belongs to ReplicaSet web: its name is taken"),
-        ("now", [owner("ReplicaSet", "shop", "its", "apps/v1")], Whose.OTHERS,
+        ("now", [owner("ReplicaSet", "shop", "its", "apps/v1")], False,
          "belongs to ReplicaSet shop: its name is taken"),
     ],
 )  # fmt: skip
 def test_whose_an_object_is(
-    label: str | None, owners: list[dict[str, Any]], whose: Whose, text: str
+    label: str | None, owners: list[dict[str, Any]], adoptable: bool, text: str
 ) -> None:
     labels = {} if label is None else {"controller-uid": label}
     pod = {"metadata": {"name": "web-0", "labels": labels, "ownerReferences": owners}}
     found = belonging(pod, TAPP)
-    assert found.whose is whose
+    assert (found.text, found.can_be_adopted) == (text, adoptable)
     hint = "; `kubectl tapp adopt web` takes it over" if found.can_be_adopted else ""
     assert advised(pod, TAPP) == text + hint
     pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
