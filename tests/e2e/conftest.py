@@ -45,6 +45,8 @@ Needs = Callable[[int, str], None]
 FAILED = pytest.StashKey[bool]()
 NOTES = pytest.StashKey[list[str]]()
 SERVICES = REPOSITORY / "metacontroller" / "components" / "services"
+CLUSTERLESS = ("test_binaries", "test_registering", "test_selection")
+"""The files that have tests without a cluster: no other one is read unless they are asked for."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,6 +66,13 @@ def wanted(config: pytest.Config) -> bool:
     return os.environ.get("E2E") == "1" or bool(config.getoption("--e2e", default=False))
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A plain run does not even read what it would leave out: that takes each worker seconds."""
+    stem = collection_path.stem
+    unread = stem.startswith("test_") and stem not in CLUSTERLESS and not wanted(config)
+    return unread or None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the tests that need a cluster, and leaves them out unless asked for."""
     longest_first(items)
@@ -71,6 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
     if wanted(config):
+        here = [item for item in items if item.path.parent == Path(__file__).parent]
+        without = {item.path.stem for item in here if not item.get_closest_marker("e2e")}
+        assert without <= set(CLUSTERLESS), f"one is not in CLUSTERLESS: {without}"
         return
     out = [item for item in items if item.get_closest_marker("e2e")]
     if out:

@@ -13,10 +13,12 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from tests.builders import NOW
-from tests.sizes import size
+from tests.sizes import FULL, size
 
 APP = create_app(Settings(log_level="ERROR"), clock=lambda: NOW)
 SCHEMA = schemathesis.openapi.from_wsgi("/openapi.json", APP)
+SCHEMA.config.phases.coverage.enabled = FULL
+"""Two thousand cases besides the random ones, which take seconds when collected, by each worker."""
 
 
 @SCHEMA.parametrize()
