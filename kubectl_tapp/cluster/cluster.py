@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 
@@ -11,6 +10,7 @@ import msgspec
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster.at_once import AtOnce
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
 from kubectl_tapp.cluster.registration import Registration, in_charge, with_services
 
@@ -54,6 +54,7 @@ class Cluster:
             more: further options of kubectl for every call, such as `--as=jane`.
         """
         self._runner = runner or Program()
+        self._at_once = AtOnce()
         self._namespace = namespace
         given = {"--kubeconfig": kubeconfig, "--context": context}
         self._options = [f"{name}={value}" for name, value in given.items() if value] + [*more]
@@ -127,8 +128,8 @@ class Cluster:
             name: of the TApp.
             events: whether to read the warnings of the last hour, too.
         """
-        with ThreadPoolExecutor(4) as pool:
-            registered = pool.submit(self._registered)
+        with self._at_once.calls() as begin:
+            registered = begin(self._registered)
             tapp = self.get(TAPPS, name)
             namespace = tapp["metadata"]["namespace"]
             asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
@@ -138,9 +139,8 @@ class Cluster:
                 asked[EVENTS] = ("--namespace", namespace, WARNINGS)
             exposed = (tapp.get("spec") or {}).get("serviceTemplate")
             owned = (*_CHILDREN, SERVICES) if exposed else _CHILDREN
-            futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
-                each: pool.submit(self._readable, each, *arguments)
-                for each, arguments in asked.items()
+            futures = {each: begin(self._owned, each, tapp) for each in owned} | {
+                each: begin(self._readable, each, *arguments) for each, arguments in asked.items()
             }
             found = {each: future.result() for each, future in futures.items()}
             controller = in_charge(registered.result(), tapp)
@@ -161,9 +161,9 @@ class Cluster:
     def again(self, observed: Observed) -> Observed:
         """The same TApp a little later: itself, its pods and its claims are read anew, no more."""
         tapp = observed.tapp
-        with ThreadPoolExecutor(3) as pool:
-            newer = pool.submit(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
-            owned = {each: pool.submit(self._owned, each, tapp) for each in (PODS, CLAIMS)}
+        with self._at_once.calls() as begin:
+            newer = begin(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
+            owned = {each: begin(self._owned, each, tapp) for each in (PODS, CLAIMS)}
             found = {each: future.result() for each, future in owned.items()}
         if newer.result()["metadata"]["uid"] != tapp["metadata"]["uid"]:
             return self.observe(observed.name)

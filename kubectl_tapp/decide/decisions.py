@@ -9,24 +9,37 @@ from kubectl_tapp.cluster.registration import Registration
 from tapp.plan import Plan, plan
 from tapp.spec.model import TApp
 
+MEMORY = 256 * 1024 * 1024
+"""Bytes that a memo may hold where one TApp is looked at again and again."""
 
-def decide(observed: Observed, registration: Registration, now: float) -> Plan:
+
+def decide(
+    observed: Observed, registration: Registration, now: float, memo: Memo | None = None
+) -> Plan:
     """What a sync at `now`, in seconds since the epoch, would decide on what is observed.
+
+    Args:
+        observed: the TApp and what belongs to it.
+        registration: of the service.
+        now: seconds since the epoch.
+        memo: what is remembered from look to look, for who looks often.
 
     Raises:
         hooks.wire.decode.WireError: the TApp is not one, with the path of what is wrong.
     """
-    request = Request(observed.request(registration.controller), TApp, Memo(0))
+    request = Request(observed.request(registration.controller), TApp, memo or Memo(0))
     return plan(world_of(request), registration.options, now)
 
 
-def decided(observed: Observed, registration: Registration, now: float) -> Plan:
+def decided(
+    observed: Observed, registration: Registration, now: float, memo: Memo | None = None
+) -> Plan:
     """The same, for a command that cannot go on without it.
 
     Raises:
         CommandError: the TApp is none.
     """
     try:
-        return decide(observed, registration, now)
+        return decide(observed, registration, now, memo)
     except WireError as error:
         raise CommandError(f"TApp {observed.name} is invalid: {error}") from None

@@ -10,13 +10,12 @@ from hooks.sync import sync
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, customize_parent, encode
+from kubectl_tapp.decide.decisions import MEMORY
 from simulator.metacontroller.hook_client import Answer
 from tapp.answer.children import NamespaceMissingError
 from tapp.plan import Plan
 from tapp.spec.model import Parent, TApp
 from tapp.world import Options
-
-MEMORY = 256 * 1024 * 1024
 
 
 class InProcess:

@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
+from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.decide.decisions import decided
+from kubectl_tapp.decide.decisions import MEMORY, decided
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.wait.standing import Standing, standing
@@ -75,13 +77,13 @@ def wait(session: Session, watch: Watch) -> None:
             what is complete does not get stuck.
     """
     begun = session.now()
-    registration = session.cluster.registration()
+    look = partial(_look, session, watch.name, session.cluster.registration(), Memo(MEMORY))
     stuck_since: float | None = None
     mark = 0
     with progress(session) as show:
         while True:
             before = session.now()
-            current = _polled(session, watch.name, registration, show)
+            current = _polled(look, show)
             now = session.now()
             if current is not None:
                 if watch.is_reached(current):
@@ -129,10 +131,10 @@ def until_done(
             session.sleep(INTERVAL)
 
 
-def _polled(session: Session, name: str, registration: Registration, show: Show) -> Standing | None:
+def _polled(look: Callable[[], Standing], show: Show) -> Standing | None:
     """How far it is now; None where the cluster does not answer for the moment."""
     try:
-        return _look(session, name, registration)
+        return look()
     except KubectlError as error:
         if error.reason not in _PASSING:
             raise
@@ -153,9 +155,9 @@ def observed(session: Session, name: str) -> Observed:
     return found
 
 
-def _look(session: Session, name: str, registration: Registration) -> Standing:
+def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Standing:
     cluster, seen = session.cluster, observed(session, name)
-    plan = decided(seen, registration, session.now())
+    plan = decided(seen, registration, session.now(), memo)
     found = standing(plan, seen.tapp)
     if not (plan.not_created and found.broken):
         return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jsonpatch
+import msgspec
 import pytest
 
 from kubectl_tapp.cluster.kubectl import Finished
@@ -298,7 +299,7 @@ def _event(type_: str, obj: Any) -> Iterator[str]:
 
 
 def _printed(document: Document) -> str:
-    return json.dumps(document, indent=4)
+    return msgspec.json.format(msgspec.json.encode(document), indent=4).decode()
 
 
 def json_patch(document: Document, operations: list[Document]) -> Document:
