@@ -49,7 +49,8 @@ def build(directory: Path) -> list[Document]:
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"KUBECONFIG": os.devnull},
+        # It takes a tenth of a second, half of that to collect garbage.
+        env=os.environ | {"KUBECONFIG": os.devnull, "GOGC": "off"},
     )
     if done.returncode != 0:
         raise ReleaseError(f"{directory} cannot be built: {done.stderr.strip()}")

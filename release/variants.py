@@ -5,6 +5,8 @@ are built, so a place may depend on two components; where more act on one place,
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -40,8 +42,11 @@ def objects(names: list[str]) -> Mapping[Key, Variants]:
     """Every object with its variants, in the order of an installation."""
     whole = {key_of(document): document for document in composed(())}
     found: dict[Key, dict[Chosen, Any]] = {}
-    for chosen in choices(names):
-        for document in composed(chosen, stub=True):
+    every = list(choices(names))
+    with ThreadPoolExecutor() as pool:  # a process each, a hundred of them
+        built = pool.map(partial(composed, stub=True), every)
+    for chosen, documents in zip(every, built, strict=True):
+        for document in documents:
             key = key_of(document)
             definition = document["kind"] == "CustomResourceDefinition"
             found.setdefault(key, {})[chosen] = whole[key] if definition else document
