@@ -1,7 +1,8 @@
 """The benchmark's streams: what differs from request to request is what they say, and no more."""
 
+import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,13 @@ from bench.parent import NEW, OLD
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from tests.builders import Document
+
+
+@pytest.fixture(autouse=True)
+def _frozen_again() -> Iterator[None]:
+    """A measurement thaws what was frozen: every later collection would look at all modules."""
+    yield
+    gc.freeze()
 
 
 def bodies(calls: list[Call]) -> list[Document]:

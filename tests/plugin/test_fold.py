@@ -208,7 +208,7 @@ def test_however_many_and_however_slow(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("edit", [with_image, with_variable], ids=["in place", "new pods"])
+@pytest.mark.parametrize("edit", cases([with_variable, with_image], [with_image]))
 def test_many_one_by_one_take_seconds(edit: Callable[[Document], None]) -> None:
     """Measured in seconds of one processor: what else runs on the machine does not count."""
     life = life_of(count := size(300, 1000))

@@ -29,6 +29,7 @@ OUTCOMES = [each.value for each in events.Outcome]
 @pytest.fixture(autouse=True)
 def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Pauses and timeouts are short; no thread and no connection outlives its test."""
+    gc.freeze()  # what is there already need not be looked at below
     monkeypatch.setattr(events, "PAUSES", (0.01, 0.01, 0.01, 0.01))
     monkeypatch.setattr(cluster, "TIMEOUT", (1, 2))
     made: list[Recorder] = []
