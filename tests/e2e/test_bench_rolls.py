@@ -1,8 +1,9 @@
 """`make e2e-bench`: instances with a readiness probe are updated in place, by tenths.
 
 Their containers start fast or slowly, they are plain or lean, and syncs of large TApps are paced or
-not. With `KRUISE_DIR` (`kruise.py`) OpenKruise's Advanced StatefulSet goes through the same. Each
-row is a test, so `E2E_ARGS='-k slow-lean'` chooses; `BENCH_PODS` is how many instances there are.
+not (`BENCH_PACE`: at other paces, such as `0.5 2`). With `KRUISE_DIR` (`kruise.py`) OpenKruise's
+Advanced StatefulSet goes through the same. Each row is a test, so `E2E_ARGS='-k slow-lean'`
+chooses; `BENCH_PODS` is how many instances there are.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ NAME = "many"
 PROBE = {"httpGet": {"path": "/", "port": 80}, "initialDelaySeconds": 5, "periodSeconds": 5}
 SPEEDS = {"fast": 0.05, "slow": 4.0}
 """Seconds that a container takes to start."""
-WAYS = ("plain-at-once", "plain-paced", "lean-at-once", "lean-paced")
+PACES = {"at-once": {"TAPP_PACE_SECONDS": "0"}, "paced": {}} | {
+    f"{each}s": {"TAPP_PACE_SECONDS": each, "TAPP_PACE_POD_SECONDS": "1"}
+    for each in os.environ.get("BENCH_PACE", "").split()
+}
+"""How the service is set: as shipped, with others, and one that lets nothing wait."""
+WAYS = [f"{weight}-{pace}" for weight in ("plain", "lean") for pace in PACES]
 HEAD = (
     "containers", "way", "seconds", "syncs", "controller CPU s", "API server CPU s", "both",
     "writes a pod", "status writes", "peak MiB", "created in s",
@@ -129,10 +135,10 @@ def synced(url: str) -> int:
     return int(sum(float(one.split()[-1]) for one in lines if 'hook="sync"' in one))
 
 
-def probed() -> Json:
+def probed(image: str = "app:1") -> Json:
     """A template whose container has a readiness probe."""
     container = {"name": "main", "readinessProbe": PROBE}
-    return builders.template("app:1", container=container, terminationGracePeriodSeconds=1)
+    return builders.template(image, container=container, terminationGracePeriodSeconds=1)
 
 
 def until(done: Callable[[], bool], what: str) -> None:
@@ -189,9 +195,9 @@ class Workload:
 
 @pytest.fixture(scope="module")
 def hooks(workspace: Path) -> Iterator[dict[str, HookService]]:
-    """The service as shipped, and one that lets nothing wait."""
+    """The service by its settings."""
     made = {}
-    for name, settings in {"paced": {}, "at-once": {"TAPP_PACE_SECONDS": "0"}}.items():
+    for name, settings in PACES.items():
         place = workspace / name
         place.mkdir()
         made[name] = HookService(place, settings=settings).start()
