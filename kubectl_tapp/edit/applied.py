@@ -114,23 +114,17 @@ def tried(
         if how.first:
             found = session.cluster.apply(edited, dry_run=True)
     except KubectlError as error:
-        return _refused(session, observed, edited, how, error)
+        if error.reason == "Forbidden" and not how.manager:
+            session.note(f"the API server did not check the edit: {error}")
+            return untried(observed, edited, how), ()
+        if error.reason == "Forbidden":
+            raise CommandError(f"{error}; {_ONLY_THERE}") from None
+        if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
+            raise
+        old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
+        hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
+        return edited, (f"{error}{hint if old and not how.manager else ''}",)
     return found, ()
-
-
-def _refused(
-    session: Session, observed: Observed, edited: Document, how: Way, error: KubectlError
-) -> tuple[Document, tuple[str, ...]]:
-    if error.reason == "Forbidden" and not how.manager:
-        session.note(f"the API server did not check the edit: {error}")
-        return untried(observed, edited, how), ()
-    if error.reason == "Forbidden":
-        raise CommandError(f"{error}; {_ONLY_THERE}") from None
-    if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
-        raise error
-    old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
-    hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
-    return edited, (f"{error}{hint if old and not how.manager else ''}",)
 
 
 _ONLY_THERE = (

@@ -10,7 +10,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.forecast.ends import paused, stuck
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
 from kubectl_tapp.forecast.record import Act, Record, unavailable
-from kubectl_tapp.forecast.templates import body_of, kept_bodies, template_bodies, templates_of
+from kubectl_tapp.forecast.templates import kept_bodies, template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
@@ -170,7 +170,9 @@ class Outcomes:
             return ()
         key = old, last.template.revision
         if key not in self._fields:
-            before, new = self._body(old, first.id), body_of(self._templates, first.id)
+            templates = self._templates
+            before = self._body(old, first.id)
+            new = None if templates is None else templates.body_of(first.id)
             ignores = last.template.ignores_resources
             found = (
                 differences(before, new, ignores_resources=ignores)
@@ -182,9 +184,11 @@ class Outcomes:
 
     def _body(self, revision: str, id: int) -> Document | None:
         """The template of a revision, with what this instance has in its placeholders."""
-        found = None if self._templates_before is None else self._templates_before.of(id)
-        if isinstance(found, Template) and found.revision == revision:
-            return body_of(self._templates_before, id)
+        templates = self._templates_before
+        if templates is not None:
+            found = templates.of(id)
+            if isinstance(found, Template) and found.revision == revision:
+                return templates.body_of(id)
         return self._bodies.get(revision)
 
     def _known_bodies(self) -> dict[str, Document]:

@@ -45,11 +45,6 @@ def templates_of(tapp: Document) -> Templates | None:
     return None if spec is None else Templates(spec, meta["name"], meta.get("namespace") or "")
 
 
-def body_of(templates: Templates | None, id: int) -> Document | None:
-    """The template of an instance, placeholders filled in; None where it does not resolve."""
-    return None if templates is None else templates.body_of(id)
-
-
 def kept_bodies(observed: Observed) -> Iterator[tuple[str, Document]]:
     """Revision and body of each template that a ControllerRevision holds."""
     for kept in observed.revisions:
