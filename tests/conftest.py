@@ -6,11 +6,9 @@ That writes the golden files anew; their difference is then for a person to read
 import gc
 import os
 import sys
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from werkzeug.routing import Rule
 
 from tests.sizes import FULL, size
 
@@ -27,24 +25,6 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=3000, deadline=None)
 settings.load_profile("fast")
-
-
-def compile_routes_once() -> None:
-    """Two thousand applications are made in a run; werkzeug compiles each one's ten routes anew."""
-    compile_builder, known = Rule._compile_builder, {}
-
-    def once(self: Rule, append_unknown: bool = True) -> Any:
-        if self.arguments or self.defaults or self.map.host_matching or self.subdomain:
-            return compile_builder(self, append_unknown)
-        key = self.rule, append_unknown
-        if key not in known:
-            known[key] = compile_builder(self, append_unknown)
-        return known[key]
-
-    Rule._compile_builder = once  # type: ignore[method-assign]
-
-
-compile_routes_once()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
