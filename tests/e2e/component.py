@@ -18,8 +18,13 @@ from .kube import Kube, documents
 NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
 
 
-def account_of(kube: Kube, cluster: Cluster, component: Path, name: str, directory: Path) -> Path:
+@contextmanager
+def account_of(
+    kube: Kube, cluster: Cluster, component: Path, name: str, directory: Path
+) -> Iterator[Path]:
     """A component's account and role in the cluster; token and CA as a pod would have them.
+
+    The role is bound until the end: other files ask what an account may.
 
     Args:
         kube: the cluster's API.
@@ -30,7 +35,8 @@ def account_of(kube: Kube, cluster: Cluster, component: Path, name: str, directo
     """
     if cluster.hook_in_cluster or cluster.audit is None:
         pytest.skip("the hook's replicas and the audit log are not this host's")
-    for document in [*documents(NAMESPACE), *documents(component / "account.yaml")]:
+    made = documents(component / "account.yaml")
+    for document in [*documents(NAMESPACE), *made]:
         kube.apply(document)
     path = kube.path("v1", "serviceaccounts", "tapp-system", name, "token")
     request = {
@@ -46,7 +52,11 @@ def account_of(kube: Kube, cluster: Cluster, component: Path, name: str, directo
     else:
         certificate = base64.b64decode(known["certificate-authority-data"])
     (directory / "ca.crt").write_bytes(certificate)
-    return directory
+    yield directory
+    for each in made:
+        if each["kind"] == "ClusterRoleBinding":
+            name = each["metadata"]["name"]
+            kube.delete(each["apiVersion"], "clusterrolebindings", None, name)
 
 
 @contextmanager

@@ -171,9 +171,11 @@ def component(
     kube: Kube, cluster: Cluster, workspace: Path, tmp_path: Path, hook_proxy: HookProxy
 ) -> Iterator[None]:
     """The component resize, with an account of its own."""
-    account = account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path)
-    usual = hook_proxy.target
-    with replicas(kube, workspace / "resizing-beside", account, "TAPP_RESIZE") as service:
+    usual, place = hook_proxy.target, workspace / "resizing-beside"
+    with (
+        account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path) as account,
+        replicas(kube, place, account, "TAPP_RESIZE") as service,
+    ):
         hook_proxy.target = service.url
         yield
         hook_proxy.target = usual

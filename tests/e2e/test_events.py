@@ -24,9 +24,13 @@ Kubectl = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def account(kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def account(
+    kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """The component's account and role in the cluster; token and CA as a pod would have them."""
-    return account_of(kube, cluster, COMPONENT, "tapp-hooks", tmp_path_factory.mktemp("account"))
+    place = tmp_path_factory.mktemp("account")
+    with account_of(kube, cluster, COMPONENT, "tapp-hooks", place) as account:
+        yield account
 
 
 @pytest.fixture(scope="module")

@@ -30,9 +30,13 @@ RESTART = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 
 
 @pytest.fixture(scope="module")
-def account(kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def account(
+    kube: Kube, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     """The component's account and role in the cluster; token and CA as a pod would have them."""
-    return account_of(kube, cluster, COMPONENT, ACCOUNT, tmp_path_factory.mktemp("account"))
+    place = tmp_path_factory.mktemp("account")
+    with account_of(kube, cluster, COMPONENT, ACCOUNT, place) as account:
+        yield account
 
 
 @pytest.fixture(scope="module")
