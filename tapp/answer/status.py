@@ -16,7 +16,6 @@ from tapp.decide.partition import Partition
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
-from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
@@ -154,9 +153,10 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     for finding in refused:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
-    numbers = grouped((verdict.reason, instance.id) for instance, verdict in plan.cases)
+    numbers: dict[Reason, list[int]] = {}
     updating, deleting = [], []
     for instance, verdict in plan.cases:
+        numbers.setdefault(verdict.reason, []).append(instance.id)
         marked = verdict.action is Action.MARK and verdict.reason in _ASKING
         if verdict.action in _CHANGING or marked or verdict.reason in _UPDATING:
             updating.append(instance.id)

@@ -138,7 +138,9 @@ def test_small_streams_are_measured_shown_and_compared() -> None:
     assert len(told) == 4
     rows.append(stream.memory_row(100))
     assert 0 < rows[-1]["bytesPerPod"] < 100_000
-    assert tables.table("stream", rows).row_count == 5
+    shown = tables.table("stream", rows)
+    assert shown.row_count == 5
+    assert all(any(column.cells) for column in shown.columns), "no column is empty"
     assert [key[0] for key in compare.values({"stream": rows})] == ["stream"] * 5
 
 
@@ -158,6 +160,8 @@ def test_calls_of_the_decorator_are_measured_shown_and_compared() -> None:
     row = pod_status.measure(1, told.append, requests=40)
     assert row["requests"] == 40
     assert row["perSecond"] > 0 < row["echoPerSecond"]
-    assert tables.table("podStatus", row).row_count == 1
+    shown = tables.table("podStatus", row)
+    assert shown.row_count == 1
+    assert all(all(column.cells) for column in shown.columns), "no cell is empty"
     assert len(told) == 1
     assert list(compare.values({"podStatus": row}).values()) == [row["timeToEcho"]]

@@ -30,7 +30,13 @@ from .hook import HookService
 from .kube import Kube, KubeError, documents
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
-from .metacontroller import SHIPPED, Controller, choose_controller, install_account
+from .metacontroller import (
+    SHIPPED,
+    Controller,
+    choose_controller,
+    install_account,
+    registered,
+)
 from .order import longest_first
 from .pods import Pods
 from .process import ProcessError
@@ -267,11 +273,8 @@ def hook_proxy(hook: HookService) -> Iterator[HookProxy]:
 @pytest.fixture(scope="session")
 def tapps(controller: Controller, hook_proxy: HookProxy) -> Iterator[Controller]:
     """TApp at work: the shipped controllers, registered, their hooks behind the proxy."""
-    for each in (shipped := [each for file in SHIPPED for each in documents(file)]):
-        controller.register(each, hook_proxy.url)
-    yield controller
-    for each in shipped:
-        controller.unregister(each["metadata"]["name"])
+    with registered(controller, hook_proxy.url):
+        yield controller
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import copy
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -55,6 +56,19 @@ class Controller(Protocol):
     def restart(self, *, kill: bool = False) -> None: ...
     def register(self, manifest: Json, hook: str) -> None: ...
     def unregister(self, name: str) -> None: ...
+
+
+@contextmanager
+def registered(controller: Controller, hook: str) -> Iterator[None]:
+    """The shipped controllers, registered, with their hooks there."""
+    shipped = [each for file in SHIPPED for each in documents(file)]
+    for each in shipped:
+        controller.register(each, hook)
+    try:
+        yield
+    finally:
+        for each in shipped:
+            controller.unregister(each["metadata"]["name"])
 
 
 def with_hook(manifest: Json, hook: str) -> Json:

@@ -12,9 +12,8 @@ import os
 import re
 import shutil
 import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from .cluster import REPOSITORY, Cluster
 from .hook import HookService
 from .kube import Json, Kube, documents
 from .kubelet import FakeKubelet
+from .patience import until
 from .process import Process, free_ports
 from .prometheus import Prometheus, Target
 
@@ -155,14 +155,6 @@ def called(urls: list[str]) -> Iterator[None]:
             each.join()
 
 
-def until(fact: Callable[[], bool], what: Callable[[], object]) -> None:
-    """Waits for it."""
-    end = time.monotonic() + PATIENCE
-    while not fact():
-        assert time.monotonic() < end, what()
-        time.sleep(0.5)
-
-
 def test_it_goes_by_the_requests_in_flight(  # noqa: PLR0913, PLR0917 - all that runs
     binaries: tuple[str, str],
     cluster: Cluster,
@@ -187,7 +179,7 @@ def test_it_goes_by_the_requests_in_flight(  # noqa: PLR0913, PLR0917 - all that
 
     prometheus, adapter = binaries
     kube.apply(deployment(namespace))
-    until(lambda: len(pods()) == 2, pods)
+    until(lambda: len(pods()) == 2, "two pods are there", PATIENCE)
     with ExitStack() as running:
         services, targets = [], []
         for pod in pods():
@@ -200,10 +192,10 @@ def test_it_goes_by_the_requests_in_flight(  # noqa: PLR0913, PLR0917 - all that
         url = running.enter_context(Prometheus(prometheus, tmp_path, targets)).url
         running.enter_context(adapted(adapter, url, cluster, kube, namespace, tmp_path))
         kube.apply(autoscaler(namespace))
-        until(lambda: bool(in_flight()), scaled)
+        until(in_flight, "the autoscaler has read the metric", PATIENCE)
         assert (in_flight(), len(pods())) == ("0", 2), "nobody calls"
         with called(services):
-            until(lambda: len(pods()) > 2, scaled)
+            until(lambda: len(pods()) > 2, "it asks for more", PATIENCE)
             assert compare(in_flight(), "2") > 0
             note.append(f"{in_flight()} requests in flight a pod: from 2 replicas to {len(pods())}")
         assert len(pods()) <= 6

@@ -17,10 +17,11 @@ import pytest
 from . import policies
 from .app import GROUP, tapp, template
 from .hook import HookService
-from .kube import Json, Kube, documents
+from .kube import Kube
 from .kubelet import FakeKubelet
-from .metacontroller import SHIPPED, Controller, RealMetacontroller
-from .test_bench_rolls import PACES, probed, until
+from .metacontroller import Controller, RealMetacontroller, registered
+from .patience import until
+from .test_bench_rolls import PACES, PATIENCE, Workload, probed
 
 pytestmark = [pytest.mark.e2e, pytest.mark.bench, pytest.mark.timeout(1200)]
 LARGE = [f"large-{number}" for number in range(10)]
@@ -48,12 +49,8 @@ class Neighbours:
 
     def is_settled(self, name: str) -> bool:
         """Whether its status says that all is done."""
-        found = self._kube.get(GROUP, "tapps", self._namespace, name)
-        status, count = found.get("status") or {}, found["spec"]["replicas"]
-        seen = status.get("observedGeneration") == found["metadata"]["generation"]
-        return seen and all(
-            status.get(key) == count for key in ("availableReplicas", "updatedReplicas")
-        )
+        path = self._kube.path(GROUP, "tapps", self._namespace, name)
+        return Workload(self._kube, path, ("availableReplicas", "updatedReplicas")).settled()
 
     def seconds_to_the_write(self, image: str) -> float:
         """From the edit of the small one's image until its pod has it."""
@@ -62,7 +59,7 @@ class Neighbours:
         while self._image() != image:
             time.sleep(0.005)
         seconds = time.monotonic() - began
-        until(lambda: self.is_settled("small"), "the small one is done")
+        until(lambda: self.is_settled("small"), "the small one is done", PATIENCE)
         return seconds
 
     def _image(self) -> str:
@@ -73,7 +70,11 @@ class Neighbours:
         """Deletes all of them."""
         for name in ["small", *LARGE]:
             self._kube.delete(GROUP, "tapps", self._namespace, name)
-        until(lambda: not self._kube.list_all(GROUP, "tapps", self._namespace), "all are gone")
+        until(
+            lambda: not self._kube.list_all(GROUP, "tapps", self._namespace),
+            "all are gone",
+            PATIENCE,
+        )
 
 
 @pytest.fixture
@@ -105,19 +106,16 @@ def test_a_small_one_beside_large_ones(  # noqa: PLR0913, PLR0917 - all that run
 ) -> None:
     if not isinstance(controller, RealMetacontroller):
         pytest.skip("only of the real Metacontroller the time is of interest")
-    shipped: list[Json] = [each for file in SHIPPED for each in documents(file)]
-    for each in shipped:
-        controller.register(each, hook.url)
     kubelet.levers.start_seconds = 0.05
     apps = Neighbours(kube, namespace)
-    with policies.switchable(kube) as lean:
+    with registered(controller, hook.url), policies.switchable(kube) as lean:
         lean(True)
         apps.apply("small", replicas=1, template=template("app:0"))
-        until(lambda: apps.is_settled("small"), "the small one is there")
+        until(lambda: apps.is_settled("small"), "the small one is there", PATIENCE)
         alone = [apps.seconds_to_the_write(f"app:{edit}") for edit in range(1, ALONE)]
         for name in LARGE:
             apps.roll(name, "app:1")
-        until(lambda: all(map(apps.is_settled, LARGE)), "all large ones are there")
+        until(lambda: all(map(apps.is_settled, LARGE)), "all large ones are there", PATIENCE)
         began = time.monotonic()
         for name in LARGE:
             apps.roll(name, "app:2")
@@ -126,8 +124,6 @@ def test_a_small_one_beside_large_ones(  # noqa: PLR0913, PLR0917 - all that run
             beside.append(apps.seconds_to_the_write(f"app:{ALONE + len(beside)}"))
         took = time.monotonic() - began
         apps.end()
-    for each in shipped:
-        controller.unregister(each["metadata"]["name"])
     note.append(
         f"from an edit to the pod's write: p50, p99, most of a small TApp alone {spread(alone)}; "
         f"beside {len(LARGE)} of {EACH} instances that roll for {took:.0f} s {spread(beside)}; "

@@ -28,9 +28,10 @@ from .audit import AuditLog, tally
 from .cluster import Cluster
 from .costs import Peak, cpu_seconds, with_children
 from .hook import HookService
-from .kube import Json, Kube, documents
+from .kube import Json, Kube
 from .kubelet import FakeKubelet
-from .metacontroller import SHIPPED, USER, Controller, RealMetacontroller
+from .metacontroller import USER, Controller, RealMetacontroller, registered
+from .patience import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.bench, pytest.mark.timeout(1200)]
 PODS = int(os.environ.get("BENCH_PODS", "500"))
@@ -141,14 +142,6 @@ def probed(image: str = "app:1") -> Json:
     return builders.template(image, container=container, terminationGracePeriodSeconds=1)
 
 
-def until(done: Callable[[], bool], what: str) -> None:
-    """Waits for that."""
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, what
-        time.sleep(0.25)
-
-
 @dataclass
 class Workload:
     """A TApp or a StatefulSet, from its creation to its end."""
@@ -163,24 +156,25 @@ class Workload:
         found = self.kube.request("GET", self.path)
         status = found.get("status") or {}
         seen = status.get("observedGeneration") == found["metadata"]["generation"]
-        return seen and all(status.get(key) == PODS for key in self.wanted)
+        count = found["spec"]["replicas"]
+        return seen and all(status.get(key) == count for key in self.wanted)
 
     def run(self, manifest: Json, meter: Meter) -> list[str]:
         """Creates it and updates it; returns what the update took, and the creation's seconds."""
         began = time.monotonic()
         self.kube.apply(manifest)
-        until(self.settled, "all are ready")
+        until(self.settled, "all are ready", PATIENCE)
         created = time.monotonic() - began
         time.sleep(8)  # what follows from the creation is over
         meter.begin()
         template = copy.deepcopy(manifest["spec"]["template"])
         template["spec"]["containers"][0]["image"] = "app:2"
         self.kube.patch(self.path, {"spec": {"template": template}})
-        until(self.settled, "all are updated")
+        until(self.settled, "all are updated", PATIENCE)
         row = [*meter.row(), f"{created:.0f}"]
         self._check(manifest["metadata"]["namespace"])
         self.kube.patch(self.path, {"spec": {"replicas": 0}})
-        until(lambda: not self._pods(manifest["metadata"]["namespace"]), "all are gone")
+        until(lambda: not self._pods(manifest["metadata"]["namespace"]), "all are gone", PATIENCE)
         return row
 
     def _pods(self, namespace: str) -> list[Json]:
@@ -240,8 +234,6 @@ def test_a_roll_of_a_tapp(  # noqa: PLR0913, PLR0917 - all that runs
     weight, _, pace = way.partition("-")
     lean(weight == "lean")
     hook = hooks[pace]
-    for each in (shipped := [each for file in SHIPPED for each in documents(file)]):
-        controller.register(each, hook.url)
     kubelet.levers.start_seconds = SPEEDS[speed]
     pids = [controller.process.pid, *(p for one in hook.replicas for p in with_children(one.pid))]
     meter = Meter(audit, pids, server, {"user": USER}, lambda: synced(hook.url))
@@ -251,13 +243,16 @@ def test_a_roll_of_a_tapp(  # noqa: PLR0913, PLR0917 - all that runs
     manifest["metadata"]["namespace"] = namespace
     wanted = ("readyReplicas", "updatedReplicas", "availableReplicas")
     path = kube.path(GROUP, "tapps", namespace, NAME)
-    try:
-        rolls.rows.append([speed, way, *Workload(kube, path, wanted).run(manifest, meter)])
-    finally:
-        kube.delete(GROUP, "tapps", namespace, NAME)
-        until(lambda: kube.find(GROUP, "tapps", namespace, NAME) is None, "the TApp is gone")
-        for each in shipped:
-            controller.unregister(each["metadata"]["name"])
+    with registered(controller, hook.url):
+        try:
+            rolls.rows.append([speed, way, *Workload(kube, path, wanted).run(manifest, meter)])
+        finally:
+            kube.delete(GROUP, "tapps", namespace, NAME)
+            until(
+                lambda: kube.find(GROUP, "tapps", namespace, NAME) is None,
+                "the TApp is gone",
+                PATIENCE,
+            )
 
 
 @pytest.fixture(scope="module")

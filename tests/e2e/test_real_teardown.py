@@ -6,28 +6,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from .cluster import REPOSITORY, Cluster, Workspace
 from .kube import Kube
+from .patience import until
 from .pods import is_ready
 from .realnode.node import RealNode
 from .realnode.space import PREFIX, hierarchies, sweep
 from .realnode.workloads import RealPods
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
-
-
-def until(fact: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Waits for a fact."""
-    deadline = time.monotonic() + seconds
-    while not fact():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def processes(directory: Path) -> list[str]:
