@@ -1,7 +1,8 @@
 """What the plugin reads from and writes to a cluster, through the user's kubectl."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 
@@ -10,9 +11,14 @@ import msgspec
 from kubectl_tapp.base import shipped
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.cluster.at_once import AtOnce
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
-from kubectl_tapp.cluster.registration import Registration, in_charge, with_services
+from kubectl_tapp.cluster.registration import (
+    Registration,
+    chosen,
+    in_charge,
+    service_of,
+    with_services,
+)
 
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
@@ -27,7 +33,14 @@ _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
 STOPS = "--field-selector=reason=Killing,involvedObject.kind=Pod"
 """The events that tell when pods were stopped."""
+_FLAGS = {
+    "kubeconfig": "--kubeconfig", "context": "--context", "as_user": "--as",
+    "request_timeout": "--request-timeout",
+}  # fmt: skip
+"""Name of a target -> kubectl's option for it."""
 _TIMEOUT = "30s"
+_AT_ONCE = 4
+"""Calls of kubectl at the same time."""
 _LONG = 100_000
 Documents = list[Document]
 _Words = list[str]
@@ -36,30 +49,19 @@ _Words = list[str]
 class Cluster:
     """One cluster and namespace, as one user sees them."""
 
-    def __init__(
-        self,
-        kubeconfig: str | None = None,
-        context: str | None = None,
-        namespace: str | None = None,
-        runner: Runner | None = None,
-        more: Sequence[str] = (),
-    ) -> None:
-        """None leaves the choice to kubectl.
+    def __init__(self, targets: Mapping[str, str], runner: Runner | None = None) -> None:
+        """What is left out is left to kubectl.
 
         Args:
-            kubeconfig: file.
-            context: its context.
-            namespace: where the TApps are.
-            runner: what runs kubectl.
-            more: further options of kubectl for every call, such as `--as=jane`.
+            targets: kubectl's own options that were given: name -> value.
+            runner: what runs kubectl; None for the program itself.
         """
         self._runner = runner or Program()
-        self._at_once = AtOnce()
-        self._namespace = namespace
-        given = {"--kubeconfig": kubeconfig, "--context": context}
-        self._options = [f"{name}={value}" for name, value in given.items() if value] + [*more]
-        if not any(option.startswith("--request-timeout") for option in more):
-            self._options.append(f"--request-timeout={_TIMEOUT}")
+        self._namespace = targets.get("namespace")
+        given = {"request_timeout": _TIMEOUT, **targets}
+        self._options = [
+            f"{flag}={given[name]}" for name, flag in _FLAGS.items() if given.get(name)
+        ]
 
     @cached_property
     def namespace(self) -> str:
@@ -128,8 +130,8 @@ class Cluster:
             name: of the TApp.
             events: whether to read the warnings of the last hour, too.
         """
-        with self._at_once.calls() as begin:
-            registered = begin(self._registered)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            registered = pool.submit(self._registered)
             tapp = self.get(TAPPS, name)
             namespace = tapp["metadata"]["namespace"]
             asked: dict[str, Sequence[str]] = {NAMESPACES: (namespace,)}
@@ -139,8 +141,8 @@ class Cluster:
                 asked[EVENTS] = ("--namespace", namespace, WARNINGS)
             exposed = (tapp.get("spec") or {}).get("serviceTemplate")
             owned = (*_CHILDREN, SERVICES) if exposed else _CHILDREN
-            futures = {each: begin(self._owned, each, tapp) for each in owned} | {
-                each: begin(self._readable, each, *arguments) for each, arguments in asked.items()
+            futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
+                each: pool.submit(self._readable, each, *words) for each, words in asked.items()
             }
             found = {each: future.result() for each, future in futures.items()}
             controller = in_charge(registered.result(), tapp)
@@ -161,9 +163,9 @@ class Cluster:
     def again(self, observed: Observed) -> Observed:
         """The same TApp a little later: itself, its pods and its claims are read anew, no more."""
         tapp = observed.tapp
-        with self._at_once.calls() as begin:
-            newer = begin(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
-            owned = {each: begin(self._owned, each, tapp) for each in (PODS, CLAIMS)}
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            newer = pool.submit(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
+            owned = {each: pool.submit(self._owned, each, tapp) for each in (PODS, CLAIMS)}
             found = {each: future.result() for each, future in owned.items()}
         if newer.result()["metadata"]["uid"] != tapp["metadata"]["uid"]:
             return self.observe(observed.name)
@@ -185,8 +187,6 @@ class Cluster:
         These are those of the service's Deployment, if that may be read. Without a TApp the
         CompositeController is meant that serves TApps of no shard.
         """
-        from kubectl_tapp.cluster.service import chosen, service_of  # noqa: PLC0415 - it costs start time
-
         if observed is None:
             controller = self.controller()
         else:

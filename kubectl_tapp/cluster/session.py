@@ -43,14 +43,7 @@ class Session:
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster that is asked for; nothing is called before it is used."""
-        known = ("kubeconfig", "context", "namespace")
-        rest = {name: value for name, value in self.targets.items() if name not in known}
-        options = {"as_user": "--as", "request_timeout": "--request-timeout"}
-        return Cluster(
-            **{name: self.targets.get(name) for name in known},
-            runner=self.runner,
-            more=[f"{options[name]}={value}" for name, value in rest.items()],
-        )
+        return Cluster(self.targets, self.runner)
 
     @cached_property
     def console(self) -> "Console":

@@ -133,7 +133,7 @@ class Verb:
             raise UsageError("say which instances: either their numbers or --canary")
         if share is None:
             return self.ids(texts or [])
-        from kubectl_tapp.edit.canary import pick  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.edit.canaries import pick  # noqa: PLC0415 - it costs start time
 
         picked, why = pick(self.plan(), template, share, base)
         self.notes.append(why)

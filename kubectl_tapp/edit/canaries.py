@@ -1,4 +1,4 @@
-"""How a canary ends: its template becomes that of all, or its instances go back.
+"""Who tries a template first, and how that ends: it becomes that of all, or they go back.
 
 A copy that `set image --canary` made is noted in an annotation of the TApp, with the template that
 it is a copy of: who ends the canary need not know either, and the copy leaves the pool with it. A
@@ -6,12 +6,16 @@ template that its author put into the pool stays there.
 """
 
 import json
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from kubectl_tapp.base.arguments import template_users
+from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.plural import plural
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
+from tapp.plan import Plan
 from tapp.spec.model import TAppSpec
 from tapp.words.ranges import some
 from tapp.words.vocabulary import CANARIES
@@ -128,3 +132,69 @@ def aborted(tapp: Document, canary: Canary) -> Document:
         tapp = drop(tapp, ("spec", "templatePool", canary.name))
     rest = {name: base for name, base in notes_of(tapp).items() if name != canary.name}
     return _with_notes(tapp, rest)
+
+
+def pick(plan: Plan, template: str, share: str, base: str | None = None) -> tuple[list[int], str]:
+    """Chooses instances so that a share of all that should run has a template.
+
+    Those that have it already count: 30% after 10% adds to them. Available ones first, because a
+    broken one tells nothing of the template; then the node with the fewest of them, because a
+    node's trouble is not the template's; then the highest number, which a roll-out of the others
+    reaches last.
+
+    Args:
+        plan: the TApp as it is.
+        template: the name of the template.
+        share: `3` or `10%`, of the instances that should run.
+        base: pick only of those that run this template now; None for all.
+
+    Returns:
+        Those that get the template now, ascending; and a sentence that says why these.
+
+    Raises:
+        CommandError: `share` is none.
+    """
+    spec = plan.world.tapp.spec
+    running = [
+        each
+        for each in plan.instances
+        if each.should_run and (base is None or spec.template_name(each.id) in (base, template))
+    ]
+    wanted = read_share(share, len(running))
+    have = [each.id for each in running if spec.template_name(each.id) == template]
+    node = {each.id: each.pod.node if each.pod else "" for each in running}
+    free = sorted(set(node) - set(have), reverse=True)
+    ids = _spread(free, node, have, plan.available)[: max(wanted - len(have), 0)]
+    of = wanted, len(running)
+    return sorted(ids), _why(plan, ids, have, of, {node[id] for id in ids})
+
+
+def _spread(
+    free: list[int], node: dict[int, str], have: list[int], available: Collection[int]
+) -> list[int]:
+    """All that are free, in the order in which they are picked.
+
+    The n-th of a node has as many before it as those that have the template and n - 1: so each
+    one's turn is known without a look at all of them for each pick.
+    """
+    taken = Counter(node[id] for id in have)
+    turns: list[tuple[bool, int, int]] = []
+    for broken in (False, True):
+        for id in free:
+            if (id not in available) is broken:
+                turns.append((broken, taken[node[id]], -id))
+                taken[node[id]] += 1
+    return [-negative for _, _, negative in sorted(turns)]
+
+
+def _why(plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes: set[str]) -> str:
+    wanted, total = of
+    before = f" {some(have)} already {'has' if len(have) == 1 else 'have'} it;" if have else ""
+    if not ids:
+        return f"Canary: {wanted} of {total}:{before} nobody is picked"
+    broken = [id for id in ids if id not in plan.available]
+    count = len({node for node in nodes if node})
+    where = f"on {count} {plural(count, 'node')}" if count else "on no node yet"
+    kind = f"not available: {some(broken)}" if broken else "all available"
+    order = "highest numbers first"
+    return f"Canary: {wanted} of {total}:{before} {some(ids)} picked ({kind}, {where}, {order})"

@@ -167,7 +167,7 @@ class _Kubectl:
 
 
 def test_what_undoes_an_edit_is_known_by_its_field_manager_and_by_autoscalers() -> None:
-    cluster = Cluster(namespace="shop", runner=_Kubectl())
+    cluster = Cluster({"namespace": "shop"}, _Kubectl())
     found = warnings(cluster, tapp(), scaling=False)
     assert [text.partition(" ")[0] for text in found] == ["Flux"]
     assert warnings(cluster, tapp(), scaling=True)[1:] == [

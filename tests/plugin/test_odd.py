@@ -13,7 +13,7 @@ import pytest
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.edit.canary import pick
+from kubectl_tapp.edit.canaries import pick
 from tests.builders import manifest, template
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.scenarios.life import Life

@@ -57,6 +57,6 @@ class Kubectl:
 )  # fmt: skip
 def test_the_controller_in_charge_is_asked_for(metadata: dict[str, Any] | None, name: str) -> None:
     others = registered("other", resource="deployments")
-    cluster = Cluster(runner=Kubectl([*others, *registered("", "b", "c")]))
+    cluster = Cluster({}, Kubectl([*others, *registered("", "b", "c")]))
     tapp = None if metadata is None else {"metadata": metadata}
     assert cluster.controller(tapp)["metadata"]["name"] == name

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kubectl_tapp.cluster.service import chosen
+from kubectl_tapp.cluster.registration import chosen
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from kubectl_tapp.forecast.foresee import forecast
 from kubectl_tapp.show.plan import why
