@@ -8,7 +8,7 @@ only what an update makes worse: a name that was dangling before may go on dangl
 
 from typing import Any, Final
 
-from tapp.spec.placeholders import KEY as KEY_OF_A_VALUE
+from tapp.words.vocabulary import VALUE_KEY
 
 Rule = dict[str, Any]
 
@@ -80,7 +80,7 @@ _KEY_HINT: Final = "a key has at most 63 letters, digits, '-', '_' and '.'"
 
 VALUE_KEYS: Final = [
     rule(
-        f"self.all(key, key.matches('^{KEY_OF_A_VALUE}$'))",
+        f"self.all(key, key.matches('^{VALUE_KEY}$'))",
         _KEY_HINT,
     )
 ]

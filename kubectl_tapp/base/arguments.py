@@ -7,15 +7,19 @@ import difflib
 import math
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import UsageError
-from tapp.spec.model import DEFAULT_TEMPLATE, MAX_REPLICAS, TAppSpec
-from tapp.spec.placeholders import KEY
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
+from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
+
+if TYPE_CHECKING:
+    from tapp.spec.model import TAppSpec
 
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
-_KEY = re.compile(KEY)
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
+_KEY = re.compile(VALUE_KEY)
 _SHARE = re.compile(r"(\d{1,6})(%?)", re.ASCII)
 
 
@@ -121,7 +125,7 @@ def read_values(texts: Iterable[str]) -> tuple[list[str], dict[str, str | None]]
     return words, values
 
 
-def read_use(text: str, spec: TAppSpec) -> tuple[str, list[int]]:
+def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
     """A template and its instances, of `TEMPLATE=IDS`.
 
     Raises:
@@ -172,12 +176,26 @@ def read_partition(text: str) -> int | str:
 _DIGITS = 10
 
 
-def template_users(spec: TAppSpec) -> dict[str, list[int]]:
+def read_duration(text: str) -> float:
+    """Seconds of `90`, `90s`, `10m` or `1h30m`.
+
+    Raises:
+        CommandError: it is none of these, or no time at all.
+    """
+    found = _DURATION.fullmatch(text)
+    hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
+    total = float(3600 * hours + 60 * minutes + rest)
+    if not total:
+        raise UsageError(f"{text!r} is no time to wait: write 90s, 10m or 1h30m")
+    return total
+
+
+def template_users(spec: "TAppSpec") -> dict[str, list[int]]:
     """Template -> the instances that are to run it, ascending; one that does not exist, too."""
     return grouped((spec.template_name(id), id) for id in range(spec.replicas))
 
 
-def template_names(spec: TAppSpec) -> list[str]:
+def template_names(spec: "TAppSpec") -> list[str]:
     """The names of all templates that are written, sorted."""
     names = set(spec.template_pool)
     return sorted(names | ({DEFAULT_TEMPLATE} if spec.template else set()))

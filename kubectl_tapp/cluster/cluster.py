@@ -9,6 +9,7 @@ from functools import cached_property
 import msgspec
 
 from kubectl_tapp.base import shipped
+from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
@@ -272,8 +273,6 @@ class Cluster:
         ]
 
     def _unknown(self, name: str, namespace: str | None) -> CommandError:
-        from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415 - it costs start time
-
         where = namespace or self.namespace
         try:
             items = _items(self._json("get", TAPPS, *self._scope(namespace)))

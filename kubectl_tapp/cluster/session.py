@@ -1,15 +1,19 @@
 """What a command is given: the cluster that is asked for, and where to print."""
 
 import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kubectl_tapp.base.errors import plain
-from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.cluster.kubectl import Runner
 
 if TYPE_CHECKING:
@@ -68,13 +72,40 @@ class Session:
 
     @staticmethod
     def ask(question: str) -> str:
-        """A person's answer, as it was typed.
-
-        Raises:
-            EOFError: there is none.
-        """
+        """A person's answer, as it was typed; raises an EOFError where there is none."""
         _printable()
         return input(question)
+
+    def confirm(self, *, yes: bool) -> None:
+        """Goes on only if a person says yes, or `-y` did (`yes`).
+
+        Raises:
+            CommandError: the answer is no, or there is nobody to ask.
+        """
+        if yes:
+            return
+        if not self.interactive:
+            raise UsageError(
+                "there is no terminal to ask on: repeat it with -y; nothing was written"
+            )
+        try:
+            answer = self.ask("\nApply? [y/N] ")
+        except EOFError:
+            answer = ""
+        if answer.strip().lower() not in ("y", "yes"):
+            raise CommandError("not applied; nothing was written", Exit.DECLINED)
+
+    def observed(self, name: str) -> Observed:
+        """A TApp with all that decisions need.
+
+        Raises:
+            CommandError: it is not there, is being deleted, or its pods may not be read.
+        """
+        found = self.cluster.observe(name)
+        found.require(PODS)
+        if found.tapp["metadata"].get("deletionTimestamp"):
+            raise CommandError(f"TApp {name} is being deleted")
+        return found
 
     def say(self, text: str = "") -> None:
         """A line on standard output, as it is."""
@@ -86,6 +117,19 @@ class Session:
         """A line on standard error: what is not part of the answer."""
         _printable()
         print(plain(text), file=sys.stderr)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C is not heard meanwhile, and kubectl does not hear it either: it inherits that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _printable() -> None:

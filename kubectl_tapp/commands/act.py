@@ -4,43 +4,23 @@ Ctrl-C does no harm at any time: before the write nothing is written, the write 
 interrupted, and after it the TApp goes on without us.
 """
 
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from hooks.wire.decode import WireError
-from kubectl_tapp.base.dry_run import DryRun
-from kubectl_tapp.base.errors import CommandError, Exit, UsageError
+from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.cluster.session import Session, uninterrupted
+from kubectl_tapp.commands.options import Choices, DryRun
 from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.edit import edits
 from kubectl_tapp.wait.waiting import Watch, wait
 
 _UNSURE = ("Timeout", "Unreachable")
 """What leaves open whether a write was done."""
-
-
-@dataclass(frozen=True)
-class Choices:
-    """How a verb is to be carried out.
-
-    Attributes:
-        yes: do not ask.
-        dry_run: show the plan, and with `server` let the API server check it; write nothing.
-        wait: wait until it is done.
-        timeout: seconds to wait at most.
-    """
-
-    yes: bool = False
-    dry_run: DryRun | None = None
-    wait: bool = False
-    timeout: float = 600.0
 
 
 def carry_out(  # noqa: PLR0913 - what a verb under way consists of
@@ -86,7 +66,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
             checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
             session.say(f"Dry run: nothing was written.{checked}")
             return
-        ask(session, yes=choices.yes)
+        session.confirm(yes=choices.yes)
     except KeyboardInterrupt:
         session.note("interrupted; nothing was written")
         raise
@@ -97,25 +77,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     if choices.wait:
         which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
-        follow(session, Watch(name, which, choices.timeout, message))
-
-
-def ask(session: Session, *, yes: bool) -> None:
-    """Goes on only if a person says yes, or `-y` did (`yes`).
-
-    Raises:
-        CommandError: the answer is no, or there is nobody to ask.
-    """
-    if yes:
-        return
-    if not session.interactive:
-        raise UsageError("there is no terminal to ask on: repeat it with -y; nothing was written")
-    try:
-        answer = session.ask("\nApply? [y/N] ")
-    except EOFError:
-        answer = ""
-    if answer.strip().lower() not in ("y", "yes"):
-        raise CommandError("not applied; nothing was written", Exit.DECLINED)
+        follow(session, Watch(name, which, choices.seconds, message))
 
 
 def follow(session: Session, watch: Watch) -> None:
@@ -204,16 +166,3 @@ def changed(seen: Document, live: Document) -> CommandError | None:
         return None
     message = f"{before['name']} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C is not heard meanwhile, and kubectl does not hear it either: it inherits that."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

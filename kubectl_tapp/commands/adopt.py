@@ -7,6 +7,7 @@ from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.plural import plural
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.options import Ids
 from kubectl_tapp.commands.verb_options import Verb
 from tapp.words.groups import grouped
@@ -30,7 +31,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
     Only the label is written by which Metacontroller finds them; and, of a claim that would go with
     the TApp, its Namespace as a second owner.
     """
-    from kubectl_tapp.commands.act import ask, changed  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.commands.act import changed  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
 
     session, cluster = verb.session, verb.session.cluster
@@ -53,7 +54,7 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
         return
     done: list[Found] = []
     try:
-        ask(session, yes=verb.choices.yes)
+        session.confirm(yes=verb.choices.yes)
         if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
             raise too_late  # what is adopted might be deleted by now
         for each in taken:
@@ -128,7 +129,6 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
 
 def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool = False) -> None:
     """One guarded write; whoever writes the object meanwhile makes us look again."""
-    from kubectl_tapp.commands.act import uninterrupted  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.adoption import adopting_patch, strays  # noqa: PLC0415
 
     cluster, item = verb.session.cluster, found.item

@@ -1,14 +1,20 @@
 """Annotations of pods, by which the service is asked for something: shown, asked for, written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.cluster import PODS
-from kubectl_tapp.commands.act import ask, uninterrupted
+from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
-from tapp.pod.pod import Pod
+from tapp.words.groups import grouped
 from tapp.words.ranges import some
+
+if TYPE_CHECKING:
+    from tapp.decide.judge import Verdict
+    from tapp.pod.pod import Pod
 
 Marks = Mapping[str, str | None]
 """Annotation -> its text, None to remove it."""
@@ -16,11 +22,12 @@ Marks = Mapping[str, str | None]
 
 def annotate(  # noqa: PLR0913 - what a write to pods consists of
     verb: Verb,
-    pods: Mapping[int, Pod],
+    pods: "Mapping[int, Pod]",
     marks: Marks,
-    means: Iterable[str],
+    means: "Callable[[Verdict, Verdict], str]",
     done: str,
     *,
+    first: Iterable[str] = (),
     how: str = "",
 ) -> None:
     """Annotates the pods of instances, after the question; each write is guarded by the pod's uid.
@@ -29,16 +36,20 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
         verb: the verb under way.
         pods: instance -> pod.
         marks: the annotations.
-        means: what the service will make of it, in lines.
+        means: what the service would do now, by its verdict and its decision on an instance.
         done: what the instances are then.
+        first: what else is to be known, in lines.
         how: in which way it happens, if that is to be said.
 
     Raises:
         CommandError: one may not be written, or is another pod by now.
     """
     session, choices, ids = verb.session, verb.choices, list(pods)
+    plan = verb.decided(replace(verb.seen, pods=_annotated(verb, pods, marks)))
+    cases = zip(plan.instances, plan.verdicts, plan.decisions, strict=True)
+    found = grouped((means(*both), instance.id) for instance, *both in cases if instance.id in pods)
     session.say(f"TApp {verb.name}{how}:")
-    for line in means:
+    for line in (*first, *(f"{some(those)}  {text}" for text, those in found.items())):
         session.say(f"  {line}")
     if choices.dry_run != "client":
         for id, pod in pods.items():  # whoever may not write learns it before anything begins
@@ -46,7 +57,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     if choices.dry_run is not None:
         session.say("Dry run: nothing was written.")
         return
-    ask(session, yes=choices.yes)
+    session.confirm(yes=choices.yes)
     written: list[int] = []
     try:
         for id, pod in pods.items():
@@ -60,7 +71,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     session.say(f"{verb.name}: {some(ids)} {done}")
 
 
-def annotated(verb: Verb, pods: Mapping[int, Pod], marks: Marks) -> list[Document]:
+def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Document]:
     """The TApp's pods as they would be."""
     names = {pod.name for pod in pods.values()}
     return [
@@ -76,6 +87,6 @@ def _with(notes: Mapping[str, str] | None, marks: Marks) -> dict[str, str]:
     return {key: text for key, text in found.items() if text is not None}
 
 
-def _write(verb: Verb, id: int, pod: Pod, marks: Marks, *, dry_run: bool = False) -> None:
+def _write(verb: Verb, id: int, pod: "Pod", marks: Marks, *, dry_run: bool = False) -> None:
     patch = {"metadata": {"uid": pod.uid, "annotations": dict(marks)}}
     verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)

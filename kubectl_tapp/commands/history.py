@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
@@ -25,7 +26,6 @@ def history(
     output: Output = None,
 ) -> None:
     """The templates that were rolled out: when, why, and what each changed; `*` is there now."""
-    from kubectl_tapp.base.arguments import nearest  # noqa: PLC0415
     from kubectl_tapp.edit import revisions  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
 

@@ -3,21 +3,24 @@
 Nothing of it stays in the TApp (docs/design.md, "Hold").
 """
 
-from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import CommandError, UsageError
+from kubectl_tapp.commands.annotate import annotate
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
+from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD, HOLD_FOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from tapp.decide.judge import Verdict
     from tapp.pod.pod import Pod
 
 _LONGEST = 1_000
@@ -45,8 +48,6 @@ def hold(
 
     With --wait until the service has seen it.
     """
-    from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415 - it costs start time
-
     if not reason.strip():
         raise UsageError("--reason is empty: say why, for those who wait")
     if len(reason) > _LONGEST:
@@ -56,15 +57,13 @@ def hold(
     if ended:
         raise UsageError(f"instance {some(ended)} has ended: a hold does not count there")
     marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
-    means = [*_replaced(pods, marks), *_decisions(verb, pods, marks)]
-    annotate(verb, pods, marks, means, "on hold")
+    annotate(verb, pods, marks, _means, "on hold", first=_replaced(pods, marks))
     if verb.choices.wait and verb.choices.dry_run is None:
         _until_seen(verb, pods)
 
 
 def release(verb: Verb, ids: SomeIds) -> None:
     """Take the hold off instances: what was held back happens, updates within the budget."""
-    from kubectl_tapp.commands.annotate import annotate  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.decide.phrases import instances  # noqa: PLC0415
 
     pods = _pods(verb, ids)
@@ -75,7 +74,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
         verb.session.say(f"{verb.name}: {message}")
         return
     marks = {HOLD: None, HOLD_FOR: None}
-    annotate(verb, held, marks, _decisions(verb, held, marks), "released")
+    annotate(verb, held, marks, _means, "released")
     verb.follow(list(held))
 
 
@@ -85,8 +84,6 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     Raises:
         CommandError: one has none, or one that is on its way out.
     """
-    from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
-
     there = {each.id: each.pod for each in verb.plan().instances}
     ids = read_ids(texts, max(there, default=-1) + 1)
     found = {id: pod for id in ids if (pod := there.get(id)) is not None and not pod.terminating}
@@ -113,21 +110,10 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
     return [f"{some(ids)}  {what.format(text)}" for text, ids in found.items()]
 
 
-def _decisions(
-    verb: Verb, pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]"
-) -> "Iterable[str]":
-    """What the service would decide now on these pods if they were annotated so."""
-    from kubectl_tapp.commands.annotate import annotated  # noqa: PLC0415 - it costs start time
-    from tapp.words.reasons import Reason  # noqa: PLC0415
-
-    plan = verb.decided(replace(verb.seen, pods=annotated(verb, pods, marks)))
-    found: dict[str, list[int]] = {}
-    for instance, decision in zip(plan.instances, plan.decisions, strict=True):
-        if instance.id in pods:
-            wanted = decision.reason != Reason.UP_TO_DATE
-            text = f"{decision.reason}: {decision.message}" if wanted else "nothing is wanted of it"
-            found.setdefault(text, []).append(instance.id)
-    return [f"{some(ids)}  {text}" for text, ids in found.items()]
+def _means(_: "Verdict", decision: "Verdict") -> str:
+    """What the service would decide now."""
+    wanted = decision.reason != Reason.UP_TO_DATE
+    return f"{decision.reason}: {decision.message}" if wanted else "nothing is wanted of it"
 
 
 def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
@@ -136,12 +122,12 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     Raises:
         CommandError: it does not, or they went all the same.
     """
-    from kubectl_tapp.wait.waiting import observed, until_done  # noqa: PLC0415 - start time
+    from kubectl_tapp.wait.waiting import until_done  # noqa: PLC0415 - start time
 
     session = verb.session
 
     def unseen() -> str:
-        verb.seen = observed(session, verb.name)
+        verb.seen = session.observed(verb.name)
         now = {each.id: each.pod for each in verb.plan().instances}
         left = [id for id in pods if (pod := now.get(id)) is None or not _is_seen(pod)]
         gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
@@ -152,7 +138,7 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
 
     waits = f"{verb.name}: {{}} not seen yet by the service"
     late = "within {} the service has not seen it: {}"
-    until_done(session, verb.choices.timeout, unseen, waits, late)
+    until_done(session, verb.choices.seconds, unseen, waits, late)
     session.say(f"{verb.name}: {some(pods)} seen by the service")
 
 

@@ -34,7 +34,6 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     yes: Yes = False,
 ) -> int:
     """Move TApps of the old tapp-controller over to Metacontroller; no pod restarts."""
-    from kubectl_tapp.commands.act import ask  # noqa: PLC0415 - it costs start time
     from migration.__main__ import main  # noqa: PLC0415
     from migration.kubectl import Finished  # noqa: PLC0415
 
@@ -50,7 +49,7 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
 
     def confirm(count: int) -> None:
         session.say(f"{count} changes to make; no pod restarts.")
-        ask(session, yes=yes)
+        session.confirm(yes=yes)
 
     def run(command: Sequence[str]) -> Finished:
         _, *rest = command  # the program's name; which one it is, the session knows

@@ -7,12 +7,13 @@ A command is a function whose first parameter is a `Session`. `register` gives i
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from kubectl_tapp.base.arguments import read_duration
 from kubectl_tapp.commands.complete import contexts, ids, names, namespaces
 
 
@@ -21,6 +22,13 @@ class Format(StrEnum):
 
     JSON = "json"
     YAML = "yaml"
+
+
+class DryRun(StrEnum):
+    """`--dry-run`, as for kubectl: how much of a write is tried."""
+
+    CLIENT = "client"
+    SERVER = "server"
 
 
 class ListFormat(StrEnum):
@@ -58,6 +66,27 @@ Output = Annotated[Format | None, option("-o", "--output", help="As a document."
 ListOutput = Annotated[ListFormat | None, option("-o", "--output", help="Another form.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Watch = Annotated[bool, typer.Option("-w", "--watch", help="Go on showing it as it changes.")]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How a verb is to be carried out: the options of every verb."""
+
+    yes: Yes = False
+    dry_run: Annotated[
+        DryRun | None, option(help="Show the plan; `server` lets the API server check it.")
+    ] = None
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until it is done, or stuck.")] = False
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="With --wait: 90s, 10m.")] = "10m"
+
+    def __post_init__(self) -> None:
+        """Refuses what is no time before anything else is done."""
+        read_duration(self.timeout)
+
+    @property
+    def seconds(self) -> float:
+        """How long to wait at most."""
+        return read_duration(self.timeout)
 
 
 def _as_for_kubectl(*names: str, **more: Any) -> Any:

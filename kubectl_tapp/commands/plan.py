@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kubectl_tapp.base import shipped
+from kubectl_tapp.base.arguments import (
+    read_ids,
+    read_images,
+    read_partition,
+    read_replicas,
+    read_use,
+)
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.printed import printed
@@ -237,13 +244,6 @@ def _observed(session: Session, name: str, edited: "Document | None") -> "Observ
 
 def _edited(tapp: "Document", asked: Asked, now: float) -> "Document":
     """The TApp with what the options ask for."""
-    from kubectl_tapp.base.arguments import (  # noqa: PLC0415
-        read_ids,
-        read_images,
-        read_partition,
-        read_replicas,
-        read_use,
-    )
     from kubectl_tapp.edit import edits  # noqa: PLC0415
 
     if asked.replicas is not None:

@@ -14,6 +14,7 @@ import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.options import Ids
 from kubectl_tapp.commands.verb_options import Cause, OnTemplate, Verb
 from tapp.words.ranges import some
@@ -77,8 +78,6 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
 
 
 def _one_by_one(verb: Verb, found: "dict[int, Pod]") -> None:
-    from kubectl_tapp.commands.act import ask  # noqa: PLC0415 - it costs start time
-
     session, name, ids = verb.session, verb.name, list(found)
     pods = {id: pod.uid for id, pod in found.items()}
     session.say(
@@ -95,7 +94,7 @@ def _one_by_one(verb: Verb, found: "dict[int, Pod]") -> None:
     try:
         for id in ids[:1]:  # whoever may not evict learns it before anything begins
             _evict(verb, id, pods[id], dry_run=True)
-        ask(session, yes=verb.choices.yes)
+        session.confirm(yes=verb.choices.yes)
         for id, uid in pods.items():
             _replace(verb, id, uid)
             done.append(id)
@@ -135,13 +134,12 @@ def _pod(plan: "Plan", id: int) -> "Pod":
 
 def _replace(verb: Verb, id: int, uid: str) -> None:
     """Evicts one pod as soon as that may be, and waits for the next one."""
-    from kubectl_tapp.commands.act import uninterrupted  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.wait.waiting import Watch, observed, until_done, wait  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import Watch, until_done, wait  # noqa: PLC0415
 
-    session, timeout = verb.session, verb.choices.timeout
+    session, timeout = verb.session, verb.choices.seconds
 
     def attempt() -> str:
-        verb.seen = observed(session, verb.name)
+        verb.seen = session.observed(verb.name)
         if why := _held(verb.plan(), id, uid):
             return why
         with uninterrupted():

@@ -4,18 +4,16 @@ All instances of a template: by the annotation in it. Chosen ones: by an annotat
 which the service obeys within the budget; nothing of it stays in the TApp.
 """
 
-from dataclasses import replace
-
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.commands.annotate import Marks, annotate, annotated
+from kubectl_tapp.commands.annotate import annotate
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import edits
+from tapp.decide.judge import Verdict
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.spec.templates import Template
-from tapp.words.ranges import some
 from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE
@@ -48,8 +46,8 @@ def restart_instances(verb: Verb, pods: dict[int, Pod], container: str | None) -
     _check(verb.plan(), pods, container)
     key = RESTART_INSTANCE if container is None else f"{RESTART_INSTANCE}.{container}"
     marks = {key: written(verb.session.now())}
-    means, done = _means(verb, pods, marks), "asked to restart in place"
-    annotate(verb, pods, marks, means, done, how=", within the budget")
+    done = "asked to restart in place"
+    annotate(verb, pods, marks, _means, done, how=", within the budget")
     verb.follow(list(pods))
 
 
@@ -64,16 +62,8 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
             raise UsageError(message + nearest(container, known))
 
 
-def _means(verb: Verb, pods: dict[int, Pod], marks: Marks) -> list[str]:
-    """What the service would do if they were asked now."""
-    plan = verb.decided(replace(verb.seen, pods=annotated(verb, pods, marks)))
-    found: dict[str, list[int]] = {}
-    for instance, verdict, decision in zip(
-        plan.instances, plan.verdicts, plan.decisions, strict=True
-    ):
-        if instance.id in pods:
-            held = decision.reason is Reason.HELD
-            text = f"{decision.reason if held else verdict.action}: "
-            text += decision.message if held else verdict.message
-            found.setdefault(text, []).append(instance.id)
-    return [f"{some(which)}  {what}" for what, which in found.items()]
+def _means(verdict: Verdict, decision: Verdict) -> str:
+    """What the service would do: of what waits for its turn, what comes then."""
+    if decision.reason is Reason.HELD:
+        return f"{decision.reason}: {decision.message}"
+    return f"{verdict.action}: {verdict.message}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kubectl_tapp.base.dry_run import DryRun
+from kubectl_tapp.base.arguments import read_ids, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.cluster.session import Session
@@ -15,8 +15,8 @@ from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.options import (
     ID_HELP,
+    Choices,
     Name,
-    Yes,
     keyword,
     option,
     register,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from kubectl_tapp.base.observed import Document, Observed
-    from kubectl_tapp.commands.act import Choices
     from tapp.plan import Plan
     from tapp.spec.model import TAppSpec
 
@@ -46,18 +45,6 @@ OnTemplate = Annotated[
     str | None,
     option("-t", "--template", metavar="NAME", help="Of this template.", autocompletion=templates),
 ]
-_DryRun = Annotated[
-    DryRun | None, option(help="Show the plan; `server` lets the API server check it.")
-]
-_Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is done, or stuck.")]
-_Timeout = Annotated[str, typer.Option(metavar="TIME", help="With --wait: 90s, 10m.")]
-_SHARED: dict[str, tuple[Any, Any]] = {
-    "yes": (Yes, False),
-    "dry_run": (_DryRun, None),
-    "wait": (_Wait, False),
-    "timeout": (_Timeout, "10m"),
-}
-"""The options of every verb: name -> type, default."""
 
 
 @dataclass
@@ -74,7 +61,7 @@ class Verb:
 
     session: Session
     seen: "Observed"
-    choices: "Choices"
+    choices: Choices
     notes: list[str] = field(default_factory=list)
     everything: bool = False
 
@@ -104,8 +91,6 @@ class Verb:
 
     def ids(self, texts: list[str]) -> list[int]:
         """The instances that the command line names."""
-        from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
-
         return read_ids(texts, self.spec.replicas)
 
     def plan(self) -> "Plan":
@@ -141,8 +126,6 @@ class Verb:
 
     def note_others(self, template: str, images: dict[str, str]) -> None:
         """Says which instances keep what they have, because another template is theirs."""
-        from kubectl_tapp.base.arguments import template_users  # noqa: PLC0415 - it costs start time
-
         spec = self.spec
         for name, ids in sorted(template_users(spec).items()):
             if name == template:
@@ -184,7 +167,7 @@ class Verb:
             from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
             from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
 
-            follow(self.session, Watch(self.name, ids, self.choices.timeout, f"{some(ids)} done"))
+            follow(self.session, Watch(self.name, ids, self.choices.seconds, f"{some(ids)} done"))
 
 
 def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
@@ -192,16 +175,12 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
 
     The name of the TApp comes before its own arguments, the verbs' common options come last.
     """
+    _, *own = inspect.signature(function, eval_str=True).parameters.values()
+    shared = inspect.signature(Choices, eval_str=True).parameters
 
     def run(session: Session, name: str, **values: Any) -> None:
-        yes, dry_run, wait, timeout = (values.pop(each) for each in _SHARED)
-        from kubectl_tapp.commands.act import Choices  # noqa: PLC0415 - it costs start time
-        from kubectl_tapp.wait.waiting import observed, read_duration  # noqa: PLC0415
+        choices = Choices(**{each: values.pop(each) for each in shared})
+        function(Verb(session, session.observed(name), choices), **values)
 
-        choices = Choices(yes, dry_run, wait, read_duration(timeout))
-        function(Verb(session, observed(session, name), choices), **values)
-
-    _, *own = inspect.signature(function, eval_str=True).parameters.values()
     first = [keyword("session", Session), keyword("name", Name)]
-    shared = [keyword(each, kind, default) for each, (kind, default) in _SHARED.items()]
-    register(app, with_parameters(run, function, [*first, *own, *shared]), name)
+    register(app, with_parameters(run, function, [*first, *own, *shared.values()]), name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kubectl_tapp.base.arguments import read_images, read_partition, read_replicas, read_values
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.commands.adopt import adopt
 from kubectl_tapp.commands.complete import templates
@@ -90,7 +91,6 @@ def image(  # noqa: PLR0913 - the options of a command
 
     With --canary a copy of the template gets them, and the instances that are picked get the copy.
     """
-    from kubectl_tapp.base.arguments import read_images  # noqa: PLC0415
     from kubectl_tapp.edit import canaries  # noqa: PLC0415 - it costs start time
 
     wanted = read_images(images)
@@ -119,8 +119,6 @@ def image(  # noqa: PLR0913 - the options of a command
 
 def _partitioned(verb: Verb, edited: "Document", partition: str, template: str) -> "Document":
     """With a partition, which is about the instances of the rolling template alone."""
-    from kubectl_tapp.base.arguments import read_partition  # noqa: PLC0415 - it costs start time
-
     rolling = verb.spec.rolling_name
     if template != rolling:
         message = f"--partition is about the rolling template {rolling!r}, not about {template!r}"
@@ -137,8 +135,6 @@ def advance(
     ] = None,
 ) -> None:
     """Let a roll with a partition go on: to all instances, or until --to are left."""
-    from kubectl_tapp.base.arguments import read_partition  # noqa: PLC0415 - it costs start time
-
     before = verb.spec.update_strategy.partition
     if before == 0:
         raise UsageError(f"{verb.name} has no partition: nothing is kept back")
@@ -173,8 +169,6 @@ def value(
     cause: Cause = None,
 ) -> None:
     """Set values of instances, for the placeholders in their templates."""
-    from kubectl_tapp.base.arguments import read_values  # noqa: PLC0415 - it costs start time
-
     ids, wanted = read_values(words)
     if default == bool(ids):
         raise UsageError("say which instances: either their numbers or --default")
@@ -279,8 +273,6 @@ def scale(
     replicas: Annotated[str, typer.Option("--replicas", metavar="NUMBER", help="How many.")],
 ) -> None:
     """Set how many instances there are; the highest numbers go first."""
-    from kubectl_tapp.base.arguments import read_replicas  # noqa: PLC0415 - it costs start time
-
     verb.do(verb.edits.scaled(verb.tapp, read_replicas(replicas)))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kubectl_tapp.base.arguments import read_duration, read_ids
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name
@@ -39,9 +40,8 @@ def wait(
     timeout: Timeout = "10m",
 ) -> None:
     """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
-    from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
-    from kubectl_tapp.wait.waiting import Watch, read_duration  # noqa: PLC0415
+    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
     from kubectl_tapp.wait.waiting import wait as wait_until  # noqa: PLC0415
 
     seconds = read_duration(timeout)

@@ -1,5 +1,6 @@
 """`kubectl tapp why`: the verdict on each instance, and its reason."""
 
+from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.cluster import EVENTS
@@ -30,8 +31,6 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
 
 def _chosen(texts: list[str], known: list[int]) -> list[int]:
     """Those that are asked for, instances beyond `replicas` whose pods are going included."""
-    from kubectl_tapp.base.arguments import read_ids  # noqa: PLC0415 - it costs start time
-
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))
     if missing:

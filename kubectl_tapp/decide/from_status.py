@@ -3,9 +3,9 @@
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.decide.look import Row
-from tapp.spec.model import DEFAULT_TEMPLATE
 from tapp.words.conditions import KSTATUS
 from tapp.words.ranges import numbers
+from tapp.words.vocabulary import DEFAULT_TEMPLATE
 
 _UNKNOWN = "?"
 _COUNTS = {"ready": "ready", "updatedReplicas": "up to date", "availableReplicas": "available"}

@@ -15,10 +15,10 @@ from kubectl_tapp.base.arguments import nearest, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import strange_template
-from tapp.spec.model import DEFAULT_TEMPLATE, TAppSpec
+from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import placeholders_in
 from tapp.spec.templates import running
-from tapp.words.vocabulary import RESTARTED_AT, InstanceStatus
+from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, InstanceStatus
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
 """kubectl's annotation: why the newest revision was made."""

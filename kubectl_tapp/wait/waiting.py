@@ -1,14 +1,12 @@
 """Waits until a TApp is as it should be, or will not get on; shows how far it is meanwhile."""
 
-import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from hooks.wire.memo import Memo
-from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
-from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.errors import CommandError, Exit, plain
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
@@ -24,24 +22,9 @@ _SHARE = 3
 """A look that took long, with thousands of pods, is followed by a pause of so many times that."""
 _PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
 """What an API server says that is being restarted or has too much to do."""
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
 
 Show = Callable[[str, float], None]
 """Shows how far something is: a text, and the seconds that it has taken."""
-
-
-def read_duration(text: str) -> float:
-    """Seconds of `90`, `90s`, `10m` or `1h30m`.
-
-    Raises:
-        CommandError: it is none of these, or no time at all.
-    """
-    found = _DURATION.fullmatch(text)
-    hours, minutes, rest = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
-    total = float(3600 * hours + 60 * minutes + rest)
-    if not total:
-        raise UsageError(f"{text!r} is no time to wait: write 90s, 10m or 1h30m")
-    return total
 
 
 @dataclass
@@ -142,21 +125,8 @@ def _polled(look: Callable[[], Standing], show: Show) -> Standing | None:
         return None
 
 
-def observed(session: Session, name: str) -> Observed:
-    """The TApp with all that decisions need.
-
-    Raises:
-        CommandError: it is not there, is being deleted, or its pods may not be read.
-    """
-    found = session.cluster.observe(name)
-    found.require("pods")
-    if found.tapp["metadata"].get("deletionTimestamp"):
-        raise CommandError(f"TApp {name} is being deleted")
-    return found
-
-
 def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Standing:
-    cluster, seen = session.cluster, observed(session, name)
+    cluster, seen = session.cluster, session.observed(name)
     plan = decided(seen, registration, session.now(), memo)
     found = standing(plan, seen.tapp)
     if not (plan.not_created and found.broken):

@@ -13,13 +13,14 @@ from math import ceil
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, PERCENT, turn
 from tapp.pod.pod import Pod
-from tapp.spec.model import MAX_REPLICAS, REVISION
+from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.history import content_of
 from tapp.storage.records import Recorded, content_name
 from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
+from tapp.words.vocabulary import MAX_REPLICAS
 from tapp.world import World
 
 UNKNOWN = "unknown"

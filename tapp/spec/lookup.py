@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from tapp.kube.canonical import Forms
-from tapp.spec.model import DEFAULT_TEMPLATE, TAppSpec
+from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.templates import (
     Template,
@@ -19,6 +19,7 @@ from tapp.spec.templates import (
 )
 from tapp.spec.values import NO_VALUES, KeptValues, kept_values, own_of
 from tapp.words.reasons import Reason
+from tapp.words.vocabulary import DEFAULT_TEMPLATE
 
 
 class _Data(msgspec.Struct, rename="camel"):

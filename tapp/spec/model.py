@@ -12,13 +12,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic.alias_generators import to_camel
 
 from tapp.words.times import is_written
+from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS
 
 Mapping = dict[str, Any]
 Retention = Literal["Retain", "Delete"]
-
-DEFAULT_TEMPLATE = "default"
-MAX_REPLICAS = 50_000
-"""Above this one answer no longer fits Metacontroller's and etcd's limits."""
 
 
 class Value(BaseModel):

@@ -13,18 +13,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tapp.words.vocabulary import VALUE_KEY
+
 BEGIN: Final = "$(tapp."
 VALUES: Final = "values."
 """What the names of values begin with."""
-KEY: Final = r"[-._A-Za-z0-9]{1,63}"
-"""A key of the values, as a regular expression."""
-WHOLE: Final = rf"\$\(tapp\.(index|values\.{KEY})\)"
+WHOLE: Final = rf"\$\(tapp\.(index|values\.{VALUE_KEY})\)"
 """A text that is nothing but one placeholder that may be a number, as a regular expression."""
-ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{KEY})\)"
+ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"
 """Any placeholder, likewise."""
 
 _FOUND = re.compile(r"\$\$\(tapp\.|\$\(tapp\.([^()]*)\)|\$\(tapp\.")
-_NAME = re.compile(rf"index|name|namespace|values\.{KEY}")
+_NAME = re.compile(rf"index|name|namespace|values\.{VALUE_KEY}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 _LABEL = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 

@@ -117,6 +117,14 @@ GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdat
 NODE_LOST: Final = "NodeLost"
 """`status.reason` of a pod that was made Failed because its node is lost."""
 
+# --- the spec -----------------------------------------------------------------------------------
+DEFAULT_TEMPLATE: Final = "default"
+"""What `spec.template` is called, unless the spec says otherwise."""
+MAX_REPLICAS: Final = 50_000
+"""Above this one answer no longer fits Metacontroller's and etcd's limits."""
+VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
+"""A key of the values, as a regular expression."""
+
 
 class Wish(StrEnum):
     """Values of the annotation `wanted` (docs/design.md, "Hold")."""

@@ -23,7 +23,7 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from tapp.answer import annotations, kstatus, mistakes, refusals, status
 from tapp.spec import model
-from tapp.words import conditions
+from tapp.words import conditions, vocabulary
 from tapp.words.vocabulary import InstanceStatus
 
 Node = dict[str, Any]
@@ -551,7 +551,7 @@ def test_model_and_schema_have_the_same_types(kind: type[BaseModel], node: Node)
 
 def test_model_and_schema_have_the_same_limits_and_defaults() -> None:
     """Numbers, enums and the one default agree."""
-    assert schema.MAX_REPLICAS == model.MAX_REPLICAS
+    assert schema.MAX_REPLICAS == vocabulary.MAX_REPLICAS
     described = model.TAppSpec.model_json_schema(by_alias=True)["properties"]
     for name in ("replicas", "minReadySeconds", "progressDeadlineSeconds"):
         for limit in ("minimum", "maximum"):
@@ -569,8 +569,8 @@ def unset(value: Any) -> str:
 
 OWN_WORDS = {
     "template": "Unset: the default template.",
-    "defaultTemplateName": f"Unset: '{model.DEFAULT_TEMPLATE}'.",
-    "DefaultTemplateName": f"Unset: '{model.DEFAULT_TEMPLATE}'.",
+    "defaultTemplateName": f"Unset: '{vocabulary.DEFAULT_TEMPLATE}'.",
+    "DefaultTemplateName": f"Unset: '{vocabulary.DEFAULT_TEMPLATE}'.",
     "serviceName": "Unset: pods have none.",
     "serviceTemplate": "Unset: no Service.",
     "serviceRetentionPolicy": "Unset: they are retained.",

@@ -4,10 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from kubectl_tapp.base.arguments import read_duration
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.wait.standing import standing
-from kubectl_tapp.wait.waiting import read_duration, spell
+from kubectl_tapp.wait.waiting import spell
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import POD
 from simulator.objects.objects import key_of, with_meta
