@@ -10,12 +10,12 @@ from dataclasses import replace
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.words import instances
 from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
 from kubectl_tapp.commands.options import Choices, DryRun
-from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.edit import edits
 from kubectl_tapp.wait.waiting import Watch, wait
 

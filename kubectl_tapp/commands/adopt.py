@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import CommandError, Exit
-from kubectl_tapp.base.plural import plural
+from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted

@@ -10,6 +10,7 @@ import typer
 
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import CommandError, UsageError
+from kubectl_tapp.base.words import instances
 from kubectl_tapp.commands.annotate import annotate
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
 from tapp.words.groups import grouped
@@ -64,8 +65,6 @@ def hold(
 
 def release(verb: Verb, ids: SomeIds) -> None:
     """Take the hold off instances: what was held back happens, updates within the budget."""
-    from kubectl_tapp.decide.phrases import instances  # noqa: PLC0415
-
     pods = _pods(verb, ids)
     held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
     if not held:

@@ -9,6 +9,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.base.words import age
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import ListFormat, ListOutput, option
@@ -60,8 +61,6 @@ def _print(session: Session, found: list[Document], with_namespace: bool, wide: 
 
 
 def _cells(tapp: Document, now: float) -> dict[str, str]:
-    from kubectl_tapp.decide.phrases import age  # noqa: PLC0415
-
     spec, status = tapp.get("spec") or {}, tapp.get("status") or {}
     pool = spec.get("templatePool") or {}
     templates = [*([spec["template"]] if spec.get("template") else []), *pool.values()]

@@ -6,8 +6,8 @@ from typing import Any
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, last_time, statuses, times
+from kubectl_tapp.base.words import age
 from kubectl_tapp.decide.look import Look
-from kubectl_tapp.decide.phrases import age
 from kubectl_tapp.decide.refused import REASON
 from tapp.words.times import UNKNOWN, seconds
 

@@ -1,31 +1,11 @@
-"""How things are written for a person: ages, instances, the arithmetic of a budget."""
+"""How a look is written for a person: for how long, where, and the arithmetic of a budget."""
 
 from collections.abc import Iterable
 
-from kubectl_tapp.base.plural import plural
+from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.look import Look, Row
 from tapp.decide.rollout import Budget
 from tapp.words.ranges import some
-
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-
-
-def age(seconds: float) -> str:
-    """A time span as kubectl writes one: `45s`, `3m10s`, `2h5m`, `3d4h`, `40d`."""
-    whole = max(0, int(seconds))
-    if whole < 2 * _MINUTE:
-        return f"{whole}s"
-    for unit, low, letters in ((_DAY, _HOUR, "dh"), (_HOUR, _MINUTE, "hm"), (_MINUTE, 1, "ms")):
-        if whole >= 2 * unit or unit == _MINUTE:
-            first, rest = divmod(whole, unit)
-            second = rest // low
-            short = first >= _MANY or not second
-            return f"{first}{letters[0]}" + ("" if short else f"{second}{letters[1]}")
-    return f"{whole}s"
-
-
-_MANY = 10
-"""From ten of a unit on, the smaller one does not matter."""
 
 
 def span(rows: Iterable[Row], now: float) -> str:
@@ -41,12 +21,6 @@ def places(rows: Iterable[Row]) -> str:
     """The node of these rows, or how many there are."""
     nodes = {row.node for row in rows if row.node}
     return next(iter(nodes), "") if len(nodes) <= 1 else f"{len(nodes)} nodes"
-
-
-def instances(ids: Iterable[int]) -> str:
-    """`instance 3`, `instances 0-3, 7`."""
-    listed = list(ids)
-    return f"{plural(len(listed), 'instance')} {some(listed)}"
 
 
 def budget(look: Look) -> list[str]:

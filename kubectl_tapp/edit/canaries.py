@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.plural import plural
+from kubectl_tapp.base.words import plural
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
 from tapp.plan import Plan
 from tapp.spec.model import TAppSpec

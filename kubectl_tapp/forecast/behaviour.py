@@ -11,7 +11,7 @@ from typing import Any
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import containers, statuses
-from kubectl_tapp.forecast.placing import Placing
+from kubectl_tapp.forecast.placing import Demands, demands, unplaced
 from kubectl_tapp.forecast.timing import TIMES, Durations
 from simulator.node.levers import KILLED, NEVER, Levers
 from tapp.words.times import seconds
@@ -34,12 +34,12 @@ class Behaviour(Levers):
 
     Attributes:
         paces: image -> how long containers of it take.
-        placing: which pods find no node.
+        unplaced: pod -> what it found no node for, and the scheduler's words.
         staying: uids of pods that do not go although they are deleted.
     """
 
     paces: dict[str, Durations] = field(default_factory=dict)
-    placing: Placing = field(default_factory=Placing)
+    unplaced: dict[str, tuple[Demands, str]] = field(default_factory=dict)
     staying: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Behaviour(Levers):
         self.start_seconds, self.init_seconds = TICK, TICK
         self.schedule_seconds, self.react_seconds = 3 * TICK, 3 * TICK
         self.stop_code = KILLED
-        self.unschedulable = lambda pod: self.placing.finds_none(pod)  # noqa: PLW0108 - it is set later
+        self.unschedulable = self._finds_no_node
         self.hangs_on_delete = lambda pod: pod["metadata"]["uid"] in self.staying
 
     @property
@@ -72,7 +72,12 @@ class Behaviour(Levers):
 
     def no_room(self, pod: Document, _nodes: int) -> str:
         """As it was said of the pod that has none."""
-        return self.placing.message(pod)
+        return self.unplaced.get(pod["metadata"]["name"], ((), ""))[1]
+
+    def _finds_no_node(self, pod: Document) -> bool:
+        """Whether a pod of this name has found none, and asked for the same."""
+        known = self.unplaced.get(pod["metadata"]["name"])
+        return known is not None and known[0] == demands(pod)
 
     def stop_of(self, _pod: Document, image: str) -> tuple[float, int]:
         """As long as is known; the grace period ends it anyway."""
@@ -109,7 +114,7 @@ def behaviour(
     known.reports_generation = not pods or any(
         (pod.get("status") or {}).get("observedGeneration") for pod in pods
     )
-    known.placing = Placing(pods)
+    known.unplaced = unplaced(pods)
     known.staying = frozenset(str(pod["metadata"]["uid"]) for pod in pods if _does_not_go(pod, now))
     return known
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_tapp.forecast.bar import Tell
+from kubectl_tapp.forecast.record import Write
 from tapp.spec.differences import Difference
 
 
@@ -109,29 +110,6 @@ class Limit:
     value: int | str
     allowed: int | None
     instances: int
-
-
-@dataclass(frozen=True)
-class Write:
-    """One write of Metacontroller to a child, as an API server would log it.
-
-    Attributes:
-        at: when, in seconds from now.
-        verb: `create`, `update`, `delete`.
-        kind: the child's kind.
-        name: the child's name.
-        paths: the fields that an update changes.
-        outcome: `ok`, or the reason of a refusal.
-        message: the refusal's words.
-    """
-
-    at: float
-    verb: str
-    kind: str
-    name: str
-    paths: tuple[str, ...] = ()
-    outcome: str = "ok"
-    message: str = ""
 
 
 @dataclass(frozen=True)

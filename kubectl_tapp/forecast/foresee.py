@@ -7,7 +7,7 @@ from typing import Any
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.plural import plural
+from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast.bar import Tell
@@ -18,13 +18,17 @@ from kubectl_tapp.forecast.behaviour import (
     in_ticks,
     take_as_broken,
 )
-from kubectl_tapp.forecast.claim_changes import unreached
 from kubectl_tapp.forecast.fold import long_row, shortened, without
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.record import Record
 from kubectl_tapp.forecast.run import Run
-from kubectl_tapp.forecast.templates import other_fields, template_bodies, template_changes
+from kubectl_tapp.forecast.templates import (
+    other_fields,
+    template_bodies,
+    template_changes,
+    unreached,
+)
 from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from kubectl_tapp.forecast.unfold import unfold
 from simulator.api.store import ApiError

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.forecast.ends import paused, stuck
-from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step, Write
-from kubectl_tapp.forecast.record import Act, Record, unavailable
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step
+from kubectl_tapp.forecast.record import Act, Record, Write, paused, stuck, unavailable
 from kubectl_tapp.forecast.templates import kept_bodies, template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update

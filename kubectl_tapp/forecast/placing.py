@@ -16,28 +16,17 @@ _OF_NODES = "node.kubernetes.io/"
 Demands = tuple[object, ...]
 
 
-class Placing:
-    """What is known of pods without a node."""
-
-    def __init__(self, pods: Iterable[Document] = ()) -> None:
-        """`pods` are those of the TApp."""
-        self._refusals: dict[str, tuple[Demands, str]] = {}
-        for pod in pods:
-            message = unschedulable(pod)
-            if message is not None:
-                self._refusals[pod["metadata"]["name"]] = (demands(pod), message)
-
-    def finds_none(self, pod: Document) -> bool:
-        """Whether a pod of this name has found no node and asked for the same."""
-        known = self._refusals.get(pod["metadata"]["name"])
-        return known is not None and known[0] == demands(pod)
-
-    def message(self, pod: Document) -> str:
-        """What the scheduler said of it."""
-        return self._refusals.get(pod["metadata"]["name"], ((), ""))[1]
+def unplaced(pods: Iterable[Document]) -> dict[str, tuple[Demands, str]]:
+    """Name of each pod that found no node -> what it asked for, and what the scheduler said."""
+    told = ((pod, _unschedulable(pod)) for pod in pods)
+    return {
+        pod["metadata"]["name"]: (demands(pod), message)
+        for pod, message in told
+        if message is not None
+    }
 
 
-def unschedulable(pod: Document) -> str | None:
+def _unschedulable(pod: Document) -> str | None:
     """The scheduler's words for a pod that has no node; None where it has one, or was not tried."""
     if (pod.get("spec") or {}).get("nodeName"):
         return None

@@ -1,9 +1,18 @@
-"""What a run of a TApp's decisions came to: what each sync saw, and what was written."""
+"""What a run of a TApp's decisions came to: seen, written, and left without an end."""
 
 from dataclasses import dataclass, field
 
+from kubectl_tapp.base.words import instances
 from tapp.decide.judge import Verdict
 from tapp.plan import Plan
+from tapp.words.groups import grouped
+from tapp.words.reasons import Disposition, Reason
+
+_PASSING = ("ok", "no-op", "Conflict", "NotFound")
+_MEANT = (Reason.PAUSED, Reason.HELD)
+"""What somebody waits for on purpose."""
+_SHOWN = 5
+"""How many refused writes are told of."""
 
 
 @dataclass(frozen=True)
@@ -20,28 +29,37 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Act:
-    """One write of Metacontroller, with the verdict that asked for it.
+class Write:
+    """One write of Metacontroller to a child, as an API server would log it.
 
     Attributes:
-        at: when, in seconds since the epoch.
+        at: when: in seconds since the epoch, in a forecast from now.
         verb: `create`, `update`, `delete` or `status`.
         kind: the child's kind.
         name: the child's name.
-        outcome: `ok`, `no-op` or the reason of the refusal.
+        paths: the fields that an update changes.
+        outcome: `ok`, `no-op` or the reason of a refusal.
         message: the refusal's words.
-        paths: the fields that an update changed.
-        instance: the pod's instance; None for other children.
-        verdict: the instance's verdict.
     """
 
     at: float
     verb: str
     kind: str
     name: str
+    paths: tuple[str, ...] = ()
     outcome: str = "ok"
     message: str = ""
-    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Act(Write):
+    """One write with the verdict that asked for it.
+
+    Attributes:
+        instance: the pod's instance; None for other children.
+        verdict: the instance's verdict.
+    """
+
     instance: int | None = None
     verdict: Verdict | None = None
 
@@ -68,3 +86,43 @@ class Record:
 def unavailable(plan: Plan) -> int:
     """How many instances are to run and do not serve: the one meaning of the word in every form."""
     return plan.budgets.should_run - len(plan.available)
+
+
+def stuck(record: Record) -> list[str]:
+    """What does not come to its end, and why, in sentences."""
+    last = record.last
+    if last is None:
+        return []
+    held = grouped(
+        ((verdict.reason, verdict.message), instance.id)
+        for instance, verdict in last.cases
+        if verdict.reason.disposition is not Disposition.DONE and verdict.reason not in _MEANT
+    )
+    found = [f"{instances(ids)}: {message}" for (_, message), ids in held.items()]
+    if not record.played:
+        return found
+    troubles = grouped((each.text, id) for id, each in last.troubles.items() if each.text)
+    found += [f"{instances(ids)}: {text}" for text, ids in troubles.items()]
+    covered = {id for ids in (*held.values(), *troubles.values()) for id in ids}
+    covered.update(i.id for i, verdict in last.cases if verdict.reason in _MEANT)
+    silent = [
+        i.id
+        for i in last.instances
+        if i.should_run and i.id not in last.available and i.id not in covered
+    ]
+    if silent:
+        found.append(f"{instances(silent)}: not available in the end")
+    refused = {act.name: act for act in record.acts if act.outcome not in _PASSING}
+    found += [
+        f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
+        for act in list(refused.values())[:_SHOWN]
+    ]
+    return found
+
+
+def paused(record: Record) -> list[str]:
+    """Who waits for the person that paused updates: that is meant so, and not stuck."""
+    last = record.last
+    cases = [] if last is None else last.cases
+    ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
+    return [f"{instances(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []

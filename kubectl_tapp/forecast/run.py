@@ -173,19 +173,12 @@ class Run:
         for write in writes:
             if write.kind == "TApp" or write.outcome == "no-op":
                 continue
-            id = self._instance(write)
+            id, at = self._instance(write), EPOCH.timestamp() + write.time
             verdict = self._verdicts.get(id) if id is not None else None
-            self.record.acts.append(
-                Act(
-                    EPOCH.timestamp() + write.time,
-                    *(write.verb, write.kind, write.name, write.outcome, write.message),
-                    paths=write.paths,
-                    instance=id,
-                    verdict=verdict,
-                )
-            )
+            told = write.verb, write.kind, write.name, write.paths, write.outcome, write.message
+            self.record.acts.append(Act(at, *told, instance=id, verdict=verdict))
             if write.outcome == "ok":
-                self._changed = EPOCH.timestamp() + write.time
+                self._changed = at
 
     def _instance(self, write: Write) -> int | None:
         number = write.name.removeprefix(f"{self._name}-")

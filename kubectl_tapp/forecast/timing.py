@@ -14,6 +14,7 @@ from kubectl_tapp.base.reading import conditions, last_write
 from tapp.kube import objects
 from tapp.pod.manifest import read_annotation
 from tapp.pod.pod import GRACE
+from tapp.words.groups import grouped
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import IN_PLACE_UPDATE
 
@@ -65,34 +66,26 @@ class _Killing:
     container: str
 
 
-@dataclass
-class _Samples:
-    begin: list[float] = field(default_factory=list)
-    ready: list[float] = field(default_factory=list)
-    swap: list[float] = field(default_factory=list)
-    stop: list[float] = field(default_factory=list)
-
-    def add(self, other: "_Samples") -> None:
-        for name in TIMES:
-            getattr(self, name).extend(getattr(other, name))
+Samples = dict[str, list[float]]
+"""What was seen, by the names of `TIMES`."""
 
 
 @dataclass
 class Timing:
     """What is known: of each template, and of all of them."""
 
-    by_template: dict[str, _Samples] = field(default_factory=dict)
-    all: _Samples = field(default_factory=_Samples)
+    by_template: dict[str, Samples] = field(default_factory=dict)
+    all: Samples = field(default_factory=lambda: _merged(()))
 
     def pace(self, template: str, body: Document) -> Durations:
         """How long instances of a template take; `body` is what is known of it beforehand."""
-        own = self.by_template.get(template, _Samples())
+        own = self.by_template.get(template, {})
         probed = any(
             "readinessProbe" in item or "startupProbe" in item
             for item in (body.get("spec") or {}).get("containers") or []
             if isinstance(item, dict)
         )
-        begin, ready, swap, stop = (getattr(own, x) or getattr(self.all, x) for x in TIMES)
+        begin, ready, swap, stop = (own.get(x) or self.all[x] for x in TIMES)
         return Durations(
             begin=median(begin) if begin else BEGIN,
             ready=median(ready) if ready else READY if probed else 0.0,
@@ -112,17 +105,20 @@ def timing(observed: Observed, templates: dict[str, str]) -> Timing:
         templates: pod -> name of its template.
     """
     killed = _killed(observed.events)
-    found = Timing()
-    for pod in observed.pods:
-        samples = _of_pod(pod, killed)
-        found.all.add(samples)
-        name = templates.get(pod["metadata"]["name"], "")
-        found.by_template.setdefault(name, _Samples()).add(samples)
-    return found
+    each = [
+        (templates.get(pod["metadata"]["name"], ""), _of_pod(pod, killed)) for pod in observed.pods
+    ]
+    by_template = {name: _merged(found) for name, found in grouped(each).items()}
+    return Timing(by_template, _merged(by_template.values()))
 
 
-def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
-    samples, status, meta = _Samples(), pod.get("status") or {}, pod["metadata"]
+def _merged(found: Iterable[Samples]) -> Samples:
+    known = list(found)
+    return {what: [time for each in known for time in each[what]] for what in TIMES}
+
+
+def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> Samples:
+    samples, status, meta = _merged(()), pod.get("status") or {}, pod["metadata"]
     created, grace = _at(meta.get("creationTimestamp")), _grace(pod.get("spec") or {})
     mains = [item for item in status.get("containerStatuses") or [] if isinstance(item, dict)]
     running = [(item.get("state") or {}).get("running") or {} for item in mains]
@@ -132,17 +128,17 @@ def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
     known = [time for time in started if time is not None]
     if known and len(known) == len(mains):
         if created is not None and first:
-            _note(samples.begin, created, max(known))
+            _note(samples["begin"], created, max(known))
         if all(
             ended is not None or not item.get("restartCount")
             for item, ended in zip(mains, replaced, strict=True)
         ):
-            _note(samples.ready, max(known), _ready_since(pod))
+            _note(samples["ready"], max(known), _ready_since(pod))
     events = killed.get(meta["name"], [])
     for item, ended, time in zip(mains, replaced, started, strict=True):
         if ended is None:
             continue
-        _note(samples.swap, ended, time)
+        _note(samples["swap"], ended, time)
         asked = [
             each.at
             for each in events
@@ -150,14 +146,14 @@ def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> _Samples:
         ]
         asked.append(last_write(meta))  # not before the update was written
         _note(
-            samples.stop,
+            samples["stop"],
             max([at for at in asked if UNKNOWN < at <= ended], default=None),
             ended,
             grace,
         )
     if created is not None:
         before = [each.at for each in events if each.uid != meta.get("uid") and each.at <= created]
-        _note(samples.stop, max(before, default=None), created, grace)
+        _note(samples["stop"], max(before, default=None), created, grace)
     return samples
 
 

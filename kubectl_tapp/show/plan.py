@@ -12,8 +12,7 @@ from rich.markup import escape as unmarked
 from rich.table import Table
 
 from kubectl_tapp.base.errors import plain
-from kubectl_tapp.base.plural import plural
-from kubectl_tapp.decide.phrases import instances
+from kubectl_tapp.base.words import instances, plural
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Step, TemplateChange
 from tapp.spec.differences import Effect
 from tapp.words.groups import grouped

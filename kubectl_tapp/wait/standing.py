@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, generation_seen
+from kubectl_tapp.base.words import instances
 from kubectl_tapp.decide.obstacles import STILL
-from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.decide.refused import short
 from tapp.decide.changes import Mark
 from tapp.decide.instances import Instance

@@ -7,12 +7,12 @@ from functools import partial
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.base.words import instances
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import MEMORY, decided
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.phrases import instances
 from kubectl_tapp.wait.standing import Standing, standing
 from tapp.pod.trouble import PATIENCE
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from kubectl_tapp.base.words import age
 from kubectl_tapp.complete_command import complete
 from kubectl_tapp.decide.look import Row
-from kubectl_tapp.decide.phrases import age
 from kubectl_tapp.main import run
 from kubectl_tapp.show.status import table
 from simulator.objects.clock import EPOCH

@@ -1,0 +1,36 @@
+"""How numbers, times and instances are written for a person."""
+
+from collections.abc import Iterable
+
+from tapp.words.ranges import some
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def age(seconds: float) -> str:
+    """A time span as kubectl writes one: `45s`, `3m10s`, `2h5m`, `3d4h`, `40d`."""
+    whole = max(0, int(seconds))
+    if whole < 2 * _MINUTE:
+        return f"{whole}s"
+    for unit, low, letters in ((_DAY, _HOUR, "dh"), (_HOUR, _MINUTE, "hm"), (_MINUTE, 1, "ms")):
+        if whole >= 2 * unit or unit == _MINUTE:
+            first, rest = divmod(whole, unit)
+            second = rest // low
+            short = first >= _MANY or not second
+            return f"{first}{letters[0]}" + ("" if short else f"{second}{letters[1]}")
+    return f"{whole}s"
+
+
+_MANY = 10
+"""From ten of a unit on, the smaller one does not matter."""
+
+
+def plural(number: int, word: str) -> str:
+    """`claim` for 1, `claims` for any other number."""
+    return word if number == 1 else f"{word}s"
+
+
+def instances(ids: Iterable[int]) -> str:
+    """`instance 3`, `instances 0-3, 7`."""
+    listed = list(ids)
+    return f"{plural(len(listed), 'instance')} {some(listed)}"
