@@ -2,7 +2,6 @@
 
 from typing import Any, Protocol
 
-import msgspec
 from msgspec import Raw
 
 from tapp.answer.claim_answers import grown_claim, new_claim
@@ -23,7 +22,6 @@ from tapp.plan import Plan
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.update import record_of
-from tapp.spec.model import TApp
 from tapp.spec.templates import Template
 from tapp.world import Options
 
@@ -70,14 +68,13 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
         children += [new_claim(tapp, claim, uid) for claim in claims.create]
     children += [kept_service(service) for service in plan.services.keep]
     children += plan.services.apply.values()
-    new, keep = NewPods(tapp, options.toleration_seconds), Action.KEEP
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         pod, template = instance.pod, instance.template
         if isinstance(verdict.change, Resize):
             children.append(observed.kept(verdict.change.pod, None))
         elif verdict.change is not None:
-            children.append(_changed(instance, verdict.change, new, observed, plan.now))
-        elif verdict.action is keep and pod is not None:
+            children.append(_changed(plan, instance, verdict.change, options, observed))
+        elif verdict.action is Action.KEEP and pod is not None:
             known = template if instance.updated and isinstance(template, Template) else None
             children.append(observed.kept(pod, known))
     children += [observed.kept(pod, None) for pod in plan.world.foreign]
@@ -95,16 +92,18 @@ def _kept_claims(plan: Plan, observed: Observed) -> list[Child]:
 
 
 def _changed(
+    plan: Plan,
     instance: Instance,
     change: Create | Adopt | Mark | Update,
-    new: "NewPods",
+    options: Options,
     observed: Observed,
-    now: float,
 ) -> Child:
     """The pod of an instance that is made, adopted, or updated in place."""
+    tapp = plan.world.tapp
     match change:
         case Create(template):
-            return new.create(instance.id, template)
+            failures = tapp.status.failures.get(str(instance.id), 0)
+            return new_pod(tapp, instance.id, template, options.toleration_seconds, failures)
         case Adopt(pod, template):
             return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
         case Mark():
@@ -112,45 +111,6 @@ def _changed(
         case Update(pod, template, images, restarts):
             record = None
             if images:
-                record = record_of(pod, template.revision, images, restarts, instance.update, now)
+                now, update = plan.now, instance.update
+                record = record_of(pod, template.revision, images, restarts, update, now)
             return overlaid_pod(observed.manifest(pod), instance.id, template, images, record)
-
-
-class NewPods:
-    """Pods to create: rendered once for all instances of a template."""
-
-    _NUMBER = 2**31 - 1
-    """The number in the rendered text; no instance has it."""
-
-    def __init__(self, tapp: TApp, toleration_seconds: int) -> None:
-        """`toleration_seconds` as in `new_pod`."""
-        self._tapp = tapp
-        self._failures = tapp.status.failures
-        self._toleration_seconds = toleration_seconds
-        self._stencils: dict[tuple[str, str], list[bytes]] = {}
-
-    def create(self, instance: int, template: Template) -> Child:
-        """The pod of one instance."""
-        failures = self._failures.get(str(instance), 0)
-        if failures > 0 or template.written is not None:
-            return new_pod(self._tapp, instance, template, self._toleration_seconds, failures)
-        key = template.name, template.revision
-        stencil = self._stencils.get(key)
-        if stencil is None:
-            stencil = self._stencils[key] = self._stencil(template)
-        if not stencil:
-            return self._render(instance, template)
-        return Raw((b"%d" % instance).join(stencil))
-
-    def _stencil(self, template: Template) -> list[bytes]:
-        """A pod's text around the instance's number, proved with instance 0.
-
-        Empty where that number is the author's own somewhere, in the template or the name.
-        """
-        text = msgspec.json.encode(self._render(self._NUMBER, template))
-        stencil = text.split(b"%d" % self._NUMBER)
-        proof = msgspec.json.encode(self._render(0, template))
-        return stencil if b"0".join(stencil) == proof else []
-
-    def _render(self, instance: int, template: Template) -> dict[str, Any]:
-        return new_pod(self._tapp, instance, template, self._toleration_seconds)
