@@ -1,7 +1,8 @@
 """Which objects, and which changes of objects, the API server accepts.
 
-Sources: Kubernetes' core validation (updates of pods wholly, of their creation a useful part), and
-apimachinery's ObjectMeta validation. Every refusal is a 422 that names a path.
+Sources: Kubernetes' core validation, of pods a useful part, and apimachinery's ObjectMeta
+validation. Every refusal is a 422 that names a path. Of what may change in a pod that runs, images
+and tolerations are modelled; deadlines and scheduling gates are refused like all the rest.
 """
 
 import re
@@ -35,10 +36,6 @@ _LABEL_KEY = re.compile(
 )
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _MAX_NAME, _MAX_LABEL, _MAX_ANNOTATIONS = 253, 63, 256 * 1024
-_FIXED_ANNOTATIONS = (
-    "container.apparmor.security.beta.kubernetes.io/",
-    "kubernetes.io/config.mirror",
-)
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
@@ -143,7 +140,6 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
 def check_pod_update(new: Object, old: Object) -> None:
     """Refuse an update that changes what a running pod cannot change."""
     check_metadata_update(new, old)
-    _check_fixed_annotations(new, old)
     if new["spec"] is old["spec"] or same(new["spec"], old["spec"]):
         return
     for field in CONTAINER_LISTS:
@@ -152,35 +148,11 @@ def check_pod_update(new: Object, old: Object) -> None:
             raise refuse(new, f"spec.{field}", reason)
     for field, index, container in containers_of(new["spec"]):
         _check_image(new, f"spec.{field}[{index}]", container)
-    _check_deadline(new, old)
     _check_tolerations(new, old)
-    _check_gates(new, old)
     permitted = _with_permitted_changes(new, old)
     path = next(iter(changed_paths(old["spec"], permitted, "spec")), None)
     if path is not None:
         raise refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}", path)
-
-
-def _check_fixed_annotations(new: Object, old: Object) -> None:
-    before, after = annotations_of(old), annotations_of(new)
-    for key in sorted(before.keys() | after.keys()):
-        if key.startswith(_FIXED_ANNOTATIONS) and before.get(key) != after.get(key):
-            reason = "Forbidden: may not add, remove or update"
-            raise refuse(new, f"metadata.annotations[{key}]", reason)
-
-
-def _check_deadline(new: Object, old: Object) -> None:
-    path = "spec.activeDeadlineSeconds"
-    before, after = (each["spec"].get("activeDeadlineSeconds") for each in (old, new))
-    if after is not None:
-        if after < 0:
-            raise refuse(new, path, f"Invalid value: {after}: must be between 0 and 2147483647")
-        if before is not None and after > before:
-            reason = "must be less than or equal to previous value"
-            raise refuse(new, path, f"Invalid value: {after}: {reason}")
-    elif before is not None:
-        reason = "must not update from a positive integer to nil value"
-        raise refuse(new, path, f"Invalid value: {before}: {reason}")
 
 
 def _check_tolerations(new: Object, old: Object) -> None:
@@ -204,14 +176,6 @@ def _check_tolerations(new: Object, old: Object) -> None:
             raise refuse(new, f"{path}.effect", f"Invalid value: {reason}")
 
 
-def _check_gates(new: Object, old: Object) -> None:
-    before = [gate["name"] for gate in old["spec"].get("schedulingGates") or []]
-    for index, gate in enumerate(new["spec"].get("schedulingGates") or []):
-        if gate["name"] not in before:
-            reason = "Forbidden: only deletion is allowed"
-            raise refuse(new, f"spec.schedulingGates[{index}].name", reason)
-
-
 def _with_permitted_changes(new: Object, old: Object) -> Object:
     """Return the new spec with every change that is permitted taken back."""
     spec, before = dict(new["spec"]), old["spec"]
@@ -219,25 +183,11 @@ def _with_permitted_changes(new: Object, old: Object) -> Object:
         if field in spec:
             pairs = zip(spec[field], before[field], strict=True)
             spec[field] = [{**container, "image": was["image"]} for container, was in pairs]
-    restored = ["activeDeadlineSeconds", "tolerations", "schedulingGates"]
-    grace = "terminationGracePeriodSeconds"
-    if before.get(grace, 0) < 0 and spec.get(grace) == 1:
-        restored.append(grace)
-    if before.get("schedulingGates"):
-        restored += _restore_gated(new, old)
-    for field in restored:
-        if field in before:
-            spec[field] = before[field]
-        else:
-            spec.pop(field, None)
+    if "tolerations" in before:
+        spec["tolerations"] = before["tolerations"]
+    else:
+        spec.pop("tolerations", None)
     return spec
-
-
-def _restore_gated(new: Object, old: Object) -> list[str]:
-    """A pod that waits at a scheduling gate may narrow where it can run."""
-    before = old["spec"].get("nodeSelector") or {}
-    after = new["spec"].get("nodeSelector") or {}
-    return ["nodeSelector"] if before.items() <= after.items() else []
 
 
 def storage_of(claim: Object) -> str:

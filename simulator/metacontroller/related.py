@@ -1,8 +1,8 @@
 """Related objects: the customize hook's rules, their cache, and what they select.
 
 Source: Metacontroller's pkg/controller/common/customize. Answers are cached for 20 minutes per
-(parent uid, generation). Names exclude selectors; a namespace excludes a namespace selector; no
-selector means everything.
+(parent uid, generation). No selector means everything. Not modelled: namespace selectors, and what
+is refused of rules.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from simulator.metacontroller.cache import Entry
 from simulator.metacontroller.composite import Composite
 from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.hook_client import HookError
-from simulator.objects.kinds import NAMESPACE, Kind
+from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Object,
     generation_of,
@@ -60,7 +60,6 @@ class Related:
             return {}
         for rule in self.rules(parent):
             kind = self._kinds.by_plural(rule["apiVersion"], rule["resource"])
-            _check(rule, kind)
             group = found.setdefault(kind, {})
             for entry in self._cache.entries(kind):
                 if self._selects(rule, kind, entry.obj, parent.obj):
@@ -89,26 +88,4 @@ class Related:
         home = namespace_of(parent)
         if self._version != "v2" and home and namespace_of(obj) != home:
             return False
-        if rule.get("namespace") and namespace_of(obj) != rule["namespace"]:
-            return False
-        if rule.get("namespaceSelector") is None:
-            return True
-        entry = self._cache.get(NAMESPACE, ("", namespace_of(obj)))
-        return entry is not None and selects(rule["namespaceSelector"], labels_of(entry.obj))
-
-
-def _check(rule: Object, kind: Kind) -> None:
-    selectors = [
-        name for name in ("labelSelector", "namespaceSelector") if rule.get(name) is not None
-    ]
-    message = ""
-    if rule.get("names") and selectors:
-        message = (
-            "related rule cannot have both names and labelSelector/namespaceSelector specified"
-        )
-    elif rule.get("namespace") and "namespaceSelector" in selectors:
-        message = "related rule cannot have both namespace and namespaceSelector specified"
-    elif "namespaceSelector" in selectors and not kind.namespaced:
-        message = "namespaceSelector is only supported for namespaced related resources"
-    if message:
-        raise HookError(message)
+        return not rule.get("namespace") or bool(namespace_of(obj) == rule["namespace"])

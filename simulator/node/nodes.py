@@ -86,8 +86,7 @@ class Nodes:
 
     def _on_event(self, event: Event) -> None:
         if event.kind is POD and event.new is not None:
-            gated = event.old is not None and event.old["spec"].get("schedulingGates")
-            if event.old is None or gated:
+            if event.old is None:
                 self._consider(event.new)
         elif event.kind is CLAIM and event.old is None and event.new is not None:
             for pod in self._cluster.list(POD, namespace_of(event.new)):
@@ -95,8 +94,7 @@ class Nodes:
                     self._consider(pod)
 
     def _consider(self, pod: Object) -> None:
-        spec = pod["spec"]
-        if not spec.get("nodeName") and not spec.get("schedulingGates"):
+        if not pod["spec"].get("nodeName"):
             uid = uid_of(pod)
             self._clock.after(self._kubelet.behaviour.schedule_seconds, lambda: self._bind(uid))
 

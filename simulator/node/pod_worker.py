@@ -12,11 +12,10 @@ pleg), and what was watched on a real node.
 
 from collections.abc import Iterator
 
-from simulator.node.container import Container, Run
+from simulator.node.container import Run
 from simulator.node.levers import KILLED
 from simulator.node.local_pod import LocalPod, Node
-from simulator.node.pod_plan import specs_of
-from simulator.node.pod_status import FINISHED, gates_of, statuses_of
+from simulator.node.pod_status import FINISHED, gates_of
 from simulator.node.pod_sync import Busy, Sync
 from simulator.node.takeover import Sight, take_over
 from simulator.objects.objects import Json, Object, generation_of, is_terminating
@@ -98,37 +97,10 @@ class PodWorker:
         self.local.recall()
         self.ask(now + self._node.spread(self._node.levers.react_seconds))
 
-    def adopt(self, now: float) -> None:
-        """Take over a pod that another kubelet ran, by what the API object says of it."""
-        status = self.local.pod.get("status") or {}
-        if status.get("phase") in FINISHED:
-            self.local.end = status["phase"], status.get("reason", ""), status.get("message", "")
-        known = statuses_of(self.local.pod)
-        for one in self.local.all:
-            if known.get(one.name, {}).get("containerID"):
-                one.add(self._adopted(one, known[one.name], now))
-        self.local.recall()
-
     def take_over(self, sight: Sight, now: float) -> None:
         """Go on with a pod that another kubelet ran; see `simulator.node.takeover`."""
         if not take_over(self.local, sight, now):
             self._asked = None
-
-    def _adopted(self, one: Container, status: Object, now: float) -> Run:
-        image = specs_of(self.local.pod)[one.name]["image"]
-        ended = status["state"].get("terminated")
-        return Run(
-            id=status["containerID"],
-            image=image,
-            shown=status["image"],
-            image_id=status["imageID"],
-            restarts=status["restartCount"],
-            started=now,
-            serves_from=now,
-            starts_from=now,
-            exit_code=0 if ended is None else ended["exitCode"],
-            finished=None if "running" in status["state"] else now,
-        )
 
     # What it does.
 

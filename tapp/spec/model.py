@@ -5,7 +5,6 @@ controller dropped them). What each field means: docs/reference.md.
 """
 
 import re
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -171,76 +170,33 @@ class TAppSpec(Value):
         return sorted(set(self.template_pool) - used)
 
 
-class ObservedCondition(Value):
-    """One entry of `status.conditions` as it was last written."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-
-
-class ObservedStatus(Value):
-    """What of `status` is read back.
-
-    The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
-    have failed, of how far a roll has come, of what a partition keeps, of who is on hold, and of
-    the times of conditions.
-    """
-
-    observed_generation: int | None = None
-    statuses: dict[str, str] = Field(default_factory=dict)
-    replacing: dict[str, str] = Field(default_factory=dict)
-    failures: dict[str, int] = Field(default_factory=dict)
-    settling: dict[str, str] = Field(default_factory=dict)
-    pulling: dict[str, str] = Field(default_factory=dict)
-    resizing: dict[str, str] = Field(default_factory=dict)
-    turned: dict[str, str] = Field(default_factory=dict)
-    unserved: dict[str, str] = Field(default_factory=dict)
-    not_created: dict[str, str] = Field(default_factory=dict)
-    not_owned: dict[str, str] = Field(default_factory=dict)
-    not_exposed: dict[str, str] = Field(default_factory=dict)
-    progressed: dict[str, str] = Field(default_factory=dict)
-    kept: dict[str, str] = Field(default_factory=dict)
-    current_revision: str = ""
-    update_revision: str = ""
-    held: str = ""
-    conditions: list[ObservedCondition] = Field(default_factory=list)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_far_as_it_can_be_read(cls, value: Any) -> Any:
-        """Whoever wrote it: what is of a wrong shape is absent, and no sync fails because of it."""
-        status = value if isinstance(value, dict) else {}
-        kept = {name: keep(status.get(name)) for name, keep in _READ_BACK.items()}
-        return {name: item for name, item in kept.items() if item is not None}
-
-
 def _generation(value: Any) -> int | None:
     """None where nobody has answered yet: the API server fills in -1."""
     return value if type(value) is int and value > 0 else None
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
 """What may be the name of a template's content (`storage/records.py`)."""
 
 
-def _revision(value: Any) -> str | None:
-    return value if isinstance(value, str) and REVISION.fullmatch(value) else None
+def _revision(value: Any) -> str:
+    return value if isinstance(value, str) and REVISION.fullmatch(value) else ""
+
+
+def _entries(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _texts(value: Any) -> dict[str, str]:
-    entries = value.items() if isinstance(value, dict) else ()
-    return {key: item for key, item in entries if isinstance(item, str)}
+    return {key: item for key, item in _entries(value).items() if isinstance(item, str)}
 
 
 def _counts(value: Any) -> dict[str, int]:
-    entries = value.items() if isinstance(value, dict) else ()
+    entries = _entries(value).items()
     return {key: item for key, item in entries if type(item) is int and 0 < item <= _MOST_FAILURES}
 
 
@@ -267,26 +223,53 @@ def _conditions(value: Any) -> list[dict[str, str]]:
 
 
 _TURNED = "lastTransitionTime"
-_READ_BACK: dict[str, Callable[[Any], Any]] = {
-    "observedGeneration": _generation,
-    "statuses": _texts,
-    "replacing": _texts,
-    "failures": _counts,
-    "settling": _noted,
-    "pulling": _noted,
-    "resizing": _noted,
-    "turned": _texts,
-    "unserved": _noted,
-    "notCreated": _since,
-    "notOwned": _since,
-    "notExposed": _since,
-    "progressed": _noted,
-    "kept": _texts,
-    "currentRevision": _revision,
-    "updateRevision": _revision,
-    "held": _text,
-    "conditions": _conditions,
-}
+Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
+Noted = Annotated[dict[str, str], BeforeValidator(_noted)]
+Since = Annotated[dict[str, str], BeforeValidator(_since)]
+Revision = Annotated[str, BeforeValidator(_revision)]
+
+
+class ObservedCondition(Value):
+    """One entry of `status.conditions` as it was last written."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class ObservedStatus(Value):
+    """What of `status` is read back.
+
+    The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
+    have failed, of how far a roll has come, of what a partition keeps, of who is on hold, and of
+    the times of conditions. Whoever wrote it: what is of a wrong shape is absent, and no sync fails
+    because of it.
+    """
+
+    model_config = ConfigDict(populate_by_name=False)
+
+    observed_generation: Annotated[int | None, BeforeValidator(_generation)] = None
+    statuses: Texts = Field(default_factory=dict)
+    replacing: Texts = Field(default_factory=dict)
+    failures: Annotated[dict[str, int], BeforeValidator(_counts)] = Field(default_factory=dict)
+    settling: Noted = Field(default_factory=dict)
+    pulling: Noted = Field(default_factory=dict)
+    resizing: Noted = Field(default_factory=dict)
+    turned: Texts = Field(default_factory=dict)
+    unserved: Noted = Field(default_factory=dict)
+    not_created: Since = Field(default_factory=dict)
+    not_owned: Since = Field(default_factory=dict)
+    not_exposed: Since = Field(default_factory=dict)
+    progressed: Noted = Field(default_factory=dict)
+    kept: Texts = Field(default_factory=dict)
+    current_revision: Revision = ""
+    update_revision: Revision = ""
+    held: Annotated[str, BeforeValidator(_text)] = ""
+    conditions: Annotated[list[ObservedCondition], BeforeValidator(_conditions)] = Field(
+        default_factory=list
+    )
 
 
 class ManagedFields(Value):
@@ -321,7 +304,7 @@ class TApp(Parent):
     """The whole parent."""
 
     spec: TAppSpec
-    status: ObservedStatus = ObservedStatus()
+    status: Annotated[ObservedStatus, BeforeValidator(_entries)] = ObservedStatus()
 
 
 class ClaimPolicy(Value):

@@ -25,6 +25,7 @@ from urllib3.exceptions import HTTPError
 from simulator.node.local_pod import Node
 from simulator.node.pod_worker import PodWorker
 
+from .adopting import adopt
 from .informer import Informer
 from .kube import Json, Kube, KubeError
 from .kubelet_levers import Levers, key_of
@@ -227,7 +228,7 @@ class FakeKubelet:
             pod["spec"]["nodeName"], Node(self.levers, random.Random(), stamp)
         )
         run = PodWorker(pod, node, time.monotonic(), address)
-        run.adopt(time.monotonic())
+        adopt(run.local, time.monotonic())
         return run
 
     def _note(self, uid: str, pod: Json) -> None:

@@ -17,7 +17,6 @@ Change = Callable[[Object], Any]
 
 BASE = pod(
     "p",
-    activeDeadlineSeconds=100,
     tolerations=[{"key": "gpu", "operator": "Exists"}],
     initContainers=[{"name": "init", "image": "init:1"}],
 )
@@ -27,7 +26,6 @@ LEGAL: dict[str, Change] = {
     "init-image": lambda p: p["spec"]["initContainers"][0].update(image="init:2"),
     "labels": lambda p: p["metadata"].update(labels={"a": "b"}),
     "annotations": lambda p: p["metadata"].update(annotations={"a": "b"}),
-    "shorter-deadline": lambda p: p["spec"].update(activeDeadlineSeconds=50),
     "more-tolerations": lambda p: p["spec"]["tolerations"].append({"key": "x"}),
     "toleration-seconds": lambda p: p["spec"]["tolerations"][1].update(tolerationSeconds=5),
     "toleration-without-end": lambda p: p["spec"]["tolerations"][1].pop("tolerationSeconds"),
@@ -63,14 +61,6 @@ ILLEGAL: dict[str, tuple[Change, str]] = {
         lambda p: p["spec"]["containers"][0].update(resources={"limits": {"cpu": "1"}}),
         "spec.containers[0].resources.limits",
     ),
-    "longer-deadline": (
-        lambda p: p["spec"].update(activeDeadlineSeconds=200),
-        "spec.activeDeadlineSeconds",
-    ),
-    "no-deadline": (
-        lambda p: p["spec"].pop("activeDeadlineSeconds"),
-        "spec.activeDeadlineSeconds",
-    ),
     "lost-toleration": (
         lambda p: p["spec"]["tolerations"].pop(0),
         "spec.tolerations[0]",
@@ -83,10 +73,6 @@ ILLEGAL: dict[str, tuple[Change, str]] = {
         lambda p: p["spec"]["tolerations"][0].update(tolerationSeconds=5),
         "spec.tolerations[0].effect",
     ),
-    "new-gate": (
-        lambda p: p["spec"].update(schedulingGates=[{"name": "x"}]),
-        "spec.schedulingGates[0].name",
-    ),
     "node-selector": (
         lambda p: p["spec"].update(nodeSelector={"a": "b"}),
         "spec.nodeSelector",
@@ -98,12 +84,6 @@ ILLEGAL: dict[str, tuple[Change, str]] = {
     "volumes": (
         lambda p: p["spec"]["volumes"].append({"name": "v", "emptyDir": {}}),
         "spec.volumes",
-    ),
-    "apparmor": (
-        lambda p: p["metadata"].update(
-            annotations={"container.apparmor.security.beta.kubernetes.io/main": "x"}
-        ),
-        "metadata.annotations[container.apparmor.security.beta.kubernetes.io/main]",
     ),
     "bad-label": (lambda p: p["metadata"].update(labels={"a": "b c"}), "metadata.labels"),
     "two-controllers": (

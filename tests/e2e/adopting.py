@@ -1,0 +1,36 @@
+"""What the fake kubelet makes of a pod that another kubelet ran: it is simply there, as of now."""
+
+from simulator.node.container import Run
+from simulator.node.local_pod import LocalPod
+from simulator.node.pod_plan import specs_of
+from simulator.node.pod_status import FINISHED, statuses_of
+
+from .kube import Json
+
+
+def adopt(local: LocalPod, now: float) -> None:
+    """Takes over a pod that another kubelet ran, by what the API object says of it."""
+    status = local.pod.get("status") or {}
+    if status.get("phase") in FINISHED:
+        local.end = status["phase"], status.get("reason", ""), status.get("message", "")
+    known, specs = statuses_of(local.pod), specs_of(local.pod)
+    for one in local.all:
+        if known.get(one.name, {}).get("containerID"):
+            one.add(_adopted(specs[one.name]["image"], known[one.name], now))
+    local.recall()
+
+
+def _adopted(image: str, status: Json, now: float) -> Run:
+    ended = status["state"].get("terminated")
+    return Run(
+        id=status["containerID"],
+        image=image,
+        shown=status["image"],
+        image_id=status["imageID"],
+        restarts=status["restartCount"],
+        started=now,
+        serves_from=now,
+        starts_from=now,
+        exit_code=0 if ended is None else ended["exitCode"],
+        finished=None if "running" in status["state"] else now,
+    )
