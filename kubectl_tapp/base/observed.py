@@ -10,14 +10,6 @@ from kubectl_tapp.base.errors import CommandError
 
 Document = dict[str, Any]
 
-DECLARED = {
-    "pods": ("v1", "Pod.v1"),
-    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim.v1"),
-    "controllerrevisions": ("apps/v1", "ControllerRevision.apps/v1"),
-    "services": ("v1", "Service.v1"),
-}
-"""Plural -> apiVersion, and the key of the kind in Metacontroller's requests."""
-
 
 @dataclass(frozen=True)
 class Observed:
@@ -69,11 +61,11 @@ class Observed:
         Args:
             controller: the CompositeController that is registered, or the shipped one.
         """
-        objects = {
-            "pods": self.pods,
-            "persistentvolumeclaims": self.claims,
-            "controllerrevisions": self.revisions,
-            "services": self.services,
+        children = {
+            "pods": ("Pod.v1", self.pods),
+            "persistentvolumeclaims": ("PersistentVolumeClaim.v1", self.claims),
+            "controllerrevisions": ("ControllerRevision.apps/v1", self.revisions),
+            "services": ("Service.v1", self.services),
         }
         declared = {child["resource"] for child in controller["spec"]["childResources"]}
         related: dict[str, Document] = {}
@@ -85,8 +77,8 @@ class Observed:
             "controller": controller,
             "parent": self.tapp,
             "children": {
-                DECLARED[plural][1]: by_name(objects[plural])
-                for plural in DECLARED
+                kind: by_name(objects)
+                for plural, (kind, objects) in children.items()
                 if plural in declared
             },
             "related": related,

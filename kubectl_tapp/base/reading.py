@@ -1,4 +1,4 @@
-"""What objects of Kubernetes tell: their conditions, their containers, their times."""
+"""What objects of Kubernetes tell: conditions, containers, times, and why a pod is not Ready."""
 
 from typing import Any
 
@@ -50,3 +50,40 @@ def last_write(metadata: Document) -> float:
         if isinstance(item, dict) and not item.get("subresource")
     ]
     return max(times, default=UNKNOWN)
+
+
+def unready(pod: Document) -> list[str]:
+    """What keeps a pod from being Ready while its containers run, a phrase each."""
+    known = conditions(pod)
+    result = [
+        f"container {name}: its {probe} probe has not passed"
+        for name, probe in unpassed(pod).items()
+    ]
+    for gate in (pod.get("spec") or {}).get("readinessGates") or []:
+        type_ = gate.get("conditionType")
+        if (condition := known.get(type_) or {}).get("status") != "True":
+            result.append(f"its readiness gate {type_} {_unmet(condition)}")
+    return result
+
+
+def unpassed(pod: Document) -> dict[str, str]:
+    """Container that runs and is not ready -> the probe that has not passed: startup, readiness.
+
+    A container that never ran a probe says nothing; the kubelet's `started` tells which is asked.
+    """
+    bodies = {each["name"]: each for each in containers(pod.get("spec") or {})}
+    found = {}
+    for each in statuses(pod):
+        if each.get("ready") or not (each.get("state") or {}).get("running"):
+            continue
+        probe = "readiness" if each.get("started") else "startup"
+        if bodies.get(each.get("name"), {}).get(f"{probe}Probe"):
+            found[str(each.get("name"))] = probe
+    return found
+
+
+def _unmet(condition: Document) -> str:
+    if not condition:
+        return "is unmet: nobody has set its condition yet"
+    text = ": ".join(each for key in ("reason", "message") if (each := condition.get(key)))
+    return f"is unmet: {text or 'its condition is ' + str(condition.get('status'))}"

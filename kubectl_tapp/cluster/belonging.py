@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 
 from kubectl_tapp.base.observed import Document
-
-LABEL = "controller-uid"
-"""The label by which Metacontroller finds the children of a TApp: its uid."""
-_GROUP = "apps.tkestack.io/"
+from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 
 @dataclass(frozen=True)
@@ -34,7 +31,7 @@ def belonging(item: Document, tapp: Document) -> Belonging:
         tapp: the TApp.
     """
     metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]
-    label = (metadata.get("labels") or {}).get(LABEL)
+    label = (metadata.get("labels") or {}).get(CONTROLLER_UID)
     owners = metadata.get("ownerReferences") or []
     controller = next((owner for owner in owners if owner.get("controller")), None)
     if label == uid and (controller is None or controller.get("uid") == uid):
@@ -42,11 +39,11 @@ def belonging(item: Document, tapp: Document) -> Belonging:
     if controller is None and label is None:
         return Belonging("belongs to nobody", can_be_adopted=True)
     if controller is not None and controller.get("uid") == uid:
-        text = f"is the TApp's own and lacks its label {LABEL}"
+        text = f"is the TApp's own and lacks its label {CONTROLLER_UID}"
         return Belonging(text, can_be_adopted=True)
     earlier = label
     if controller is not None:
-        is_tapp = str(controller.get("apiVersion", "")).startswith(_GROUP)
+        is_tapp = str(controller.get("apiVersion", "")).startswith(f"{GROUP}/")
         if not (is_tapp and controller.get("name") == name):
             kind = f"{controller.get('kind')} {controller.get('name')}"
             return Belonging(f"belongs to {kind}: its name is taken")

@@ -17,7 +17,7 @@ from kubectl_tapp.base.arguments import (
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.cluster.cluster import STOPS, TAPPS
+from kubectl_tapp.cluster.cluster import STOPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
@@ -202,19 +202,17 @@ def _with_cluster(session: Session, asked: Asked) -> "Forecast":
     cluster = session.cluster
     name = asked.name if edited is None else str(edited["metadata"]["name"])
     observed = _observed(session, name or "", edited)
-    refused: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    how = None
     if edited is None:
         edited = _edited(observed.tapp, asked, session.now())
-        if asked.dry_run:
-            edited, refused = _tried(session, observed, edited)
     else:
         how = applied.way(cluster, observed, asked.server_side, force=asked.force_conflicts)
-        remarks = (how.remark,) if how.remark else ()
-        if asked.dry_run:
-            edited, refused = applied.tried(session, observed, edited, how)
-        else:
-            edited = applied.untried(observed, edited, how)
+    refused: tuple[str, ...] = ()
+    if asked.dry_run:
+        edited, refused = applied.tried(session, observed, edited, how)
+    elif how is not None:
+        edited = applied.untried(observed, edited, how)
+    remarks = (how.remark,) if how is not None and how.remark else ()
     registration, now = cluster.registration(observed), session.now()
     with bar("playing the plan") as tell:
         assumptions = Assumptions(asked.broken, refused, remarks=remarks, tell=tell)
@@ -265,23 +263,3 @@ def _edited(tapp: "Document", asked: Asked, now: float) -> "Document":
         key = RESTART_IN_PLACE if asked.in_place else RESTARTED_AT
         tapp = edits.restarted(tapp, names, written(now), key)
     return tapp
-
-
-def _tried(
-    session: Session, observed: "Observed", edited: "Document"
-) -> "tuple[Document, tuple[str, ...]]":
-    """What the API server would make of the edit; or the edit as it is, and why it is refused."""
-    from kubectl_tapp.edit.edits import json_patch  # noqa: PLC0415
-
-    operations = json_patch(observed.tapp, edited)
-    if not operations:
-        return edited, ()
-    try:
-        return session.cluster.patch(TAPPS, observed.name, operations, dry_run=True), ()
-    except KubectlError as error:
-        if error.reason == "Forbidden":
-            session.note(f"the API server did not check the edit: {error}")
-            return edited, ()
-        if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
-            raise
-        return edited, (str(error),)

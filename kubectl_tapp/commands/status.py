@@ -84,7 +84,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
             for newer in _looks(session, observed):
                 live.update(_shown(session, newer, unfold), refresh=True)
     else:
-        from kubectl_tapp.show.changes import Changes  # noqa: PLC0415
+        from kubectl_tapp.show.status import Changes  # noqa: PLC0415
 
         _print(session, observed, unfold)
         before = Changes(_decided(session, observed))

@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import Any
 
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import statuses
+from kubectl_tapp.base.reading import statuses, unready
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.decide import decisions
 from kubectl_tapp.decide.obstacles import STILL, Obstacles
-from kubectl_tapp.decide.unready import unready
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict

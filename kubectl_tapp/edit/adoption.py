@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.belonging import LABEL, belonging
+from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS
 from kubectl_tapp.edit.edits import Operation, spec_of
 from tapp.storage.claims import claim_templates, instance_number
-from tapp.words.vocabulary import GROUP
+from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def strays(
             id = instance_number(item["metadata"]["name"], prefix)
             if id is None or not (whose := belonging(item, tapp).text):
                 continue
-            label = (item["metadata"].get("labels") or {}).get(LABEL)
+            label = (item["metadata"].get("labels") or {}).get(CONTROLLER_UID)
             if label in living and label != tapp["metadata"]["uid"]:
                 whose = f"has the label of TApp {living[label]}"
                 found.append(Found(resource, prefix, id, item, whose, "that TApp is there"))
@@ -146,8 +146,8 @@ def adopting_patch(
         else:
             patch.append({"op": "add", "path": "/metadata/ownerReferences", "value": [owner]})
     if metadata.get("labels"):
-        return [*patch, {"op": "add", "path": f"/metadata/labels/{LABEL}", "value": uid}]
-    return [*patch, {"op": "add", "path": "/metadata/labels", "value": {LABEL: uid}}]
+        return [*patch, {"op": "add", "path": f"/metadata/labels/{CONTROLLER_UID}", "value": uid}]
+    return [*patch, {"op": "add", "path": "/metadata/labels", "value": {CONTROLLER_UID: uid}}]
 
 
 def as_adopted(item: Document, tapp: Document) -> Document:
@@ -167,5 +167,5 @@ def as_adopted(item: Document, tapp: Document) -> Document:
             "controller": True,
             "blockOwnerDeletion": True,
         })  # fmt: skip
-    labels = {**(metadata.get("labels") or {}), LABEL: tapp["metadata"]["uid"]}
+    labels = {**(metadata.get("labels") or {}), CONTROLLER_UID: tapp["metadata"]["uid"]}
     return {**item, "metadata": {**metadata, "labels": labels, "ownerReferences": owners}}

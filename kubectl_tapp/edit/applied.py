@@ -14,6 +14,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.cluster import TAPPS, Cluster
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.edit.edits import json_patch
 
 KUBECTL = "kubectl"
 """The field manager of `kubectl apply --server-side`."""
@@ -102,29 +103,41 @@ def _updates_what_was_applied(managed: Document) -> bool:
 
 
 def tried(
-    session: Session, observed: Observed, edited: Document, how: Way
+    session: Session, observed: Observed, edited: Document, how: Way | None
 ) -> tuple[Document, tuple[str, ...]]:
-    """What the API server would make of a file; or the file as it is, and why it is refused.
+    """What the API server would make of an edit; or the edit as it is, and why it is refused.
+
+    Args:
+        session: where.
+        observed: the TApp and what belongs to it.
+        edited: the TApp as it is to be, or the file.
+        how: the file is applied; None for a patch.
 
     Raises:
         CommandError: there is no answer, and nobody else can give it.
     """
+    by_server = how is not None and bool(how.manager)
     try:
-        found = session.cluster.apply(edited, how.options, dry_run=True)
-        if how.first:
-            found = session.cluster.apply(edited, dry_run=True)
+        return _asked(session.cluster, observed, edited, how), ()
     except KubectlError as error:
-        if error.reason == "Forbidden" and not how.manager:
+        if error.reason == "Forbidden" and not by_server:
             session.note(f"the API server did not check the edit: {error}")
-            return untried(observed, edited, how), ()
+            return (edited if how is None else untried(observed, edited, how)), ()
         if error.reason == "Forbidden":
             raise CommandError(f"{error}; {_ONLY_THERE}") from None
         if error.reason in ("Unreachable", "Timeout", "NoSuchKind"):
             raise
         old = error.reason == "Conflict" and edited["metadata"].get("resourceVersion")
         hint = ": the file has metadata.resourceVersion, of an older state; leave it out"
-        return edited, (f"{error}{hint if old and not how.manager else ''}",)
-    return found, ()
+        return edited, (f"{error}{hint if old and how is not None and not by_server else ''}",)
+
+
+def _asked(cluster: Cluster, observed: Observed, edited: Document, how: Way | None) -> Document:
+    if how is None:
+        patch = json_patch(observed.tapp, edited)
+        return cluster.patch(TAPPS, observed.name, patch, dry_run=True) if patch else edited
+    found = cluster.apply(edited, how.options, dry_run=True)
+    return cluster.apply(edited, dry_run=True) if how.first else found
 
 
 _ONLY_THERE = (

@@ -22,7 +22,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": gt, ">=": ge, "<": lt, "<=": le, "=": eq, "==": eq,
 }  # fmt: skip
-COUNTS: dict[str, Callable[[Forecast], int]] = {
+_MEASURES: dict[str, Callable[[Forecast], float]] = {
     "recreate": lambda forecast: len(forecast.of(Outcome.RECREATED)),
     "in-place": lambda forecast: len(forecast.of(Outcome.IN_PLACE)),
     "create": lambda forecast: len(forecast.of(Outcome.CREATED)),
@@ -32,8 +32,9 @@ COUNTS: dict[str, Callable[[Forecast], int]] = {
     "paused": lambda forecast: len(forecast.paused),
     "condition": lambda forecast: len(forecast.refusals),
     "change": lambda forecast: len(forecast.writes),
+    "unavailable": lambda forecast: forecast.unavailable_worst,
+    "duration": lambda forecast: forecast.duration,
 }
-MEASURES = ("unavailable", "duration")
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,7 @@ class Condition:
 
     def holds(self, forecast: Forecast) -> bool:
         """Whether it holds for this forecast."""
-        return _COMPARE[self.compare](self.found(forecast), self._limit(forecast))
-
-    def found(self, forecast: Forecast) -> float:
-        """What the forecast has for it: a number, or seconds."""
-        if self.word == "unavailable":
-            return forecast.unavailable_worst
-        return forecast.duration if self.word == "duration" else COUNTS[self.word](forecast)
+        return _COMPARE[self.compare](_MEASURES[self.word](forecast), self._limit(forecast))
 
     def _limit(self, forecast: Forecast) -> float:
         if self.unit == "%":
@@ -72,11 +67,10 @@ def read_condition(text: str) -> Condition:
     if match is None:
         raise _no_condition(text, "write WORD or WORD>NUMBER, such as recreate or unavailable>2")
     word, compare, number, unit = match.groups()
-    if word not in COUNTS and word not in MEASURES:
-        known = ", ".join([*COUNTS, *MEASURES])
-        raise _no_condition(text, f"{word!r} is none of {known}")
+    if word not in _MEASURES:
+        raise _no_condition(text, f"{word!r} is none of {', '.join(_MEASURES)}")
     if compare is None:
-        if word in MEASURES:
+        if word in _EXAMPLES:
             raise _no_condition(text, f"{word} needs a limit, such as {_EXAMPLES[word]}")
         compare, number = ">", "0"
     if unit in _UNITS and word != "duration":

@@ -1,6 +1,6 @@
-"""How a look at a TApp is shown: a table, the budget, and what waits for what."""
+"""How looks at a TApp are shown: a table, the budget, what waits for what; and what has changed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -17,6 +17,7 @@ from kubectl_tapp.decide.phrases import budget_block, places, refused_block, spa
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
+from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
 FEW = 24
@@ -168,3 +169,38 @@ def sentences(look: Look) -> list[str]:
 def waiting(look: Look) -> list[tuple[str, list[int]]]:
     """What is to be said of instances that are not as they should be, and of which."""
     return list(grouped((text, id) for id in look.cases if (text := look.waits_for(id))).items())
+
+
+class Changes:
+    """What has changed since the last look, which it remembers: for who has no terminal."""
+
+    def __init__(self, look: Look) -> None:
+        """`look` has been shown already."""
+        self._rows = {row.id: _told(row) for row in look.rows}
+        self._waits = {text for text, _ in waiting(look)}
+        self._head = headline(look)
+
+    def until(self, look: Look) -> Iterator[str]:
+        """A line for all instances that changed alike, for each new reason, and for the whole."""
+        at = written(look.plan.now)
+        rows = {row.id: _told(row) for row in look.rows}
+        changed = grouped(
+            ((self._rows.get(id, ""), rows.get(id, "gone")), id)
+            for id in sorted({*rows, *self._rows})
+            if rows.get(id) != self._rows.get(id)
+        )
+        for (before, after), ids in changed.items():
+            change = f"{before} -> {after}" if before else after
+            yield f"{at}  {some(ids)}: {change}"
+        waits = waiting(look)
+        yield from (f"{at}  {some(ids)}: {text}" for text, ids in waits if text not in self._waits)
+        head = headline(look)
+        if head != self._head:
+            yield f"{at}  {head}"
+        self._rows, self._waits, self._head = rows, {text for text, _ in waits}, head
+
+
+def _told(row: Row) -> str:
+    """What is worth a line when it changes."""
+    parts = [row.state, f"{row.ready} ready" if row.ready else "", row.image]
+    return ", ".join(part for part in parts if part)

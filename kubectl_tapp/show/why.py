@@ -4,12 +4,11 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.reading import conditions, statuses
+from kubectl_tapp.base.reading import conditions, statuses, unpassed
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.look import Look, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
-from kubectl_tapp.decide.unready import unpassed
 from tapp.spec.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
