@@ -1,20 +1,17 @@
 """`kubectl tapp adopt`: what bears the names of a TApp's pods and claims, and is nobody's."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
-from kubectl_tapp.commands.options import Ids
+from kubectl_tapp.commands.act import changed
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.edit.adoption import Found, adopting_patch, as_adopted, strays, unprotected
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
-
-if TYPE_CHECKING:
-    from kubectl_tapp.edit.adoption import Found
 
 _MEANS = {
     "Delete": "goes",
@@ -25,15 +22,8 @@ _TRIES = 3
 """How often an object is looked at that was written meanwhile, as pods are by their kubelet."""
 
 
-def adopt(verb: Verb, ids: Ids = None) -> None:
-    """Take over pods and claims of these names that are nobody's, or a TApp's that is gone.
-
-    Only the label is written by which Metacontroller finds them; and, of a claim that would go with
-    the TApp, its Namespace as a second owner.
-    """
-    from kubectl_tapp.commands.act import changed  # noqa: PLC0415 - it costs start time
-    from kubectl_tapp.edit.adoption import strays  # noqa: PLC0415
-
+def adopt(verb: Verb, ids: list[str] | None) -> None:
+    """Shows what is there and whose it is, asks, and takes it over."""
     session, cluster = verb.session, verb.session.cluster
     verb.seen.require(CLAIMS)
     living = {each["metadata"]["uid"]: each["metadata"]["name"] for each in cluster.list(TAPPS)}
@@ -68,14 +58,14 @@ def adopt(verb: Verb, ids: Ids = None) -> None:
     verb.follow(sorted({each.id for each in taken}))
 
 
-def _count(taken: "list[Found]") -> str:
+def _count(taken: list[Found]) -> str:
     pods = sum(each.resource == PODS for each in taken)
     claims = len(taken) - pods
     counts = ((pods, "pod"), (claims, "claim"))
     return " and ".join(f"{number} {plural(number, word)}" for number, word in counts if number)
 
 
-def _show(verb: Verb, found: "list[Found]") -> None:
+def _show(verb: Verb, found: list[Found]) -> None:
     """What is there, whose it is, and what of it stays as it is."""
     lines = grouped(((x.resource, x.prefix, x.whose, x.why_not), x.id) for x in found)
     for title, left in (("Taken over", False), ("Left as it is", True)):
@@ -89,10 +79,8 @@ def _show(verb: Verb, found: "list[Found]") -> None:
             verb.session.say(f"  {kind} {names}: {whose}{more}")
 
 
-def _show_next(verb: Verb, taken: "list[Found]") -> None:
+def _show_next(verb: Verb, taken: list[Found]) -> None:
     """What the service does with what it sees then: a pod may be another than the spec asks for."""
-    from kubectl_tapp.edit.adoption import as_adopted, unprotected  # noqa: PLC0415
-
     session, seen = verb.session, verb.seen
     pods, claims = (
         [as_adopted(each.item, verb.tapp) for each in taken if (each.resource == PODS) is kind]
@@ -127,10 +115,8 @@ def _show_next(verb: Verb, taken: "list[Found]") -> None:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
 
 
-def _take(verb: Verb, found: "Found", living: dict[str, str], *, dry_run: bool = False) -> None:
+def _take(verb: Verb, found: Found, living: dict[str, str], *, dry_run: bool = False) -> None:
     """One guarded write; whoever writes the object meanwhile makes us look again."""
-    from kubectl_tapp.edit.adoption import adopting_patch, strays  # noqa: PLC0415
-
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]
     namespace = verb.seen.namespace if found.resource == CLAIMS else None

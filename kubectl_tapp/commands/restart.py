@@ -1,36 +1,17 @@
 """`kubectl tapp restart`: new pods of the same template, or the same containers once more.
 
 All instances of a template: by kubectl's annotation in it, so that the service does it within the
-budgets. Chosen instances: their pods are evicted one after the other, each after the one before is
-available again, because an annotation of a shared template would restart them all, and a template
-of their own would stay behind. `--in-place` is in `restart_in_place.py`.
+budgets. Chosen instances: `evictions.py`. `--in-place` is in `restart_in_place.py`.
 """
 
-import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from kubectl_tapp.base.errors import CommandError, Exit, UsageError
-from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.cluster.session import uninterrupted
+from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.commands.options import Ids
 from kubectl_tapp.commands.verb_options import Cause, OnTemplate, Verb
-from tapp.words.ranges import some
-from tapp.words.reasons import Reason
 from tapp.words.times import written
-from tapp.words.vocabulary import Wish
-
-if TYPE_CHECKING:
-    from tapp.decide.instances import Instance
-    from tapp.plan import Plan
-    from tapp.pod.pod import Pod
-
-_BUSY = "TooManyRequests"
-"""The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
-_CHANGED = ("NotFound", "Conflict")
-
 
 _InPlace = Annotated[bool, typer.Option("--in-place", help="Only the containers, in their pods.")]
 _Container = Annotated[
@@ -52,7 +33,8 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
     Named ones are evicted one after the other, each after the one before is available again. With
     --in-place the pods stay, and their containers start again with the image that they have.
     """
-    from kubectl_tapp.commands import restart_in_place as again  # noqa: PLC0415 - start time
+    from kubectl_tapp.commands import evictions  # noqa: PLC0415 - it costs start time
+    from kubectl_tapp.commands import restart_in_place as again  # noqa: PLC0415
 
     if ids and template:
         raise UsageError("give either instances or --template")
@@ -60,11 +42,11 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
         raise UsageError("-c goes with --in-place: a new pod has all containers")
     if ids:
         plan = verb.plan()
-        pods = {id: _pod(plan, id) for id in verb.ids(ids)}
+        pods = {id: evictions.pod_of(plan, id) for id in verb.ids(ids)}
         if in_place:
             again.restart_instances(verb, pods, container)
         else:
-            _one_by_one(verb, pods)
+            evictions.one_by_one(verb, pods)
         return
 
     names = [template] if template else verb.edits.used_templates(verb.spec)
@@ -75,128 +57,3 @@ def restart(  # noqa: PLR0913, PLR0917 - its options
     else:
         edited = verb.edits.restarted(verb.tapp, names, written(verb.session.now()))
     verb.do(verb.caused(edited, cause, f"restart {verb.name}{how}"))
-
-
-def _one_by_one(verb: Verb, found: "dict[int, Pod]") -> None:
-    session, name, ids = verb.session, verb.name, list(found)
-    pods = {id: pod.uid for id, pod in found.items()}
-    session.say(
-        f"TApp {name}: new pods for {some(ids)}, one after the other: each is evicted when the "
-        "budget allows it, and waited for until it is available again"
-    )
-    if verb.choices.dry_run is not None:
-        if verb.choices.dry_run == "server":
-            for id, uid in pods.items():
-                _evict(verb, id, uid, dry_run=True)
-        session.say("Dry run: nothing was written.")
-        return
-    done: list[int] = []
-    try:
-        for id in ids[:1]:  # whoever may not evict learns it before anything begins
-            _evict(verb, id, pods[id], dry_run=True)
-        session.confirm(yes=verb.choices.yes)
-        for id, uid in pods.items():
-            _replace(verb, id, uid)
-            done.append(id)
-    except (KeyboardInterrupt, CommandError) as error:
-        left = [id for id in ids if id not in done]
-        if isinstance(error, KeyboardInterrupt) or done:
-            has = f"{some(done)} restarted, " if done else ""
-            session.note(f"not all: {has}not finished: {some(left)}")
-        raise
-    session.say(f"{name}: {some(ids)} restarted")
-
-
-def _instance(plan: "Plan", id: int) -> "Instance":
-    """Raises a CommandError where it is gone: the TApp was scaled down meanwhile."""
-    found = next((each for each in plan.instances if each.id == id), None)
-    if found is None:
-        raise CommandError(f"instance {id} is gone: the TApp has fewer now")
-    return found
-
-
-def _pod(plan: "Plan", id: int) -> "Pod":
-    """The pod of an instance that is to be restarted.
-
-    Raises:
-        CommandError: there is none, or it would not come again.
-    """
-    instance = _instance(plan, id)
-    if not instance.should_run:
-        how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
-        raise UsageError(f"instance {id} {how}")
-    if instance.pod is None or instance.pod.terminating:
-        raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
-    if instance.pod.silent:
-        raise CommandError(f"instance {id} is on a node that is not heard of: its pod cannot go")
-    return instance.pod
-
-
-def _replace(verb: Verb, id: int, uid: str) -> None:
-    """Evicts one pod as soon as that may be, and waits for the next one."""
-    from kubectl_tapp.wait.waiting import Watch, until_done, wait  # noqa: PLC0415
-
-    session, timeout = verb.session, verb.choices.seconds
-
-    def attempt() -> str:
-        verb.seen = session.observed(verb.name)
-        if why := _held(verb.plan(), id, uid):
-            return why
-        with uninterrupted():
-            return _evict(verb, id, uid)
-
-    waits = f"{verb.name}: instance {id} waits: {{}}"
-    late = f"instance {id} was not restarted within {{}}: {{}}"
-    until_done(session, timeout, attempt, waits, late)
-    wait(session, Watch(verb.name, [id], timeout, f"instance {id} has a new pod"))
-
-
-def _held(plan: "Plan", id: int, uid: str) -> str:
-    """Why a pod must not go now, "" if it may: the service's own rule, asked for a new pod.
-
-    What the service takes in this very moment is taken first.
-    """
-    from tapp.decide.judge import Action, Verdict  # noqa: PLC0415
-    from tapp.decide.rollout import is_update, spend  # noqa: PLC0415
-
-    instance = _instance(plan, id)
-    if not instance.should_run:
-        raise CommandError(f"instance {id} is not to run any more")
-    if instance.pod is None or instance.pod.uid != uid:
-        return ""
-    hold = instance.pod.spec.hold
-    if hold is not None and hold.covers(Wish.RECREATE):
-        return f"its pod is on hold ({hold.reason!r})"
-    taken = {each.id for each, verdict in plan.cases if is_update(verdict)}
-    if id in taken:
-        return "it is about to be updated"
-    wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
-    serving = replace(plan.serving, available=plan.serving.available - taken)
-    rolling = plan.world.tapp.spec.rolling_name
-    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
-    if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):  # time does not change these
-        raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
-    return "" if is_update(verdict) else verdict.message
-
-
-def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
-    """Evicts a pod; why that is not allowed now, "" if it is done or somebody else did it."""
-    namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
-    options: dict[str, object] = {"preconditions": {"uid": uid}}
-    if dry_run:
-        options["dryRun"] = ["All"]
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": name, "namespace": namespace},
-        "deleteOptions": options,
-    }
-    path = f"--raw=/api/v1/namespaces/{namespace}/pods/{name}/eviction"
-    try:
-        verb.session.cluster.kubectl("create", path, "--filename=-", stdin=json.dumps(eviction))
-    except KubectlError as error:
-        if error.reason == _BUSY:
-            return str(error)
-        if error.reason not in _CHANGED:
-            raise
-    return ""

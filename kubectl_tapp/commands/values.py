@@ -1,21 +1,20 @@
 """`kubectl tapp values`: what each instance has of its own, and where it is used."""
 
-from typing import TYPE_CHECKING
-
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.options import Name, Output
+from kubectl_tapp.commands.options import Format
+from kubectl_tapp.edit.edits import spec_of
+from kubectl_tapp.show.columns import listed
+from tapp.spec.lookup import Templates
+from tapp.spec.placeholders import VALUES
+from tapp.spec.templates import Template
+from tapp.words.groups import grouped
+from tapp.words.ranges import some
 
-if TYPE_CHECKING:
-    from tapp.spec.lookup import Templates
 
-
-def values(session: Session, name: Name, output: Output = None) -> None:
-    """The values of each instance, and where its template reads them."""
-    from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415 - it costs start time
-    from tapp.spec.lookup import Templates  # noqa: PLC0415
-
+def values(session: Session, name: str, output: Format | None) -> None:
+    """Shows a row for each key and value, of all instances that have it."""
     tapp = session.cluster.observe(name).tapp
     meta = tapp["metadata"]
     rows = _rows(Templates(spec_of(tapp), meta["name"], meta["namespace"]))
@@ -27,11 +26,8 @@ def values(session: Session, name: Name, output: Output = None) -> None:
         session.say(f"{name} has no values, and its templates read none.")
 
 
-def _rows(templates: "Templates") -> list[Document]:
+def _rows(templates: Templates) -> list[Document]:
     """A row for each instance and key: what it has, whether by default, and where it is read."""
-    from tapp.spec.placeholders import VALUES  # noqa: PLC0415 - it costs start time
-    from tapp.spec.templates import Template  # noqa: PLC0415
-
     spec, found = templates.spec, list[Document]()
     for id in range(spec.replicas):
         template = templates.named(spec.template_name(id))
@@ -58,10 +54,6 @@ def _cells(row: Document) -> tuple[str, str, str]:
 
 
 def _table(session: Session, rows: list[Document]) -> None:
-    from kubectl_tapp.show.columns import listed  # noqa: PLC0415 - it costs start time
-    from tapp.words.groups import grouped  # noqa: PLC0415
-    from tapp.words.ranges import some  # noqa: PLC0415
-
     folded = grouped((_cells(row), row["instance"]) for row in rows)
     ordered = sorted(folded.items(), key=lambda item: (item[0][0], item[1]))
     heads = dict.fromkeys(("INSTANCES", "KEY", "VALUE", "FIRST USED AT"), True)

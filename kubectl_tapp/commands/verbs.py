@@ -10,13 +10,12 @@ import typer
 
 from kubectl_tapp.base.arguments import read_images, read_partition, read_replicas, read_values
 from kubectl_tapp.base.errors import UsageError
-from kubectl_tapp.commands.adopt import adopt
+from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import templates
 from kubectl_tapp.commands.history import history
 from kubectl_tapp.commands.hold import hold, release
-from kubectl_tapp.commands.options import Ids, option, register
+from kubectl_tapp.commands.options import Ids, Name, Output, option, register
 from kubectl_tapp.commands.restart import restart
-from kubectl_tapp.commands.values import values
 from kubectl_tapp.commands.verb_options import (
     Canary,
     Cause,
@@ -274,6 +273,24 @@ def scale(
 ) -> None:
     """Set how many instances there are; the highest numbers go first."""
     verb.do(verb.edits.scaled(verb.tapp, read_replicas(replicas)))
+
+
+def adopt(verb: Verb, ids: Ids = None) -> None:
+    """Take over pods and claims of these names that are nobody's, or a TApp's that is gone.
+
+    Only the label is written by which Metacontroller finds them; and, of a claim that would go with
+    the TApp, its Namespace as a second owner.
+    """
+    from kubectl_tapp.commands import adopt as adoption  # noqa: PLC0415 - it costs start time
+
+    adoption.adopt(verb, ids)
+
+
+def values(session: Session, name: Name, output: Output = None) -> None:
+    """The values of each instance, and where its template reads them."""
+    from kubectl_tapp.commands import values as shown  # noqa: PLC0415 - it costs start time
+
+    shown.values(session, name, output)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -15,6 +15,7 @@ from kubectl_tapp.cluster.cluster import TAPPS, Cluster
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit.edits import json_patch
+from simulator.world import kubectl_applied
 
 KUBECTL = "kubectl"
 """The field manager of `kubectl apply --server-side`."""
@@ -152,8 +153,6 @@ def untried(observed: Observed, edited: Document, how: Way) -> Document:
     Raises:
         CommandError: it is to be a server-side one.
     """
-    from simulator.world import kubectl_applied  # noqa: PLC0415 - it brings the simulator
-
     if not observed.tapp["metadata"].get("uid"):
         return edited
     if how.manager:

@@ -2,9 +2,10 @@
 
 import re
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
+
+import yaml
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
@@ -52,15 +53,13 @@ def read_tapp(path: str, name: str | None = None) -> Document:
 
 
 def _documents(path: str) -> list[Document]:
-    import yaml  # noqa: PLC0415 - it costs start time
-
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise CommandError(f"{_called(path)} cannot be read: {why}") from None
     try:
-        documents = [_plain(each, path, []) for each in yaml.load_all(text, _loader())]
+        documents = [_plain(each, path, []) for each in yaml.load_all(text, _Loader)]
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, 1,000 brackets
         raise CommandError(f"{_called(path)} is not YAML: {error}") from None
     except yaml.YAMLError as error:
@@ -79,18 +78,13 @@ def _documents(path: str) -> list[Document]:
     return found
 
 
-@cache
-def _loader() -> Any:
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """PyYAML's, but for texts that kubectl takes for texts."""
-    import yaml  # noqa: PLC0415 - it costs start time
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-            first: [("tag:yaml.org,2002:str", re.compile(f"(?:{_TEXT.pattern})$")), *known]
-            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
-    return Loader
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [("tag:yaml.org,2002:str", re.compile(f"(?:{_TEXT.pattern})$")), *known]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 def _plain(value: Any, path: str, above: list[int], count: list[int] | None = None) -> Any:

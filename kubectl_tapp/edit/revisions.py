@@ -114,8 +114,8 @@ def entries(observed: Observed) -> list[Entry]:
     found: list[Entry] = []
     last: dict[str, Document] = {}
     read: dict[str, Document] = {}
-    ours = sorted(_ours(observed.revisions), key=lambda it: (it[0], it[1]["metadata"]["name"]))
-    for number, kept in ours:
+    records = sorted(ours(observed.revisions), key=lambda it: (it[0], it[1]["metadata"]["name"]))
+    for number, kept in records:
         metadata = kept["metadata"]
         notes = metadata["annotations"]
         name, body = notes[TEMPLATE], kept["data"]["template"]
@@ -173,7 +173,7 @@ def _is_now(wanted: Template, digest: str, body: Document) -> bool:
     return isinstance(kept, Template) and kept.revision == wanted.revision
 
 
-def _ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:
+def ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:
     """Number and object of each that this service has written."""
     for each in revisions:
         metadata, data, number = each["metadata"], each.get("data"), each.get("revision")

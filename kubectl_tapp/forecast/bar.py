@@ -5,6 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
 MOMENT = 1.0
 """Seconds before which nothing is shown."""
 Tell = Callable[[int, int], None]
@@ -22,9 +25,6 @@ def bar(what: str, clock: Callable[[], float] = time.monotonic) -> Iterator[Tell
     if not sys.stderr.isatty():
         yield lambda _done, _of: None
         return
-    from rich.console import Console  # noqa: PLC0415 - it costs start time
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
-
     columns = TextColumn(what), BarColumn(), MofNCompleteColumn()
     shown = Progress(*columns, console=Console(stderr=True), transient=True)
     task, begun = shown.add_task(what, total=None), clock()

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.edit.revisions import ours
 from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step
 from kubectl_tapp.forecast.record import Act, Record, Write, paused, stuck, unavailable
-from kubectl_tapp.forecast.templates import kept_bodies, template_bodies, templates_of
+from kubectl_tapp.forecast.templates import template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
@@ -19,6 +20,7 @@ from tapp.spec.differences import Effect, differences
 from tapp.spec.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.reasons import Disposition, Reason
+from tapp.words.vocabulary import TEMPLATE_HASH
 
 _FORCING = (Effect.RECREATE, Effect.RESOURCES, Effect.RESIZE)
 
@@ -192,7 +194,10 @@ class Outcomes:
 
     def _known_bodies(self) -> dict[str, Document]:
         """Revision -> the template's body: of the spec as it is, and of what was kept."""
-        found = dict(kept_bodies(self.observed))
+        found: dict[str, Document] = {
+            kept["metadata"]["labels"][TEMPLATE_HASH]: kept["data"]["template"]
+            for _, kept in ours(self.observed.revisions)
+        }
         if self._templates_before is not None:
             for name, body in template_bodies(self.observed.tapp).items():
                 resolved = self._templates_before.named(name)

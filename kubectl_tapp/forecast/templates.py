@@ -14,7 +14,6 @@ from tapp.spec.differences import at, changed, differences, written
 from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.storage.claims import claim_templates
-from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
 
 _OF_TEMPLATES = ("template", "templatePool")
 
@@ -45,17 +44,6 @@ def templates_of(tapp: Document) -> Templates | None:
     """The templates of each instance; None where the spec cannot be read."""
     spec, meta = read_spec(tapp), tapp["metadata"]
     return None if spec is None else Templates(spec, meta["name"], meta.get("namespace") or "")
-
-
-def kept_bodies(observed: Observed) -> Iterator[tuple[str, Document]]:
-    """Revision and body of each template that a ControllerRevision holds."""
-    for kept in observed.revisions:
-        meta, data = kept["metadata"], kept.get("data")
-        name = (meta.get("annotations") or {}).get(TEMPLATE)
-        revision = (meta.get("labels") or {}).get(TEMPLATE_HASH)
-        body = data.get("template") if isinstance(data, dict) else None
-        if name and revision and isinstance(body, dict) and not strange_template("", body):
-            yield revision, body
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:

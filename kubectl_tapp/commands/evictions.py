@@ -1,0 +1,147 @@
+"""`kubectl tapp restart` of chosen instances: their pods are evicted one after the other.
+
+Each goes after the one before is available again: an annotation of a shared template would restart
+them all, and a template of their own would stay behind.
+"""
+
+import json
+from dataclasses import replace
+
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import uninterrupted
+from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.wait.waiting import Watch, until_done, wait
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Verdict
+from tapp.decide.rollout import is_update, spend
+from tapp.plan import Plan
+from tapp.pod.pod import Pod
+from tapp.words.ranges import some
+from tapp.words.reasons import Reason
+from tapp.words.vocabulary import Wish
+
+_BUSY = "TooManyRequests"
+"""The API server's word for an eviction that a PodDisruptionBudget does not allow now."""
+_CHANGED = ("NotFound", "Conflict")
+
+
+def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
+    """Shows who gets a new pod, asks, and evicts one after the other."""
+    session, name, ids = verb.session, verb.name, list(found)
+    pods = {id: pod.uid for id, pod in found.items()}
+    session.say(
+        f"TApp {name}: new pods for {some(ids)}, one after the other: each is evicted when the "
+        "budget allows it, and waited for until it is available again"
+    )
+    if verb.choices.dry_run is not None:
+        if verb.choices.dry_run == "server":
+            for id, uid in pods.items():
+                _evict(verb, id, uid, dry_run=True)
+        session.say("Dry run: nothing was written.")
+        return
+    done: list[int] = []
+    try:
+        for id in ids[:1]:  # whoever may not evict learns it before anything begins
+            _evict(verb, id, pods[id], dry_run=True)
+        session.confirm(yes=verb.choices.yes)
+        for id, uid in pods.items():
+            _replace(verb, id, uid)
+            done.append(id)
+    except (KeyboardInterrupt, CommandError) as error:
+        left = [id for id in ids if id not in done]
+        if isinstance(error, KeyboardInterrupt) or done:
+            has = f"{some(done)} restarted, " if done else ""
+            session.note(f"not all: {has}not finished: {some(left)}")
+        raise
+    session.say(f"{name}: {some(ids)} restarted")
+
+
+def _instance(plan: Plan, id: int) -> Instance:
+    """Raises a CommandError where it is gone: the TApp was scaled down meanwhile."""
+    found = next((each for each in plan.instances if each.id == id), None)
+    if found is None:
+        raise CommandError(f"instance {id} is gone: the TApp has fewer now")
+    return found
+
+
+def pod_of(plan: Plan, id: int) -> Pod:
+    """The pod of an instance that is to be restarted.
+
+    Raises:
+        CommandError: there is none, or it would not come again.
+    """
+    instance = _instance(plan, id)
+    if not instance.should_run:
+        how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
+        raise UsageError(f"instance {id} {how}")
+    if instance.pod is None or instance.pod.terminating:
+        raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
+    if instance.pod.silent:
+        raise CommandError(f"instance {id} is on a node that is not heard of: its pod cannot go")
+    return instance.pod
+
+
+def _replace(verb: Verb, id: int, uid: str) -> None:
+    """Evicts one pod as soon as that may be, and waits for the next one."""
+    session, timeout = verb.session, verb.choices.seconds
+
+    def attempt() -> str:
+        verb.seen = session.observed(verb.name)
+        if why := _held(verb.plan(), id, uid):
+            return why
+        with uninterrupted():
+            return _evict(verb, id, uid)
+
+    waits = f"{verb.name}: instance {id} waits: {{}}"
+    late = f"instance {id} was not restarted within {{}}: {{}}"
+    until_done(session, timeout, attempt, waits, late)
+    wait(session, Watch(verb.name, [id], timeout, f"instance {id} has a new pod"))
+
+
+def _held(plan: Plan, id: int, uid: str) -> str:
+    """Why a pod must not go now, "" if it may: the service's own rule, asked for a new pod.
+
+    What the service takes in this very moment is taken first.
+    """
+    instance = _instance(plan, id)
+    if not instance.should_run:
+        raise CommandError(f"instance {id} is not to run any more")
+    if instance.pod is None or instance.pod.uid != uid:
+        return ""
+    hold = instance.pod.spec.hold
+    if hold is not None and hold.covers(Wish.RECREATE):
+        return f"its pod is on hold ({hold.reason!r})"
+    taken = {each.id for each, verdict in plan.cases if is_update(verdict)}
+    if id in taken:
+        return "it is about to be updated"
+    wanted = Verdict(Action.RECREATE, Reason.RESTART_ASKED, "a person asks for a new pod")
+    serving = replace(plan.serving, available=plan.serving.available - taken)
+    rolling = plan.world.tapp.spec.rolling_name
+    verdict = spend([(instance, wanted)], serving, plan.budgets, rolling).get(id, wanted)
+    if verdict.reason in (Reason.PAUSED, Reason.INVALID_BUDGET):  # time does not change these
+        raise CommandError(f"instance {id} is not restarted: {verdict.message}", Exit.STUCK)
+    return "" if is_update(verdict) else verdict.message
+
+
+def _evict(verb: Verb, id: int, uid: str, *, dry_run: bool = False) -> str:
+    """Evicts a pod; why that is not allowed now, "" if it is done or somebody else did it."""
+    namespace, name = verb.tapp["metadata"]["namespace"], f"{verb.name}-{id}"
+    options: dict[str, object] = {"preconditions": {"uid": uid}}
+    if dry_run:
+        options["dryRun"] = ["All"]
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+        "deleteOptions": options,
+    }
+    path = f"--raw=/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    try:
+        verb.session.cluster.kubectl("create", path, "--filename=-", stdin=json.dumps(eviction))
+    except KubectlError as error:
+        if error.reason == _BUSY:
+            return str(error)
+        if error.reason not in _CHANGED:
+            raise
+    return ""

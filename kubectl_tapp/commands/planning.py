@@ -1,0 +1,165 @@
+"""What `kubectl tapp plan` does: the edit as the API server would take it, played and shown."""
+
+from pathlib import Path
+
+from hooks.wire.decode import WireError
+from kubectl_tapp.base import shipped
+from kubectl_tapp.base.arguments import (
+    read_ids,
+    read_images,
+    read_partition,
+    read_replicas,
+    read_use,
+)
+from kubectl_tapp.base.errors import CommandError, Exit, UsageError
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.printed import printed
+from kubectl_tapp.cluster.cluster import PODS, STOPS
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.registration import Registration
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.plan_options import Asked
+from kubectl_tapp.edit import applied, edits
+from kubectl_tapp.edit.files import read_tapp
+from kubectl_tapp.forecast.bar import bar
+from kubectl_tapp.forecast.fail_if import read_condition
+from kubectl_tapp.forecast.forecast import Assumptions, Forecast
+from kubectl_tapp.forecast.foresee import as_running, forecast
+from kubectl_tapp.show.page import page
+from kubectl_tapp.show.plan import as_document, print_plan
+from tapp.words.times import written
+from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
+from tapp.world import Options
+
+
+def plan(session: Session, asked: Asked) -> Exit:
+    """Shows what the edit would do; the exit code says if it is refused, or a condition holds."""
+    conditions = [read_condition(text) for text in asked.fail_if or []]
+    found = _forecast(session, asked)
+    if asked.output is None:
+        print_plan(session.console, found, folded=not asked.unfold)
+    else:
+        session.say(printed(as_document(found), asked.output))
+    if asked.html is not None:
+        _write_page(found, asked.html)
+    if found.refused:
+        return Exit.FAILED
+    held = [each for each in conditions if each.holds(found)]
+    for each in held:
+        session.note(f"--fail-if {each.text}: it holds")
+    return Exit.CONDITION if held else Exit.DONE
+
+
+def _write_page(found: Forecast, path: str) -> None:
+    try:
+        Path(path).write_text(page(found), encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _forecast(session: Session, asked: Asked) -> Forecast:
+    if asked.filename is not None and asked.by_options:
+        raise UsageError("give the edit as a file or by options such as --image, not both")
+    if asked.in_place and not asked.restart:
+        raise UsageError("--in-place goes with --restart")
+    if asked.template and not (asked.image or asked.restart):
+        message = "--template goes with --image or --restart; --use gives a template to instances"
+        raise UsageError(message)
+    if asked.filename is None and asked.name is None and asked.from_ is None:
+        raise UsageError("name a TApp, or give a file with -f")
+    if asked.filename is None and (asked.server_side is not None or asked.force_conflicts):
+        raise UsageError("--server-side and --force-conflicts go with -f")
+    if asked.filename == "-" and asked.from_ == "-":
+        raise UsageError("only one of the two files can be standard input")
+    return _without_cluster(session, asked) if asked.from_ else _with_cluster(session, asked)
+
+
+def _without_cluster(session: Session, asked: Asked) -> Forecast:
+    """Two files, or one and an edit of it: the first is taken as running."""
+    old = read_tapp(asked.from_ or "-", asked.name)
+    name = old["metadata"]["name"]
+    edited = read_tapp(asked.filename, name) if asked.filename else None
+    if edited is not None:
+        old["metadata"].setdefault("namespace", edited["metadata"].get("namespace") or "default")
+        _same_place(edited, old["metadata"]["namespace"], f"{asked.from_} has")
+    registration = Registration(shipped.manifest(shipped.COMPOSITE), Options())
+    now = session.now()
+    try:
+        observed = as_running(old, registration, now)
+    except WireError as error:
+        raise CommandError(f"{asked.from_} cannot be taken as running: {error}") from None
+    if edited is None:
+        edited = _edited(observed.tapp, asked, now)
+    with bar("playing the plan") as tell:
+        assumptions = Assumptions(asked.broken, made_up=True, tell=tell)
+        return forecast(observed, edited, registration, now, assumptions)
+
+
+def _with_cluster(session: Session, asked: Asked) -> Forecast:
+    edited = read_tapp(asked.filename, asked.name) if asked.filename else None
+    if edited is not None and (space := edited["metadata"].get("namespace")):
+        # As kubectl does it: the file says where it belongs, and nobody may say otherwise.
+        _same_place(edited, session.targets.get("namespace", space), "--namespace says")
+        session = session.narrowed(namespace=space)
+    cluster = session.cluster
+    name = asked.name if edited is None else str(edited["metadata"]["name"])
+    observed = _observed(session, name or "", edited)
+    how = None
+    if edited is None:
+        edited = _edited(observed.tapp, asked, session.now())
+    else:
+        how = applied.way(cluster, observed, asked.server_side, force=asked.force_conflicts)
+    refused: tuple[str, ...] = ()
+    if asked.dry_run:
+        edited, refused = applied.tried(session, observed, edited, how)
+    elif how is not None:
+        edited = applied.untried(observed, edited, how)
+    remarks = (how.remark,) if how is not None and how.remark else ()
+    registration, now = cluster.registration(observed), session.now()
+    with bar("playing the plan") as tell:
+        assumptions = Assumptions(asked.broken, refused, remarks=remarks, tell=tell)
+        return forecast(observed, edited, registration, now, assumptions)
+
+
+def _same_place(edited: Document, space: str, who: str) -> None:
+    """Refuses to compare TApps of two namespaces."""
+    named = edited["metadata"].get("namespace") or space
+    if named != space:
+        raise UsageError(f"the edited TApp is of namespace {named}, and {who} {space}")
+
+
+def _observed(session: Session, name: str, edited: Document | None) -> Observed:
+    """The TApp; where there is none yet, the one of the file, with nothing that belongs to it."""
+    try:
+        observed = session.cluster.observe(name)
+    except KubectlError as error:
+        if edited is None or error.reason != "NotFound":
+            raise
+        space = edited["metadata"].get("namespace") or session.cluster.namespace
+        metadata = {**edited["metadata"], "namespace": space}
+        return Observed({**edited, "metadata": metadata})
+    observed.require(PODS)
+    return session.cluster.with_events(observed, STOPS)
+
+
+def _edited(tapp: Document, asked: Asked, now: float) -> Document:
+    """The TApp with what the options ask for."""
+    if asked.replicas is not None:
+        tapp = edits.scaled(tapp, read_replicas(asked.replicas))
+    spec = edits.spec_of(tapp)
+    if asked.image:
+        tapp = edits.with_images(tapp, read_images(asked.image), asked.template)
+    if asked.partition is not None:
+        tapp = edits.partitioned(tapp, read_partition(asked.partition))
+    for text in asked.use or []:
+        template, ids = read_use(text, spec)
+        tapp = edits.using(tapp, template, ids)
+    if asked.kill:
+        tapp = edits.killed(tapp, read_ids(asked.kill, spec.replicas))
+    if asked.start:
+        tapp = edits.started(tapp, read_ids(asked.start, spec.replicas))
+    if asked.restart:
+        names = [asked.template] if asked.template else edits.used_templates(spec)
+        key = RESTART_IN_PLACE if asked.in_place else RESTARTED_AT
+        tapp = edits.restarted(tapp, names, written(now), key)
+    return tapp
