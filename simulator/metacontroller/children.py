@@ -39,13 +39,10 @@ Observed = Mapping[Kind, Mapping[str, Entry]]
 class Children:
     """Manages the children of one parent during one sync."""
 
-    def __init__(
-        self, store: Store, kinds: Kinds, methods: Mapping[Kind, str], *, generate_selector: bool
-    ) -> None:
+    def __init__(self, store: Store, kinds: Kinds, methods: Mapping[Kind, str]) -> None:
         self._store = store
         self._kinds = kinds
         self._methods = methods
-        self._generate_selector = generate_selector
 
     def manage(self, parent: Object, observed: Observed, wanted: list[Desired]) -> list[str]:
         """Write what has to be written; return the errors."""
@@ -82,7 +79,7 @@ class Children:
     def _apply(self, kind: Kind, parent: Object, entry: Entry | None, child: Desired) -> None:
         if entry is not None and entry.applied == child.raw:
             return
-        desired = self._labelled(child.decode(), parent)
+        desired = _labelled(child.decode(), parent)
         if entry is None:
             self._create(kind, parent, desired)
         else:
@@ -114,8 +111,7 @@ class Children:
         with suppress(AlreadyExistsError):
             self._store.create(kind, obj)
 
-    def _labelled(self, desired: Object, parent: Object) -> Object:
-        labels = labels_of(desired)
-        if not self._generate_selector or "controller-uid" in labels:
-            return desired
-        return with_meta(desired, labels={**labels, "controller-uid": uid_of(parent)})
+
+def _labelled(desired: Object, parent: Object) -> Object:
+    labels = {"controller-uid": uid_of(parent), **labels_of(desired)}
+    return with_meta(desired, labels=labels)

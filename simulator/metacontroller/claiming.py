@@ -60,21 +60,16 @@ def atomic_update(
     raise AssertionError
 
 
-def parent_selector(parent: Object, *, generated: bool) -> Object:
-    """Return the selector of a parent's children."""
-    if generated:
-        return {"matchLabels": {"controller-uid": uid_of(parent)}}
-    selector: Object = (parent.get("spec") or {}).get("selector") or {}
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        raise ClaimError(".spec.selector must have either matchLabels, matchExpressions, or both")
-    return selector
+def selector_of(parent: Object) -> Object:
+    """Return the selector of a parent's children, as Metacontroller generates it."""
+    return {"matchLabels": {"controller-uid": uid_of(parent)}}
 
 
 def claim(
-    environment: Environment, parent_kind: Kind, parent: Object, child_kind: Kind, selector: Object
+    environment: Environment, parent_kind: Kind, parent: Object, child_kind: Kind
 ) -> list[Entry]:
     """Return the parent's children of one kind, adopting and releasing on the way."""
-    store, cache = environment.store, environment.cache
+    store, cache, selector = environment.store, environment.cache, selector_of(parent)
     home = namespace_of(parent)
     candidates = cache.owned_by(child_kind, uid_of(parent), home)
     candidates += cache.owned_by(child_kind, "", home)

@@ -1,7 +1,7 @@
 """A CompositeController manifest, read: which resources, which hooks, which strategies.
 
 Source: Metacontroller's pkg/apis/metacontroller/v1alpha1. The Rolling
-strategies are not modelled and are refused.
+strategies, and selectors that are not generated, are not modelled and are refused.
 """
 
 import re
@@ -46,7 +46,6 @@ class Composite:
     sync: Hook | None
     finalize: Hook | None
     customize: Hook | None
-    generate_selector: bool = False
     ignore_status_changes: bool = False
     resync_seconds: float = _INFORMER_RESYNC
     parent_selector: Object | None = field(default=None)
@@ -97,6 +96,8 @@ def read(manifest: Object) -> Composite:
     """Read a CompositeController manifest."""
     spec = manifest["spec"]
     parent, hooks = spec["parentResource"], spec.get("hooks") or {}
+    if not spec.get("generateSelector"):
+        raise ValueError("selectors that are not generated are not modelled")
     children = []
     for child in spec.get("childResources") or []:
         method = (child.get("updateStrategy") or {}).get("method") or "OnDelete"
@@ -112,7 +113,6 @@ def read(manifest: Object) -> Composite:
         sync=hook_of(hooks, "sync"),
         finalize=hook_of(hooks, "finalize"),
         customize=hook_of(hooks, "customize"),
-        generate_selector=bool(spec.get("generateSelector")),
         ignore_status_changes=bool(parent.get("ignoreStatusChanges")),
         resync_seconds=resync_of(spec),
         parent_selector=parent.get("labelSelector"),

@@ -4,8 +4,8 @@ It reads the cluster through informer caches, asks the hook, and writes through 
 Source: its pkg/controller/composite, version 4.17.2. One sync: finalizer, claim children, find
 related objects, ask the hook, manage children, write status.
 
-Not modelled: Rolling strategies with their own kind of revisions, server-side apply, ETags, client
-QPS.
+Not modelled: Rolling strategies with their own kind of revisions, selectors that are not generated,
+server-side apply, ETags, client QPS.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from simulator.api.store import ConflictError, NotFoundError
 from simulator.metacontroller import protocol
 from simulator.metacontroller.cache import Entry
 from simulator.metacontroller.children import Children
-from simulator.metacontroller.claiming import ClaimError, atomic_update, claim, parent_selector
+from simulator.metacontroller.claiming import ClaimError, atomic_update, claim
 from simulator.metacontroller.composite import Composite
 from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.finalizers import Finalizer
@@ -32,7 +32,6 @@ from simulator.objects.objects import (
     is_terminating,
     key_of,
     same,
-    selects,
     uid_of,
 )
 
@@ -89,11 +88,10 @@ class Metacontroller(Loop[Key]):
             entry = Entry(parent)
         if not self.composite.cares_for(parent):
             return None
-        selector = parent_selector(parent, generated=self.composite.generate_selector)
         children: dict[Kind, list[Entry]] = {}
         for resource in self.composite.children:
             kind = self._environment.kinds.by_plural(resource.api_version, resource.plural)
-            children[kind] = claim(self._environment, parent_kind, parent, kind, selector)
+            children[kind] = claim(self._environment, parent_kind, parent, kind)
         related = self._related.objects(entry)
         answer = self._calls.ask_sync(entry, children, related)
         observed = {
@@ -127,13 +125,8 @@ class Metacontroller(Loop[Key]):
             raise ManageError(f"can't reconcile children for {about}: {_aggregate(errors)}")
 
     def _check_labels(self, parent: Object, answer: protocol.SyncAnswer) -> None:
-        generated = self.composite.generate_selector
-        selector = parent_selector(parent, generated=generated)
         for child in answer.children:
-            labels = child.labels
-            if generated and "controller-uid" not in labels:
-                labels = {**labels, "controller-uid": uid_of(parent)}
-            if not selects(selector, labels):
+            if child.labels.get("controller-uid", uid_of(parent)) != uid_of(parent):
                 raise ClaimError(f"labels on desired child {child.key} don't match parent selector")
 
     def _children(self) -> Children:
@@ -142,8 +135,7 @@ class Metacontroller(Loop[Key]):
             kinds.by_plural(child.api_version, child.plural): child.method
             for child in self.composite.children
         }
-        generate = self.composite.generate_selector
-        return Children(self._store, kinds, methods, generate_selector=generate)
+        return Children(self._store, kinds, methods)
 
     def _write_status(self, parent: Object, status: Object) -> None:
         wanted = {**status, "observedGeneration": generation_of(parent)}

@@ -8,7 +8,7 @@ every parent whose rules select its old or new form.
 from collections.abc import Callable
 
 from simulator.metacontroller.cache import Entry
-from simulator.metacontroller.claiming import ClaimError, parent_selector
+from simulator.metacontroller.claiming import selector_of
 from simulator.metacontroller.composite import Composite
 from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.related import Related
@@ -98,7 +98,7 @@ class Triggers:
                 self._enqueue(key_of(parent))
         elif new is not None and not is_terminating(child):
             for entry in self.parents(namespace_of(child)):
-                if self._could_adopt(entry.obj, child):
+                if selects(selector_of(entry.obj), labels_of(child)):
                     self._enqueue(key_of(entry.obj))
 
     def _resolve(self, child: Object, ref: Object) -> Object | None:
@@ -111,13 +111,6 @@ class Triggers:
         if entry is None or uid_of(entry.obj) != ref["uid"]:
             return None
         return entry.obj if self._composite.cares_for(entry.obj) else None
-
-    def _could_adopt(self, parent: Object, child: Object) -> bool:
-        try:
-            selector = parent_selector(parent, generated=self._composite.generate_selector)
-        except ClaimError:
-            return False
-        return selects(selector, labels_of(child))
 
     def _on_related(self, kind: Kind, old: Entry | None, new: Entry | None) -> None:
         forms = [entry.obj for entry in (old, new) if entry is not None]

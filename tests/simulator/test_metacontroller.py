@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simulator.api.apply import LAST_APPLIED
-from simulator.metacontroller.claiming import parent_selector
+from simulator.metacontroller.claiming import selector_of
 from simulator.objects.objects import (
     Object,
     annotations_of,
@@ -244,25 +244,13 @@ def test_orphans_that_match_are_adopted() -> None:
     """A pod of nobody with the right labels gets the parent as its controller."""
     world = _settled(replicas=1)
     parent = world.get("Group", "g")
-    labels = parent_selector(parent, generated=True)["matchLabels"]
+    labels = selector_of(parent)["matchLabels"]
     world.patch("Group", "g", {"spec": {"replicas": 2}})
     world.apply(with_meta(pod("g-1"), labels=labels))
     world.settle()
     ref = controller_of(world.get("Pod", "g-1"))
     assert ref is not None
     assert ref["uid"] == uid_of(parent)
-
-
-def test_selectors_of_the_user() -> None:
-    """Without generateSelector children must match spec.selector."""
-    world = make_world(manifest=controller(generateSelector=False))
-    world.apply(group(1))
-    with pytest.raises(UnsettledError, match=r"\.spec\.selector must have"):
-        world.settle()
-    world.patch("Group", "g", {"spec": {"selector": {"matchLabels": {"app": "x"}}}})
-    with pytest.raises(UnsettledError, match="don't match parent selector"):
-        world.settle()
-    assert world.list("Pod") == []
 
 
 def test_related_objects() -> None:
