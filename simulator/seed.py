@@ -11,8 +11,7 @@ from collections.abc import Iterable
 
 from simulator.metacontroller.hook_client import HookClient
 from simulator.node.levers import Levers
-from simulator.node.nodes import UNREACHABLE
-from simulator.node.taints import NO_EXECUTE
+from simulator.node.nodes import NO_EXECUTE, UNREACHABLE
 from simulator.node.takeover import Sight
 from simulator.objects.clock import EPOCH, Clock
 from simulator.objects.kinds import NAMESPACE, NODE, Kind, UnknownKindError

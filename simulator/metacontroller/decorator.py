@@ -5,7 +5,7 @@ put into the object itself: labels, annotations and the status. Source: Metacont
 pkg/controller/decorator (controller.go, hooks.go, selector.go). One sync: take off a finalizer that
 an older form of the controller left, ask the hook, PUT the status, PUT the object.
 
-Not modelled, and refused: attachments, the hooks finalize and customize.
+Not modelled, and refused: attachments, the hooks finalize and customize, annotation selectors.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -49,14 +49,11 @@ class Decorated:
     api_version: str
     plural: str
     label_selector: Object | None = None
-    annotation_selector: Object | None = None
     ignore_status_changes: bool = False
 
     def matches(self, obj: Object) -> bool:
         """Tell whether an object of this kind is selected."""
-        return selects(self.label_selector, labels_of(obj)) and selects(
-            self.annotation_selector, annotations_of(obj)
-        )
+        return selects(self.label_selector, labels_of(obj))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,9 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
     hooks = spec.get("hooks") or {}
     asked = ["attachments"] if spec.get("attachments") else []
     asked += [name for name in ("finalize", "customize") if hooks.get(name)]
+    asked += [
+        name for name in ("annotationSelector",) for each in spec["resources"] if name in each
+    ]
     if asked:
         message = f"DecoratorController {name_of(manifest)}: {', '.join(asked)} not modelled"
         raise ValueError(message)
@@ -97,14 +97,10 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
 
 
 def _decorated(resource: Object) -> Decorated:
-    selector = resource.get("annotationSelector")
-    if selector is not None:
-        selector = {**selector, "matchLabels": selector.get("matchAnnotations")}
     return Decorated(
         resource["apiVersion"],
         resource["resource"],
         resource.get("labelSelector"),
-        selector,
         bool(resource.get("ignoreStatusChanges")),
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tapp.answer import annotations, mistakes
+from tapp.answer import mistakes
 from tapp.answer.mistakes import joined, refused
 from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
@@ -290,7 +290,7 @@ _CHECKS: tuple[Callable[[Plan], Finding | None], ...] = (
     _pod_status_not_written,
     _most_nodes_silent,
     _invalid_lost_node_seconds,
-    annotations.invalid_update_priority,
-    annotations.invalid_hold_for,
+    mistakes.invalid_update_priority,
+    mistakes.invalid_hold_for,
     _stalled,
 )

@@ -21,7 +21,7 @@ from crds import generate, reference, rules, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.service.settings import Settings
-from tapp.answer import annotations, kstatus, mistakes, refusals, status
+from tapp.answer import kstatus, mistakes, refusals, status
 from tapp.spec import model
 from tapp.words import conditions, vocabulary
 from tapp.words.vocabulary import InstanceStatus
@@ -604,7 +604,7 @@ def test_explain_gives_every_default(kind: type[BaseModel], node: Node) -> None:
 
 def condition_types() -> Iterator[str]:
     """The type of every condition that the code can make."""
-    for module in (status, kstatus, refusals, mistakes, annotations):
+    for module in (status, kstatus, refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
                 made = eval(ast.unparse(node.args[0]), vars(module))

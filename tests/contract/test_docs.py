@@ -20,7 +20,7 @@ from hooks.service.settings import Settings
 from hooks.service.turns import AT_ONCE, LARGE
 from hooks.version import VERSION
 from tapp import plan
-from tapp.answer import annotations, mistakes, refusals, status
+from tapp.answer import mistakes, refusals, status
 from tapp.decide import judge, marks, rollout, turns
 from tapp.words.conditions import HARMLESS, Type
 from tapp.words.reasons import OF_DECISIONS, Reason
@@ -237,7 +237,7 @@ def constants(module: Any) -> Iterator[str]:
 
 def findings() -> Iterator[tuple[str, str]]:
     """(type, reason) of every condition of what is refused."""
-    for module in (refusals, mistakes, annotations):
+    for module in (refusals, mistakes):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "refused":
                 type, reason = (eval(ast.unparse(arg), vars(module)) for arg in node.args[:2])

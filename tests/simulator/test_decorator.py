@@ -87,20 +87,6 @@ def test_a_label_that_comes_later() -> None:
     assert {call.parent[1] for call in asked(world)} == {"late"}
 
 
-def test_annotations_select_too() -> None:
-    """Both selectors have to match."""
-    resource = decorator()["spec"]["resources"][0]
-    selector = {"matchAnnotations": {"touched": "1"}}
-    manifest = decorator(resources=[{**resource, "annotationSelector": selector}])
-    world, _ = running(decorators=[manifest])
-    touch(world, value="2")
-    world.settle()
-    assert asked(world) == []
-    touch(world, value="1")
-    world.settle()
-    assert len(asked(world)) == 1
-
-
 def test_status_changes_can_be_ignored() -> None:
     """With ignoreStatusChanges an update counts if generation, labels or annotations changed."""
     resource = {**decorator()["spec"]["resources"][0], "ignoreStatusChanges": True}
@@ -173,6 +159,7 @@ def test_two_decorators() -> None:
     ("spec", "error"),
     [
         ({"attachments": [{"apiVersion": "v1", "resource": "pods"}]}, "attachments"),
+        ({"resources": [{"annotationSelector": {}}]}, "annotationSelector"),
         ({"hooks": {name: {"webhook": {"url": "x"}} for name in ("sync", "finalize")}}, "finalize"),
         ({"hooks": {n: {"webhook": {"url": "x"}} for n in ("sync", "customize")}}, "customize"),
         ({"hooks": {}}, "no sync hook"),
