@@ -1,7 +1,7 @@
 """`python -m bench`: how fast the service is, compared with parsing and writing the same JSON.
 
 First requests as a cluster sends them, in this process (`bench/stream.py`), then over HTTP as
-shipped (`bench/over_http.py`), then the hook of pods (`bench/pod_status.py`).
+shipped, with what a worker needs of memory (`bench/over_http.py`).
 Ratios can be compared between machines and commits, milliseconds cannot.
 """
 
@@ -10,15 +10,17 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from bench import over_http, stream
+from bench.tables import shown
 
-from bench import over_http, pod_status, stream, tables
-
-PARTS = ("stream", "http", "pod-status")
+PARTS = {
+    "stream": "Requests of one TApp as a cluster sends them, in process",
+    "http": "One connection to gunicorn as shipped, with two workers",
+    "memory": "Memory of a worker (resident MiB), one sync at a time",
+}
 SIZES = [10, 100, 1_000, 10_000]
 
 
@@ -35,34 +37,31 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
     figures: dict[str, Any] = {"machine": machine(), "best": arguments.best}
-
-    def say(what: str) -> None:
-        if sys.stderr.isatty():
-            print(what, file=sys.stderr)
-
-    for part, found in measured(arguments, say):
-        figures[part] = found
-        console.print(tables.table(part, found))
-    console.print(figures["machine"])
+    for part in [arguments.only] if arguments.only else PARTS:
+        print(f"\n{PARTS[part]}\n", flush=True)
+        figures[part] = measured(part, arguments)
+        print(shown(figures[part]))
+    print(f"\n{figures['machine']}")
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)
         arguments.json.write_text(json.dumps(figures, indent=1) + "\n")
 
 
-def measured(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[Any]:
-    """(Key, figures) of all that is asked for, one after the other."""
+def measured(part: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """The rows of a part."""
     rounds, sizes = arguments.rounds, arguments.sizes
-    parts = (arguments.only,) if arguments.only else PARTS
-    if "stream" in parts:
-        yield "stream", list(stream.measure(rounds, sizes, best=arguments.best, say=say))
-    if "http" in parts:
-        yield "overHttp", list(over_http.measure(sizes, say))
-        yield "healthz", over_http.probes(max(sizes), say)
-        yield "memory", over_http.memory(max(sizes), say)
-    if "pod-status" in parts:
-        yield "podStatus", pod_status.measure(rounds, say)
+    if part == "stream":
+        return list(stream.measure(rounds, sizes, best=arguments.best, say=say))
+    if part == "http":
+        return list(over_http.measure(rounds, sizes, say))
+    return list(over_http.memory(max(sizes), say))
+
+
+def say(what: str) -> None:
+    """Tells a person who waits what is being done."""
+    if sys.stderr.isatty():
+        print(what, file=sys.stderr)
 
 
 def machine() -> dict[str, Any]:

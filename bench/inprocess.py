@@ -4,6 +4,7 @@ REF is `orjson.loads` of the request and `orjson.dumps` of the answer, with the 
 off. The application has its collector settings and its log, which goes to nowhere.
 """
 
+import atexit
 import gc
 import io
 import logging
@@ -12,19 +13,17 @@ import runpy
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from bench.server import ROOT
 from hooks.app import create_app
 from hooks.service.logs import LOGGER
 from hooks.service.settings import Settings
 
-SEEDS = (1, 2, 3)
-GROWTH_TARGET = 11.0
-"""Per tenfold number of instances."""
+ROOT = Path(__file__).parents[1]
 
 Application = Callable[..., Any]
 
@@ -56,33 +55,25 @@ def collector_off() -> Iterator[None]:
         gc.unfreeze()
 
 
-@contextmanager
-def as_shipped(clock: Callable[[], float] = time.time) -> Iterator[Callable[[], Application]]:
-    """Makes applications with gunicorn.conf.py's collector settings; their log goes nowhere."""
-    thresholds, inherited = gc.get_threshold(), os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+@cache
+def _settings_of_gunicorn() -> dict[str, Any]:
+    """gunicorn.conf.py's; from then on the service's log goes nowhere in this process."""
     served = runpy.run_path(str(ROOT / "gunicorn.conf.py"))
-    level = LOGGER.level
-    create_app(Settings())  # makes the log, if nothing has yet
+    atexit.register(served["on_exit"], None)
+    create_app(Settings())  # makes the log
+    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
+    for handler in LOGGER.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(nowhere)
+    return served
 
-    def make() -> Application:
-        app = create_app(Settings(), clock=clock)
-        served["post_worker_init"](None)
-        return app
 
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        shown = [item for item in LOGGER.handlers if isinstance(item, logging.StreamHandler)]
-        streams = [(item, item.setStream(nowhere)) for item in shown]
-        try:
-            yield make
-        finally:
-            gc.set_threshold(*thresholds)
-            gc.unfreeze()
-            served["on_exit"](None)
-            if inherited is None:
-                os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
-            LOGGER.setLevel(level)
-            for handler, stream in streams:
-                handler.setStream(stream)
+def as_shipped(clock: Callable[[], float]) -> Application:
+    """An application that has not answered anything yet, with gunicorn.conf.py's collector."""
+    served = _settings_of_gunicorn()
+    app = create_app(Settings(), clock=clock)
+    served["post_worker_init"](None)
+    return app
 
 
 def quiet(clock: Callable[[], float] = time.time) -> Application:

@@ -1,94 +1,115 @@
 """Second part: the service as shipped, over loopback, and what it needs.
 
-REF is measured in this process, while the client does nothing, right before and after each cell.
+One connection, kept alive, sends one request after another. REF is measured in this process right
+before and after them. How the service stands many connections is `python -m tests.load`'s question.
 """
 
+import re
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
-from bench.client import Job, run, start
-from bench.client import result as finished
-from bench.inprocess import SEEDS, Reference, call, collector_off, quiet
-from bench.server import Server, serving
+from bench.inprocess import ROOT, Reference, call, collector_off, quiet
 from bench.streams import NOTHING, ROLL, one_changed, request_in
+from bench.tables import Row, judged
+from demo.service import Service, serve
 
-CONNECTIONS = (1, 4, 16)
-REQUESTS = {10: 1_500, 100: 600, 1_000: 120, 10_000: 24}
-"""At most so many requests with one connection, twice as many with more; p99 of few is the
-slowest."""
-SECONDS = 20.0
+OK = 200
+SECONDS, REQUESTS = 3.0, 200
+"""A round of a size takes so long at most, or so many requests; p99 of few is the slowest."""
 TARGETS = {100: 1.00, 1_000: 0.50, 10_000: 0.60}
-"""p50 with one connection / REF."""
+"""p50 / REF."""
 SMALL_TARGET = {10: 1.5}
-"""p50 with one connection, in milliseconds."""
-PROBE_TARGET = 100.0
-"""Milliseconds: p99 of `/healthz` while four large syncs are in flight on two workers."""
-PROBE_SECONDS = 15.0
+"""p50 in milliseconds."""
 MEMORY_TARGET = 2.5
 """(Peak - idle) / body of a worker."""
 WORKERS = 2
 BODIES = 6
-"""Requests of a stream, sent again and again."""
+"""Requests of a stream, sent again and again: each has one pod another than the one before."""
+SEEDS = (1, 2, 3)
 
-Row = dict[str, Any]
 Say = Callable[[str], None]
 
 
-def measure(sizes: list[int], say: Say) -> Iterator[Row]:
-    """One row for each size and number of connections."""
+def measure(rounds: int, sizes: list[int], say: Say) -> Iterator[Row]:
+    """One row for each size."""
     for n in sizes:
-        bodies = _stream(n)
-        with stored(bodies) as files, serving(WORKERS) as server:
-            for connections in CONNECTIONS:
-                say(f"over HTTP: {n} instances, {connections} connections")
-                job = Job(
-                    server.port,
-                    "/sync",
-                    files,
-                    connections,
-                    _requests(n) * (1 if connections == 1 else 2),
-                    SECONDS,
-                )
-                ref = [*_ref(bodies, n)]
-                figures = run(job)
-                ref += _ref(bodies, n)
-                p50, reference = figures.quantile(0.5), statistics.median(ref)
-                row = {
-                    "instances": n,
-                    "connections": connections,
-                    "requests": len(figures.milliseconds),
-                    "p50Ms": round(p50, 3),
-                    "p99Ms": round(figures.quantile(0.99), 3),
-                    "perSecond": round(figures.per_second, 1),
-                    "refMs": round(reference, 3),
-                    "p50ToRef": round(p50 / reference, 3),
-                }
-                yield {**row, **_target(row)}
+        say(f"over HTTP: {n} instances")
+        bodies = [sent.body for sent in one_changed(n, BODIES)]
+        with serving(WORKERS) as service:
+            ref = [*_ref(bodies, n)]
+            # By the end of the first round the worker has seen the pods.
+            times = sorted(_send(service, bodies, rounds)[len(bodies) :])
+            ref += _ref(bodies, n)
+        p50, reference = statistics.median(times), statistics.median(ref)
+        yield {
+            "what": "one pod changed",
+            "pods": n,
+            "requests": len(times),
+            "p50 ms": p50,
+            "p99 ms": times[int(0.99 * len(times))],
+            "REF ms": reference,
+            "/ REF": p50 / reference,
+            **judged(p50 / reference, TARGETS.get(n)),
+            **judged(p50, SMALL_TARGET.get(n), " ms"),
+        }
 
 
-def _stream(n: int) -> list[bytes]:
-    """Requests of one TApp, one pod another than in the request before, to be sent in turn."""
-    return [sent.body for sent in one_changed(n, BODIES)]
+def memory(n: int, say: Say) -> Iterator[Row]:
+    """What one worker needs at most for syncs of `n` pods, one after another."""
+    for situation in (NOTHING, ROLL):
+        say(f"memory of a worker: {n} instances, {situation}")
+        bodies = [request_in(situation, n, seed)[1] for seed in SEEDS]
+        with serving(1) as service:
+            _send(service, [request_in(NOTHING, 10)[1]] * 20)
+            (worker,) = Path(f"/proc/{service.pid}/task/{service.pid}/children").read_text().split()
+            idle = _resident(worker, "VmRSS")
+            _send(service, bodies * 2)
+            peak, after = _resident(worker, "VmHWM"), _resident(worker, "VmRSS")
+        body = len(bodies[0]) / 2**20
+        yield {
+            "what": situation,
+            "pods": n,
+            "body": body,
+            "idle": idle,
+            "peak": peak,
+            "after": after,
+            "/ body": (peak - idle) / body,
+            **judged((peak - idle) / body, MEMORY_TARGET),
+        }
 
 
-def _requests(n: int) -> int:
-    return next((count for size, count in REQUESTS.items() if n <= size), 12)
+@contextmanager
+def serving(workers: int) -> Iterator[Service]:
+    """The service with that many workers, and what the Dockerfile sets for the allocator."""
+    settings = dict(re.findall(r"(MALLOC_\w+)=(\S+)", (ROOT / "Dockerfile").read_text()))
+    # What an answer costs is measured, one after the other.
+    settings |= {"WEB_CONCURRENCY": str(workers), "TAPP_PACE_SECONDS": "0"}
+    with serve(settings=settings) as service:
+        yield service
 
 
-def _target(row: Row) -> Row:
-    n = row["instances"]
-    if row["connections"] != 1:
-        return {}
-    if n in SMALL_TARGET:
-        return {"targetMs": SMALL_TARGET[n], "met": row["p50Ms"] <= SMALL_TARGET[n]}
-    if n in TARGETS:
-        return {"target": TARGETS[n], "met": row["p50ToRef"] <= TARGETS[n]}
-    return {}
+def _send(service: Service, bodies: list[bytes], rounds: int = 0) -> list[float]:
+    """Milliseconds of each request; the bodies are sent once, or in turn for so many rounds."""
+    connection = HTTPConnection("127.0.0.1", service.port, timeout=60)
+    times: list[float] = []
+    stop = time.perf_counter() + rounds * SECONDS
+    for number in range(len(bodies) + rounds * REQUESTS):
+        started = time.perf_counter()
+        if number >= 2 * len(bodies) and started > stop:
+            break
+        body, head = bodies[number % len(bodies)], {"Content-Type": "application/json"}
+        connection.request("POST", "/sync", body, head)
+        answer = connection.getresponse()
+        said = answer.read()
+        times.append((time.perf_counter() - started) * 1e3)
+        if answer.status != OK:
+            raise SystemExit(f"unexpected answer: {answer.status} {said[:300]!r}")
+    connection.close()
+    return times
 
 
 def _ref(bodies: list[bytes], n: int) -> Iterator[float]:
@@ -97,89 +118,14 @@ def _ref(bodies: list[bytes], n: int) -> Iterator[float]:
     references = [Reference(body, call(app, "/sync", body)) for body in bodies]
     repeat = max(1, 300 // n)
     with collector_off():
-        for turn in range(6):
-            reference = references[turn % len(references)]
+        for reference in references:
             started = time.perf_counter()
             for _ in range(repeat):
                 reference.ref()
             yield (time.perf_counter() - started) * 1e3 / repeat
 
 
-@contextmanager
-def stored(bodies: list[bytes]) -> Iterator[list[str]]:
-    """The bodies as files for the client process."""
-    with tempfile.TemporaryDirectory(prefix="tapp-bench-") as place:
-        files = [Path(place) / f"{index}.json" for index in range(len(bodies))]
-        for file, body in zip(files, bodies, strict=True):
-            file.write_bytes(body)
-        yield [str(file) for file in files]
-
-
-def probes(n: int, say: Say) -> Row:
-    """`/healthz`, by a new connection each time, while four syncs of `n` pods are in flight."""
-    say(f"/healthz while four syncs of {n} pods are in flight")
-    bodies = _stream(n)
-    with stored(bodies) as files, serving(WORKERS) as server:
-        load = start(Job(server.port, "/sync", files, connections=4, seconds=PROBE_SECONDS + 5))
-        time.sleep(3)
-        probe = Job(server.port, "/healthz", seconds=PROBE_SECONDS, pause=0.02, anew=True)
-        figures = run(probe)
-        syncs = finished(load)
-    p99 = figures.quantile(0.99)
-    return {
-        "instances": n,
-        "probes": len(figures.milliseconds),
-        "p50Ms": round(figures.quantile(0.5), 2),
-        "p99Ms": round(p99, 2),
-        "maxMs": round(max(figures.milliseconds), 2),
-        "syncP50Ms": round(syncs.quantile(0.5), 1),
-        "target": PROBE_TARGET,
-        "met": p99 <= PROBE_TARGET,
-    }
-
-
-def memory(n: int, say: Say) -> list[Row]:
-    """What one worker needs at most for syncs of `n` pods, one after another."""
-    rows = []
-    for situation in (NOTHING, ROLL):
-        say(f"memory of a worker: {n} instances, {situation}")
-        bodies = [request_in(situation, n, seed)[1] for seed in SEEDS]
-        with stored(bodies) as files, serving(1) as server:
-            idle = _warmed_up(server)
-            peak = 0
-            for _ in range(2):
-                Path(f"/proc/{server.workers[0]}/clear_refs").write_text("5")
-                run(Job(server.port, "/sync", files, requests=len(files)))
-                peak = max(peak, _status(server.workers[0], "VmHWM"))
-            after = _status(server.workers[0], "VmRSS")
-        body = len(bodies[0])
-        share = (peak - idle) / body
-        rows.append(
-            {
-                "instances": n,
-                "situation": situation,
-                "bodyMiB": round(body / 2**20, 1),
-                "idleMiB": round(idle / 2**20, 1),
-                "peakMiB": round(peak / 2**20, 1),
-                "afterMiB": round(after / 2**20, 1),
-                "peakOverIdleToBody": round(share, 2),
-                "target": MEMORY_TARGET,
-                "met": share <= MEMORY_TARGET,
-            }
-        )
-    return rows
-
-
-def _warmed_up(server: Server) -> int:
-    """Resident bytes after a few small syncs."""
-    with stored([request_in(NOTHING, 10)[1]]) as files:
-        run(Job(server.port, "/sync", files, requests=20))
-    return _status(server.workers[0], "VmRSS")
-
-
-def _status(pid: int, field: str) -> int:
-    """A size in /proc/PID/status, in bytes."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) * 1024
-    raise SystemExit(f"/proc/{pid}/status has no {field}")
+def _resident(worker: str, field: str) -> float:
+    """A size in /proc/PID/status, in MiB."""
+    text = Path(f"/proc/{worker}/status").read_text()
+    return int(re.findall(rf"{field}:\s+(\d+) kB", text)[0]) / 1024

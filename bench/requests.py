@@ -1,10 +1,8 @@
-"""A hook request's bytes, as Metacontroller sends them, and the service's answer to one."""
+"""A hook request's bytes, as Metacontroller sends them."""
 
-import msgspec
 from msgspec import Raw
 
 from bench.fields import managed_fields
-from bench.inprocess import call, quiet
 from bench.parent import NAME, NAMESPACE, UID, Document
 from bench.pods import go
 
@@ -30,12 +28,6 @@ def body_of(parent: Document, claims: list[Raw]) -> bytes:
     }
     # Metacontroller's own fields come in this order, everything below sorted by key.
     return b"{" + b",".join(b'"%s":' % key.encode() + go(fields[key]) for key in fields) + b"}"
-
-
-def desired(parent: Document) -> list[Document]:
-    """The pods in the hook's own answer to an empty world."""
-    answer = msgspec.json.decode(call(quiet(), "/sync", body_of(parent, [])))
-    return [child for child in answer["children"] if child["kind"] == "Pod"]
 
 
 def claim_of(index: int) -> Document:

@@ -2,7 +2,7 @@
 
 A stream is a list of calls, each with few other pods than the one before. Nothing is stored: pods
 are the hook's own answers as a cluster makes them (`bench/pods.py`), and what happens to them
-between two syncs is in `bench/changes.py`; whole rolls are played in the simulator.
+between two syncs is in `bench/changes.py`.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,12 +13,7 @@ from typing import Any
 from bench import changes
 from bench.herd import Call, Herd
 from bench.parent import NAME, NEW
-from bench.roll import played
 
-SMALL = 10
-"""Up to so many pods Flask is most of what a request costs: parsing is no measure of it."""
-ECHO_TARGET = 2.0
-"""handler / a Flask route that returns the same bytes, `SMALL` pods, one changed."""
 CHANGED_TARGETS = {100: 0.50, 1_000: 0.40, 10_000: 0.40}
 """handler / REF, one pod changed."""
 ROLL_TARGET = 0.70
@@ -29,10 +24,6 @@ TEMPLATES_TARGET = 0.45
 """handler / REF with up to 300 templates, one pod changed."""
 COLD_TARGETS = {1_000: 2.50}
 """handler / REF of a worker's first request."""
-CREATE_TARGET = 1.00
-"""handler / REF of the request that has all the pods: the request to create them has none."""
-
-REF, ECHO, FULL_REF = "REF", "echo", "full REF"
 WARM = 2
 """The first requests of a stream, which are not counted."""
 KINDS = 4
@@ -41,73 +32,55 @@ KINDS = 4
 NOTHING, AFTER_ROLL, ROLL, CREATE, FINALIZE = SITUATIONS = (
     "nothing to do", "nothing to do after a roll", "middle of a roll", "create all", "finalize",
 )  # fmt: skip
-ONE_CHANGED, ROLLING, CREATE_ALL, WHOLE_ROLL, COLD = (
-    "one pod changed", "middle of a roll", "create all", "a whole roll in place", "first request",
-)  # fmt: skip
-OWN_VALUES = "one pod changed, a value each"
+ONE_CHANGED, OWN_VALUES = "one pod changed", "one pod changed, a value each"
+COLD = "first request"
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Calls of one TApp in their order, and what the handler's time is compared with.
+    """Calls of one TApp in their order, and the target of the handler's time.
 
     Attributes:
         name: what happens.
         pods: the number of instances.
-        changed: how many pods the worker has not seen like that before, None where that varies.
+        changed: how many pods the worker has not seen like that before.
         calls: makes the requests.
-        target: the most that handler / `against` may be, if there is a target.
-        against: `REF` of each request, `ECHO` of its answer, or `FULL_REF`: REF of `full`.
+        target: the most that handler / REF may be, if there is a target.
         templates: the number of templates.
-        warm: how many of the first requests are not counted.
         cold: a worker is started before every request.
-        whole: times are the sum over all requests, not one request's.
-        full: makes the request of `FULL_REF`.
     """
 
     name: str
     pods: int
-    changed: int | None
+    changed: int
     calls: Callable[[], list[Call]]
     target: float | None
-    against: str = REF
     templates: int = 1
-    warm: int = WARM
     cold: bool = False
-    whole: bool = False
-    full: Callable[[], Call] | None = None
+
+    @property
+    def warm(self) -> int:
+        """How many of the first requests are not counted."""
+        return 0 if self.cold else WARM
 
 
 def streams(sizes: list[int]) -> Iterator[Stream]:
     """One pod changed and the first request, of these sizes; others up to the largest."""
     for n in sizes:
         calls = partial(one_changed, n, KINDS * max(1, min(8, 2_000 // n)))
-        if n <= SMALL:
-            yield Stream(ONE_CHANGED, n, 1, calls, ECHO_TARGET, against=ECHO)
-        else:
-            yield Stream(ONE_CHANGED, n, 1, calls, CHANGED_TARGETS.get(n))
+        yield Stream(ONE_CHANGED, n, 1, calls, CHANGED_TARGETS.get(n))
         calls = partial(one_changed, n, KINDS - WARM)
-        yield Stream(COLD, n, n, calls, COLD_TARGETS.get(n), warm=0, cold=True)
+        yield Stream(COLD, n, n, calls, COLD_TARGETS.get(n), cold=True)
     yield from (stream for stream in _others() if stream.pods <= max(sizes))
 
 
 def _others() -> Iterator[Stream]:
-    yield Stream(ROLLING, 1_000, 20, partial(rolling, 1_000, 10, 12), ROLL_TARGET)
+    yield Stream(ROLL, 1_000, 20, partial(rolling, 1_000, 10, 12), ROLL_TARGET)
     for n, templates in ((300, 1), (300, 9), (300, 300), (1_000, 300)):
         calls = partial(one_changed, n, 2 * KINDS, templates)
         yield Stream(ONE_CHANGED, n, 1, calls, TEMPLATES_TARGET, templates=templates)
     own = partial(one_changed, 1_000, 2 * KINDS, values=True)
     yield Stream(OWN_VALUES, 1_000, 1, own, OWN_VALUES_TARGET)
-    yield Stream(
-        CREATE_ALL, 1_000, 0, partial(create_all, 1_000, 8), CREATE_TARGET,
-        against=FULL_REF, full=partial(at_rest, 1_000),
-    )  # fmt: skip
-    yield Stream(WHOLE_ROLL, 200, None, partial(whole_roll, 200), None, warm=1, whole=True)
-
-
-def at_rest(n: int) -> Call:
-    """The request of a TApp whose instances all run."""
-    return Herd(n).sync()[0]
 
 
 def one_changed(n: int, counted: int, templates: int = 1, *, values: bool = False) -> list[Call]:
@@ -180,17 +153,6 @@ def _update(herd: Herd, updated: list[int], answer: Any, most: int) -> list[int]
 def _finish(herd: Herd, creating: list[int]) -> None:
     for index in creating:
         herd.change(index, partial(changes.has_new_container, now=herd.time, rng=herd.rng))
-
-
-def create_all(n: int, counted: int) -> list[Call]:
-    """No instance has a pod yet: the same request again; `WARM` calls come first."""
-    return [Herd(n).first] * (WARM + counted)
-
-
-def whole_roll(n: int) -> list[Call]:
-    """A roll in place from the simulator, a tenth at a time; the call before it comes first."""
-    created, rolled = played(n)
-    return [created[-1], *rolled]
 
 
 def request_in(situation: str, n: int, seed: int = 1) -> tuple[str, bytes]:

@@ -1,9 +1,9 @@
 # The benchmark's targets, included by the Makefile (which defines VENV and BIN).
-# BENCH_ARGS goes to the benchmark, for example BENCH_ARGS='--only inprocess --sizes 1000'.
+# BENCH_ARGS goes to the benchmark, for example BENCH_ARGS='--only stream --sizes 1000'.
 BENCH_ARGS ?=
 
 .PHONY: bench
-bench: $(VENV)/.ready ## Measure the service: streams of syncs, in process, over HTTP (minutes)
+bench: $(VENV)/.ready ## Measure the service: streams of syncs in process, and over HTTP (minutes)
 	$(BIN)/python -m bench --json build/bench.json $(BENCH_ARGS)
 
 .PHONY: bench-compare

@@ -76,9 +76,9 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
     screen = Screen(console) if film is None else Film(film)
     missed: list[str] = []
     try:
-        with serve(ON_SIMULATED_TIME) as base:
-            stage = Stage(base)
-            screen.open(base)
+        with serve(ON_SIMULATED_TIME) as service:
+            stage = Stage(service.url)
+            screen.open(service.url)
             for number, act in enumerate(acts, 1):
                 goals = play(stage, act, number, screen)
                 missed += [f"{act.title}: {goal.text}" for goal in goals if not goal.reached]

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -17,6 +18,7 @@ START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 ATTEMPTS = 3
 OK = 200
+ONE_WORKER = {"WEB_CONCURRENCY": "1"}
 SHIPPED = "hooks.app:create_app()"
 ON_SIMULATED_TIME = "demo.clock:application()"
 """The same, with a clock that follows the header `TIME_HEADER`."""
@@ -27,12 +29,28 @@ class ServiceError(Exception):
     """The service did not start; the message ends with the end of its log."""
 
 
+@dataclass(frozen=True)
+class Service:
+    """A running gunicorn: where it listens, and its process, whose children are the workers."""
+
+    port: int
+    pid: int
+
+    @property
+    def url(self) -> str:
+        """Its base URL."""
+        return f"http://127.0.0.1:{self.port}"
+
+
 @contextlib.contextmanager
-def serve(application: str = SHIPPED) -> Iterator[str]:
-    """Runs the service; yields its base URL.
+def serve(
+    application: str = SHIPPED, settings: Mapping[str, str] = ONE_WORKER
+) -> Iterator[Service]:
+    """Runs the service until the context ends.
 
     Args:
         application: what gunicorn serves.
+        settings: environment variables for it.
 
     Raises:
         ServiceError: it did not start.
@@ -40,10 +58,10 @@ def serve(application: str = SHIPPED) -> Iterator[str]:
     for attempt in range(ATTEMPTS):
         with tempfile.TemporaryFile() as log:
             port = _free_port()
-            process = _start(application, port, log.fileno())
+            process = _start(application, port, settings, log.fileno())
             try:
                 if _answers(process, port):
-                    yield f"http://127.0.0.1:{port}"
+                    yield Service(port, process.pid)
                     return
                 if attempt + 1 == ATTEMPTS:  # the port may have been taken meanwhile: try another
                     log.seek(0)
@@ -53,11 +71,13 @@ def serve(application: str = SHIPPED) -> Iterator[str]:
                 _stop(process)
 
 
-def _start(application: str, port: int, log: int) -> "subprocess.Popen[bytes]":
-    """Starts gunicorn as `make run` does, with the default settings."""
+def _start(
+    application: str, port: int, settings: Mapping[str, str], log: int
+) -> "subprocess.Popen[bytes]":
+    """Starts gunicorn as `make run` does; of the service's settings it has these alone."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
-    environment.update(HOST="127.0.0.1", PORT=str(port), WEB_CONCURRENCY="1")
+    environment.update(settings, HOST="127.0.0.1", PORT=str(port))
     return subprocess.Popen(  # noqa: S603 - our own service
         [sys.executable, "-m", "gunicorn", application],
         cwd=ROOT,

@@ -40,8 +40,8 @@ PODS = {
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with serve() as url:
-        yield url
+    with serve() as service:
+        yield service.url
 
 
 def fetch(url: str, body: object = None) -> bytes:
