@@ -1,7 +1,4 @@
-"""Calling hooks and keeping a record of it; which hook of a CompositeController is called when.
-
-Source: Metacontroller's pkg/controller/composite/hooks.go and pkg/hooks.
-"""
+"""Calling hooks and keeping a record of it. Source: Metacontroller's pkg/hooks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +6,10 @@ from dataclasses import dataclass
 import msgspec
 
 from simulator.metacontroller import protocol
-from simulator.metacontroller.cache import Entry
-from simulator.metacontroller.composite import Composite, Hook
+from simulator.metacontroller.composite import Hook
 from simulator.metacontroller.hook_client import Answer, HookClient, HookError
 from simulator.objects.clock import Clock
-from simulator.objects.objects import Key, Object, is_terminating, key_of, namespace_of
+from simulator.objects.objects import Key, Object
 
 
 @dataclass(slots=True)
@@ -62,36 +58,3 @@ class Caller:
             call.error = str(error)
             raise
         return call.answer.body
-
-
-class HookCalls:
-    """Asks sync, finalize and customize."""
-
-    def __init__(self, composite: Composite, caller: Caller) -> None:
-        self._composite = composite
-        self._caller = caller
-        self._controller = msgspec.json.encode(composite.manifest)
-
-    def ask_sync(
-        self, parent: Entry, children: protocol.Group, related: protocol.Group
-    ) -> protocol.SyncAnswer:
-        """Ask what should be: finalize for a parent that goes away, else sync."""
-        composite, obj = self._composite, parent.obj
-        leaving = is_terminating(obj) or not composite.matches(obj)
-        finalizing = composite.finalize is not None and leaving
-        hook = composite.finalize if finalizing else composite.sync
-        if hook is None:
-            raise HookError(f"sync hook not defined for {key_of(obj)}")
-        groups = children, related
-        parts = protocol.sync_request(hook, self._controller, parent, groups, finalizing=finalizing)
-        body = self._caller.call(hook, "finalize" if finalizing else "sync", key_of(obj), parts)
-        return protocol.decode_sync(body, hook, namespace_of(obj))
-
-    def ask_customize(self, parent: Entry) -> list[Object]:
-        """Ask which related objects the parent wants to see."""
-        hook = self._composite.customize
-        if hook is None:
-            return []
-        parts = protocol.customize_request(self._controller, parent)
-        body = self._caller.call(hook, "customize", key_of(parent.obj), parts)
-        return protocol.decode_customize(body, hook)

@@ -11,6 +11,8 @@ server-side apply, ETags, client QPS.
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import msgspec
+
 from simulator.api.store import ConflictError, NotFoundError
 from simulator.metacontroller import protocol
 from simulator.metacontroller.cache import Entry
@@ -19,8 +21,8 @@ from simulator.metacontroller.claiming import ClaimError, atomic_update, claim
 from simulator.metacontroller.composite import Composite
 from simulator.metacontroller.environment import Environment
 from simulator.metacontroller.finalizers import Finalizer
-from simulator.metacontroller.hook_calls import Caller, HookCall, HookCalls
-from simulator.metacontroller.hook_client import HookClient
+from simulator.metacontroller.hook_calls import Caller, HookCall
+from simulator.metacontroller.hook_client import HookClient, HookError
 from simulator.metacontroller.loop import Loop, Writes
 from simulator.metacontroller.related import Related
 from simulator.metacontroller.triggers import Triggers
@@ -31,6 +33,7 @@ from simulator.objects.objects import (
     generation_of,
     is_terminating,
     key_of,
+    namespace_of,
     same,
     uid_of,
 )
@@ -63,8 +66,9 @@ class Metacontroller(Loop[Key]):
         self._finalizer = Finalizer(
             composite.finalizer, composite.finalize is not None, environment
         )
-        self._calls = HookCalls(composite, Caller(environment.clock, client, on_call))
-        self._related = Related(composite, environment, self._calls.ask_customize)
+        self._caller = Caller(environment.clock, client, on_call)
+        self._controller = msgspec.json.encode(composite.manifest)
+        self._related = Related(composite, environment, self._ask_customize)
         self._triggers = Triggers(composite, environment, self._related, self.queue.add)
 
     def parent(self, key: Key) -> Object | None:
@@ -93,11 +97,35 @@ class Metacontroller(Loop[Key]):
             kind = self._environment.kinds.by_plural(resource.api_version, resource.plural)
             children[kind] = claim(self._environment, parent_kind, parent, kind)
         related = self._related.objects(entry)
-        answer = self._calls.ask_sync(entry, children, related)
+        answer = self._ask_sync(entry, children, related)
         observed = {
             kind: {child.key: child for child in entries} for kind, entries in children.items()
         }
         return partial(self._write, key, parent, observed, answer)
+
+    def _ask_sync(
+        self, parent: Entry, children: protocol.Group, related: protocol.Group
+    ) -> protocol.SyncAnswer:
+        """Ask what should be: finalize for a parent that goes away, else sync."""
+        composite, obj = self.composite, parent.obj
+        leaving = is_terminating(obj) or not composite.matches(obj)
+        finalizing = composite.finalize is not None and leaving
+        hook = composite.finalize if finalizing else composite.sync
+        if hook is None:
+            raise HookError(f"sync hook not defined for {key_of(obj)}")
+        groups = children, related
+        parts = protocol.sync_request(hook, self._controller, parent, groups, finalizing=finalizing)
+        body = self._caller.call(hook, "finalize" if finalizing else "sync", key_of(obj), parts)
+        return protocol.decode_sync(body, hook, namespace_of(obj))
+
+    def _ask_customize(self, parent: Entry) -> list[Object]:
+        """Ask which related objects the parent wants to see."""
+        hook = self.composite.customize
+        if hook is None:
+            return []
+        parts = protocol.customize_request(self._controller, parent)
+        body = self._caller.call(hook, "customize", key_of(parent.obj), parts)
+        return protocol.decode_customize(body, hook)
 
     def _write(
         self,

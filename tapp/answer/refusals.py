@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from tapp.answer import mistakes
+from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import joined, refused
-from tapp.answer.stalled import stalled
 from tapp.decide.missing import Since, lasting, unseen_claims
 from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
