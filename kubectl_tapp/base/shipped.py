@@ -8,7 +8,6 @@ _PACKAGED = Path(__file__).parents[1] / "shipped"
 _REPOSITORY = Path(__file__).parents[2]
 COMPOSITE = "metacontroller/base/composite-controller.yaml"
 DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
-DEFINITION = "crds/tapp.yaml"
 
 
 @cache

@@ -4,7 +4,7 @@ The service sees neither: an object without its label, and what Metacontroller w
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from kubectl_tapp.base.observed import Document, Observed, by_name
@@ -59,7 +59,8 @@ class Obstacles:
         """
         self._cluster, self._observed, self._plan = cluster, observed, plan
         self._ids: Collection[int] | None = None
-        self._pods = self._claims = _Found()
+        self._pods, self._unread = dict[str, Document](), ""
+        self._claims: dict[str, Document] = {}
 
     def matter(self, ids: Collection[int]) -> None:
         """Looks for the objects of these instances only: of very many not all are looked up."""
@@ -74,8 +75,8 @@ class Obstacles:
         pods = [f"{observed.name}-{each.id}" for each in looked if each.pod is not None]
         claims = [name for each in looked for name in each.claims.values()]
         space = observed.tapp["metadata"]["namespace"]
-        self._pods = _found(self._cluster, PODS, pods, space)
-        self._claims = _found(self._cluster, CLAIMS, claims, space)
+        self._pods, self._unread = _named(self._cluster, PODS, pods, space)
+        self._claims, _ = _named(self._cluster, CLAIMS, claims, space)
         texts = {each.id: self._of_missing(each) for each in missing}
         for instance, verdict in plan.cases:
             if verdict.action not in STILL and instance.pod is not None:
@@ -112,8 +113,8 @@ class Obstacles:
         if missing.pod is not None:
             parts.append(self._of_pod(missing))
         for template, name in missing.claims.items():
-            owner = self._claims.whose(name, self._observed.tapp)
-            text = self._named("persistentvolumeclaim", name, missing.since)
+            owner = self._whose(self._claims.get(name))
+            text = self._quoted("persistentvolumeclaim", name, missing.since)
             if owner:
                 parts.append(f"a claim of the name of its claim {template} {owner}")
             elif text:
@@ -123,14 +124,17 @@ class Obstacles:
     def _of_pod(self, missing: _Missing) -> str:
         name = f"{self._observed.name}-{missing.id}"
         # A name that is taken is refused without a word, whatever was refused before.
-        if owner := self._pods.whose(name, self._observed.tapp):
+        if owner := self._whose(self._pods.get(name)):
             return f"a pod of its name {owner}"
-        text = self._named("pod", name, missing.since) or self._unnamed(missing.since)
+        text = self._quoted("pod", name, missing.since) or self._unnamed(missing.since)
         if text:
             return f"the API server refuses its pod: {text}"
-        return (
-            self._pods.unread and f"nobody knows if a pod of its name is there: {self._pods.unread}"
-        )
+        unread = self._unread
+        return unread and f"nobody knows if a pod of its name is there: {unread}"
+
+    def _whose(self, item: Document | None) -> str:
+        """Whose an object is, "" where there is none or it is the TApp's."""
+        return "" if item is None else advised(item, self._observed.tapp)
 
     def _of_change(self, instance: Instance) -> str:
         name = f"{self._observed.name}-{instance.id}"
@@ -138,10 +142,10 @@ class Obstacles:
             return ""
         pod = self._known[name]["metadata"]
         since = max(last_write(pod), seconds(pod.get("creationTimestamp")))
-        text = self._named("pod", name, since) or self._unnamed(since)
+        text = self._quoted("pod", name, since) or self._unnamed(since)
         return text and f"the API server refuses that: {text}"
 
-    def _named(self, kind: str, name: str, since: float) -> str:
+    def _quoted(self, kind: str, name: str, since: float) -> str:
         quote = self._refused.named.get((kind, name))
         return quote.text if quote is not None and quote.at >= since else ""
 
@@ -149,27 +153,12 @@ class Obstacles:
         return next((quote.text for quote in self._refused.unnamed if quote.at >= since), "")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Objects that were looked up by their names.
-
-    Attributes:
-        objects: name -> object.
-        unread: why nobody knows whether they are there.
-    """
-
-    objects: Mapping[str, Document] = field(default_factory=dict)
-    unread: str = ""
-
-    def whose(self, name: str, tapp: Document) -> str:
-        """Whose the object of this name is, "" where there is none or it is the TApp's."""
-        item = self.objects.get(name)
-        return advised(item, tapp) if item is not None else ""
-
-
-def _found(cluster: Cluster, resource: str, names: list[str], namespace: str) -> _Found:
+def _named(
+    cluster: Cluster, resource: str, names: list[str], namespace: str
+) -> tuple[dict[str, Document], str]:
+    """Those of these objects that are there, and why nobody knows that, where it is so."""
     found = cluster.named(resource, names, namespace) if names else []
-    return _Found(unread=short(found)) if isinstance(found, str) else _Found(by_name(found))
+    return ({}, short(found)) if isinstance(found, str) else (by_name(found), "")
 
 
 def _missing(observed: Observed, plan: Plan) -> Iterable[_Missing]:

@@ -19,7 +19,7 @@ from kubectl_tapp.base import shipped
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEEDS = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
-MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR, shipped.DEFINITION)
+MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR)
 
 
 def pins() -> dict[str, str]:

@@ -85,7 +85,8 @@ def test_the_guard_refuses_what_changed_meanwhile(
 ) -> None:
     """A foreign edit of the spec, not one of the metadata or the status."""
     app.apply(tapp(replicas=2)).settle()
-    access = Access(str(cluster.kubeconfig), cluster.context or None, app.namespace)
+    targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
+    access = Access(targets | {"context": cluster.context})
     seen = access.get(TAPPS, "web")
     kubectl("annotate", "tapp", "web", "-n", app.namespace, "note=this")
     access.patch(TAPPS, "web", edits.guarded_patch(seen, edits.killed(seen, [1])))
