@@ -155,7 +155,7 @@ def _waiting(
             [size for prefix, size in sizes.items() if f"{prefix}{instance.id}" not in world.claims]
         )
         if instance.pod is None and isinstance(instance.template, Template):
-            size += instance.template.size + _OWN
+            size += instance.template.size + len(world.tapp.spec.service_name) + _OWN
         if left < limit and size > left:
             waiting.add(instance.id)
             left = 0

@@ -12,6 +12,7 @@ from tapp.spec.model import TApp
 from tests.builders import Document, as_sent, claim_template, request, tapp, template
 from tests.holds import HOLD, HOLD_FOR, WANTED, WANTED_SINCE
 from tests.reading import desired
+from tests.sizes import size
 from tests.unit.world import Hook, World, condition
 
 KB = 1024
@@ -122,7 +123,7 @@ def test_pods_that_are_refused_keep_nobody_waiting_for_ever() -> None:
 # --- size and time as the oracle ------------------------------------------------------------------
 
 DEEP = 200
-MANY = 3_000
+MANY = size(1_000, 3_000)
 
 
 def nested(depth: int) -> Any:
