@@ -18,7 +18,7 @@ if not FULL:
 
 settings.register_profile(
     "fast",
-    max_examples=size(15, 30),
+    max_examples=size(10, 30),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

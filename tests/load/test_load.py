@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.xdist_grou
 
 
 def test_killed_workers_and_rolls_cause_no_wrong_answer() -> None:
-    figures = storm(size(6, 16), 6 if FULL else 3, every=1 if FULL else 0.5)
+    figures = storm(size(4, 16), 6 if FULL else 3, every=1 if FULL else 0.5)
     assert figures["rolls"] >= 1
     assert not figures["wrong"], figures["examples"]
     assert figures["lost"] == 0
@@ -19,7 +19,7 @@ def test_killed_workers_and_rolls_cause_no_wrong_answer() -> None:
 
 
 def test_a_roll_breaks_no_request() -> None:
-    figures = rolls(size(4, 8), 1, pause=1 if FULL else 0.4)
+    figures = rolls(size(3, 8), 1, pause=1 if FULL else 0.4)
     assert figures["broken and sent again"] == {}
     assert (figures["wrong"], figures["lost"]) == (0, 0)
 

@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.model.machine import Model
 from tests.sizes import size
 
-STEPS = int(os.environ.get("TAPP_MODEL_STEPS", size(320, 600)))
+STEPS = int(os.environ.get("TAPP_MODEL_STEPS", size(200, 600)))
 LENGTH = 40
 
 

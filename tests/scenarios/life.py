@@ -33,6 +33,8 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
+CHECK_EVERY = 1
+"""How often a life's syncs are held against the invariants, where a test does not say it."""
 
 
 @cache
@@ -97,7 +99,7 @@ class Life:
         self,
         *,
         policies: Iterable[Policy] = (),
-        check_every: int = 1,
+        check_every: int | None = None,
         seed: int = 0,
         nodes: int = 3,
         decorated: bool = True,
@@ -108,7 +110,7 @@ class Life:
 
         Args:
             policies: admission of the cluster.
-            check_every: how often the invariants are checked.
+            check_every: how often the invariants are checked; `CHECK_EVERY` where None.
             seed: of the cluster's chances.
             nodes: how many nodes there are.
             decorated: whether the shipped DecoratorController is there.
@@ -126,7 +128,7 @@ class Life:
         """How many of the next PATCHes get lost."""
         self.world = World(
             registration(exposing=exposing),
-            FaultyHook(CheckedHook(WsgiHook(application.wsgi_app), check_every)),
+            FaultyHook(CheckedHook(WsgiHook(application.wsgi_app), check_every or CHECK_EVERY)),
             seed=seed,
             nodes=nodes,
             policies=policies,

@@ -85,7 +85,7 @@ def typed(request: bytes) -> object:
     return Request(request, TApp, Memo(0))
 
 
-PLENTY = size(300, 1_000)
+PLENTY = size(150, 1_000)
 SOME = 2 * PLENTY
 """Blocks that come and go with the interpreter's free lists: two for a pod."""
 
