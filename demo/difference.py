@@ -8,9 +8,6 @@ from rich.text import Text
 
 STYLES = {"+": "green", "-": "red", " ": "bright_black"}
 
-_HEAD = 3
-"""Lines in which difflib says which files it compares, and where."""
-
 
 class _Dumper(yaml.SafeDumper):
     """YAML as people write it: the items of a list stand deeper than its name."""
@@ -21,7 +18,8 @@ class _Dumper(yaml.SafeDumper):
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Text]:
     """The lines that go, the lines that come, and the fields above them."""
-    merged = _merged(_lines(before), _lines(after))
+    both = difflib.ndiff(_lines(before), _lines(after))
+    merged = [(line[0], line[2:]) for line in both if line[0] in STYLES]
     shown: set[int] = set()
     for index, (mark, _) in enumerate(merged):
         if mark != " ":
@@ -37,13 +35,6 @@ def _lines(spec: dict[str, Any]) -> list[str]:
         return []
     text: str = yaml.dump({"spec": spec}, Dumper=_Dumper, sort_keys=False)
     return text.splitlines()
-
-
-def _merged(old: list[str], new: list[str]) -> list[tuple[str, str]]:
-    """Both texts in one, each line marked `-`, `+` or blank; nothing where they are equal."""
-    everything = len(old) + len(new)
-    lines = [*difflib.unified_diff(old, new, n=everything, lineterm="")]
-    return [(line[0], line[1:]) for line in lines[_HEAD:]]
 
 
 def _above(merged: list[tuple[str, str]], index: int) -> list[int]:

@@ -16,7 +16,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
-ATTEMPTS = 3
 OK = 200
 ONE_WORKER = {"WEB_CONCURRENCY": "1"}
 SHIPPED = "hooks.app:create_app()"
@@ -55,44 +54,37 @@ def serve(
     Raises:
         ServiceError: it did not start.
     """
-    for attempt in range(ATTEMPTS):
-        with tempfile.TemporaryFile() as log:
-            port = _free_port()
-            process = _start(application, port, settings, log.fileno())
-            try:
-                if _answers(process, port):
-                    yield Service(port, process.pid)
-                    return
-                if attempt + 1 == ATTEMPTS:  # the port may have been taken meanwhile: try another
-                    log.seek(0)
-                    text = log.read().decode(errors="replace")[-2000:]
-                    raise ServiceError(f"the service did not start:\n{text}")
-            finally:
-                _stop(process)
+    with tempfile.TemporaryFile() as log:
+        process, port = _start(application, settings, log.fileno())
+        try:
+            if not _answers(process, port):
+                log.seek(0)
+                text = log.read().decode(errors="replace")[-2000:]
+                raise ServiceError(f"the service did not start:\n{text}")
+            yield Service(port, process.pid)
+        finally:
+            _stop(process)
 
 
 def _start(
-    application: str, port: int, settings: Mapping[str, str], log: int
-) -> "subprocess.Popen[bytes]":
-    """Starts gunicorn as `make run` does; of the service's settings it has these alone."""
+    application: str, settings: Mapping[str, str], log: int
+) -> "tuple[subprocess.Popen[bytes], int]":
+    """Starts gunicorn as `make run` does, with these settings alone; its process and its port."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
-    environment.update(settings, HOST="127.0.0.1", PORT=str(port))
-    return subprocess.Popen(  # noqa: S603 - our own service
-        [sys.executable, "-m", "gunicorn", application],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,  # Ctrl-C is ours to handle
-    )
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+    with socket.socket() as door:  # handed over: nobody can take the port before gunicorn does
+        door.bind(("127.0.0.1", 0))
+        process = subprocess.Popen(  # noqa: S603 - our own service
+            [sys.executable, "-m", "gunicorn", "--bind", f"fd://{door.fileno()}", application],
+            cwd=ROOT,
+            env={**environment, **settings},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[door.fileno()],
+            start_new_session=True,  # Ctrl-C is ours to handle
+        )
+        return process, door.getsockname()[1]
 
 
 def _answers(process: "subprocess.Popen[bytes]", port: int) -> bool:
