@@ -97,7 +97,8 @@ class Nodes:
                     self._consider(pod)
 
     def _consider(self, pod: Object) -> None:
-        if not pod["spec"].get("nodeName"):
+        spec = pod["spec"]
+        if not spec.get("nodeName") and not spec.get("schedulingGates"):
             uid = uid_of(pod)
             self._clock.after(self._kubelet.behaviour.schedule_seconds, lambda: self._bind(uid))
 

@@ -62,6 +62,14 @@ def test_a_lost_node_costs_ready_and_nothing_else() -> None:
     assert after["status"]["phase"] == "Running"
 
 
+def test_a_pod_behind_a_scheduling_gate_comes_to_no_node() -> None:
+    """As Kueue's, for whom somebody has to open it; a forecast says that it never runs."""
+    world = make_world(nodes=1)
+    world.apply(pod("p", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
+    world.settle()
+    assert "nodeName" not in live(world)["spec"]
+
+
 def open_gate(world: World, status: str) -> None:
     """Set the gate's condition."""
     others = [one for one in live(world)["status"]["conditions"] if one["type"] != GATE]
