@@ -60,7 +60,8 @@ def metadata(version: str, image: str, home: str) -> Document:
 
 def annotations(version: str, image: str, home: str) -> dict[str, str]:
     """ArtifactHub's annotations: texts, some of which are YAML."""
-    definition = yaml.safe_load((ROOT / "crds" / "tapp.yaml").read_text(encoding="utf-8"))
+    text = (ROOT / "crds" / "tapp.yaml").read_text(encoding="utf-8")
+    definition = yaml.load(text, yaml.CSafeLoader)
     names = definition["spec"]["names"]
     crd = {
         "kind": names["kind"],

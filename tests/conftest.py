@@ -45,6 +45,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are CPUs: some tests do nothing but wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written rather than compared."""

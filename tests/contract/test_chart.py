@@ -87,7 +87,9 @@ def test_the_patches_in_the_docs_do_what_the_values_beside_them_do(
     patched = yaml.safe_load(kustomization)
     patched["components"] = [f"metacontroller/components/{name}" for name in names]
     shutil.copytree(INSTALL, tmp_path / "metacontroller")
-    (tmp_path / "install.yaml").write_text(yaml.safe_dump_all(composed((), IMAGE)))
+    (tmp_path / "install.yaml").write_text(
+        yaml.dump_all(composed((), IMAGE), Dumper=yaml.CSafeDumper)
+    )
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(patched))
     on = [f"components.{camel(name)}=true" for name in names]
     file = ("--values", tmp_path / "values.yaml")

@@ -237,7 +237,7 @@ def test_what_is_applied_is_the_releases_own_file(
     monkeypatch.setenv("METACONTROLLER_MANIFESTS", str(manifests_in(tmp_path)))
     with tools():
         write_manifests(tmp_path, kind.IMAGE)
-    documents = [*yaml.safe_load_all((tmp_path / WHOLE).read_text())]
+    documents = [*yaml.load_all((tmp_path / WHOLE).read_text(), yaml.CSafeLoader)]
     found = {
         (each["metadata"].get("namespace"), f"{each['kind'].lower()}/{each['metadata']['name']}")
         for each in documents

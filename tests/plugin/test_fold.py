@@ -153,6 +153,7 @@ OTHERS_SAY_AS_MUCH = (
     "new pods",
     "new pods, a percentage",
     "in place, and each counts after a while",
+    "new pods, and each counts after a while",
     "in place, two at a time",
     "a probe that looks rarely",
     "a startup probe",

@@ -19,7 +19,7 @@ from tests.scenarios.life import Life
 from tests.sizes import size
 
 EXAMPLES = {story.name: story for story in example_stories()}
-SLOW = settings(max_examples=size(8, 15), deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=size(5, 15), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def differences(story: Story) -> list[str]:
@@ -177,7 +177,7 @@ def in_place(image: str, annotations: Document, labels: Document, size: Document
 
 
 @given(st.lists(in_place_edits(), min_size=2, max_size=3), st.sampled_from([1, 2]), st.booleans())
-@settings(max_examples=size(6, 100), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=size(4, 100), deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_edits_in_place_go_as_foretold(
     edits: list[Document], budget: int, component: bool
 ) -> None:

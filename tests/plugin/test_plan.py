@@ -327,7 +327,7 @@ def test_a_spec_that_the_service_cannot_read_is_refused() -> None:
 @pytest.mark.slow
 def test_many_instances() -> None:
     """Ten steps of a tenth, each done in a few syncs."""
-    count = size(200, 1000)
+    count = size(100, 1000)
     life = Life(check_every=10**9)
     life.apply(stored(replicas=count, updateStrategy={"maxUnavailable": "10%"}))
     life.world.run(600)

@@ -21,7 +21,7 @@ def test_many_pods_are_cheap() -> None:
     """Creating, rolling and deleting a thousand pods costs seconds of CPU."""
     world = make_world()
     began = time.process_time()
-    world.apply(group(size(250, 1000)))
+    world.apply(group(size(100, 1000)))
     world.settle()
     world.patch("Group", "g", {"spec": {"image": "web:2"}})
     world.settle()

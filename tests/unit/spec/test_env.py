@@ -113,7 +113,7 @@ def test_what_is_folded_counts_for_all_containers_together() -> None:
 LONG = {
     "references without an end": env(("A", "1"), ("A", "$(" * 400_000)),
     "references to nothing": env(("A", "".join(f"$(N{n})" for n in range(60_000))), ("A", "$(A)")),
-    "many variables": env(*[(f"A{n % 30_000}", "$(A)") for n in range(60_000)]),
+    "many variables": env(*[(f"A{n % 10_000}", "$(A)") for n in range(20_000)]),
 }
 
 
@@ -122,4 +122,4 @@ def test_folding_takes_time_in_proportion_to_what_is_written(entries: list[Docum
     asked = request(tapp(template=template(container={"env": entries})))
     began = time.process_time()
     Hook().answer("/sync", asked)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
