@@ -7,7 +7,13 @@ what it returns for a template restarts that template's pods, so test vectors fr
 
 import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
+
+_Write = Callable[[str | float], Any]
+_Known = dict[tuple[int, str], Any]
+"""(identity, key) of a part -> its form."""
+Form = Callable[[Any], Any]
 
 _QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))")
 _LONGEST = 400
@@ -100,19 +106,67 @@ def canonical(value: Any) -> Any:
     Nulls, empty lists, zero values of `omitempty` fields and maps that Kubernetes takes as absent
     are dropped, quantities written as the API server writes them, whole floats become ints.
     """
-    return _walk(value, "", quantity)
+    return _walk(value, "", quantity, {})
 
 
 def comparable(value: Any) -> Any:
     """The same, with quantities as bare numbers: equal exactly when the meaning is equal."""
-    return _walk(value, "", _number)
+    return _walk(value, "", _number, {})
 
 
-def _walk(value: Any, key: str, write_quantity: Callable[[str | float], Any]) -> Any:
-    if isinstance(value, list):
-        return [_walk(item, "", write_quantity) for item in value if item is not None]
-    if not isinstance(value, dict):
+@dataclass(frozen=True)
+class Forms:
+    """Both forms of specs: what has them is shared by all, and changed by nobody."""
+
+    canonical: Form = canonical
+    comparable: Form = comparable
+
+    @classmethod
+    def of_copies(cls, spec: Any) -> Self:
+        """Forms of a spec's copies; for the parts that a copy shares with it, they are known."""
+        return cls(_of_copies(spec, quantity), _of_copies(spec, _number))
+
+
+FORMS = Forms()
+
+
+def _of_copies(spec: Any, write_quantity: _Write) -> Form:
+    known: _Known = {}
+    _walk(spec, "", write_quantity, known, learns=True)
+
+    def form(copy: Any, _alive: Any = spec) -> Any:
+        return _walk(copy, "", write_quantity, known)
+
+    return form
+
+
+def _walk(
+    value: Any, key: str, write_quantity: _Write, known: _Known, *, learns: bool = False
+) -> Any:
+    if not isinstance(value, (dict, list)):
         return int(value) if isinstance(value, float) and value.is_integer() else value
+    if known and (found := known.get((id(value), key))) is not None:
+        return found
+    found = _walk_into(value, key, write_quantity, known, learns=learns)
+    if learns:
+        known[id(value), key] = found
+    return found
+
+
+def _walk_into(
+    value: dict[str, Any] | list[Any],
+    key: str,
+    write_quantity: _Write,
+    known: _Known,
+    *,
+    learns: bool,
+) -> Any:
+    if isinstance(value, list):
+        return [
+            _walk(item, "", write_quantity, known, learns=learns)
+            for item in value
+            if item is not None
+        ]
     if key in _FREE_MAPS:
         return {name: item for name, item in value.items() if item is not None}
     quantities = key in _QUANTITY_MAPS
@@ -123,7 +177,7 @@ def _walk(value: Any, key: str, write_quantity: Callable[[str | float], Any]) ->
         if (quantities or name in _QUANTITY_FIELDS) and isinstance(item, (str, int, float)):
             result[name] = write_quantity(item)
             continue
-        kept = _walk(item, name, write_quantity)
+        kept = _walk(item, name, write_quantity, known, learns=learns)
         if not _is_absent(name, kept):
             result[name] = kept
     return result

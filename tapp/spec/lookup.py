@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tapp.kube.canonical import Forms
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.templates import (
@@ -57,6 +58,7 @@ class Templates:
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
     _of: dict[int, Template | Unresolved] = field(default_factory=dict)
+    _forms: dict[str, Forms] = field(default_factory=dict)
     _values: dict[str, KeptValues] = field(default_factory=dict)
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
@@ -203,7 +205,10 @@ class Templates:
         except UnfilledError as error:
             return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
-        filled = resolved(name, body, claims, ignores_resources=ignored)
+        forms = self._forms.get(name)
+        if forms is None:
+            forms = self._forms[name] = Forms.of_copies(template.body["spec"])
+        filled = resolved(name, body, claims, forms, ignores_resources=ignored)
         same = {
             part: value
             for part in _SHARED
@@ -212,7 +217,7 @@ class Templates:
         found = self._own[key] = replace(
             filled,
             **same,
-            made=_Made(template, key, claims),
+            made=_Made(template, key, claims, forms),
             written=Written(template.revision, filled.hashes.bare),
         )
         return found
@@ -226,16 +231,18 @@ class _Made:
         template: as it is written.
         own: its name, and what stands in its slots.
         claims: names of the claim templates.
+        forms: of its copies.
     """
 
     template: Template
     own: tuple[str, ...]
     claims: frozenset[str]
+    forms: Forms
 
     def __call__(self) -> dict[str, Any]:
         slots = self.template.slots
         own = dict(zip(slots.names, self.own[1:], strict=True))
-        return spec_of(slots.filled(self.template.body, own), self.claims)
+        return spec_of(slots.filled(self.template.body, own), self.claims, self.forms)
 
 
 _SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tapp.kube.canonical import canonical, comparable
+from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.spec import revision
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
@@ -137,18 +137,19 @@ def resolved(
     name: str,
     body: Any,
     claims: frozenset[str],
+    forms: Forms = FORMS,
     *,
     ignores_resources: bool,
 ) -> Template:
     """The same of a body that has the shape for it; what it has to fill in stays as it is."""
     metadata = body.get("metadata") or {}
-    compared = comparable(body["spec"])
+    compared = forms.comparable(body["spec"])
     without = revision.without_resources(compared)
     whole = bare = revision.revisions_of(metadata, compared)
     if without is not compared:
         bare = revision.revisions_of(metadata, without)
     (full, uniq), (other, _) = (bare, whole) if ignores_resources else (whole, bare)
-    spec = spec_of(body, claims)
+    spec = spec_of(body, claims, forms)
     labels = _for_every_pod(revision.own_labels(metadata))
     annotations = _for_every_pod(revision.own_annotations(metadata))
     runs = running(spec)
@@ -179,9 +180,9 @@ def resolved(
     )
 
 
-def spec_of(body: Any, claims: frozenset[str]) -> dict[str, Any]:
+def spec_of(body: Any, claims: frozenset[str], forms: Forms = FORMS) -> dict[str, Any]:
     """A template's spec in canonical form, without the volumes of claims."""
-    spec: dict[str, Any] = canonical(body["spec"])
+    spec: dict[str, Any] = forms.canonical(body["spec"])
     if claims and "volumes" in spec:
         kept = [item for item in spec["volumes"] if item["name"] not in claims]
         spec = {**spec, "volumes": kept}
