@@ -2,7 +2,7 @@
 
 First requests as a cluster sends them, in this process (`bench/stream.py`), then over HTTP as
 shipped, with what a worker needs of memory (`bench/over_http.py`).
-Ratios can be compared between machines and commits, milliseconds cannot.
+Ratios can be compared between commits on one machine, milliseconds hardly.
 """
 
 import argparse

@@ -45,6 +45,7 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are CPUs: some tests do nothing but wait."""
     return (os.cpu_count() or 1) + 1

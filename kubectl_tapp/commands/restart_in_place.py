@@ -63,7 +63,7 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
 
 
 def _means(verdict: Verdict, decision: Verdict) -> str:
-    """What the service would do: of what waits for its turn, what comes then."""
+    """What the service would do, or that a hold keeps it from doing so."""
     if decision.reason is Reason.HELD:
         return f"{decision.reason}: {decision.message}"
     return f"{verdict.action}: {verdict.message}"

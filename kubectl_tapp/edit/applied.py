@@ -1,6 +1,6 @@
-"""What `kubectl apply -f` would make of a file: by the client, or by the server.
+"""What the API server would make of an edit: a patch, or a file applied by client or server.
 
-The two differ in what the file no longer has. The client takes away what the file had when it was
+These two differ in what the file no longer has. The client takes away what the file had when it was
 applied last, as the annotation says that it leaves; the server takes away what the same manager
 applied last, as `metadata.managedFields` say. So what was applied one way and is planned the other
 way would keep what it will lose. Source: Kubernetes, "Server-Side Apply", and kubectl's `apply`.

@@ -114,7 +114,14 @@ def entries(observed: Observed) -> list[Entry]:
     found: list[Entry] = []
     last: dict[str, Document] = {}
     read: dict[str, Document] = {}
-    records = sorted(ours(observed.revisions), key=lambda it: (it[0], it[1]["metadata"]["name"]))
+    records = sorted(
+        (
+            (each["revision"], each)
+            for each in ours(observed.revisions)
+            if type(each.get("revision")) is int and not each["metadata"].get("deletionTimestamp")
+        ),
+        key=lambda it: (it[0], it[1]["metadata"]["name"]),
+    )
     for number, kept in records:
         metadata = kept["metadata"]
         notes = metadata["annotations"]
@@ -173,17 +180,16 @@ def _is_now(wanted: Template, digest: str, body: Document) -> bool:
     return isinstance(kept, Template) and kept.revision == wanted.revision
 
 
-def ours(revisions: Iterable[Document]) -> Iterable[tuple[int, Document]]:
-    """Number and object of each that this service has written."""
+def ours(revisions: Iterable[Document]) -> Iterable[Document]:
+    """Each that this service has written."""
     for each in revisions:
-        metadata, data, number = each["metadata"], each.get("data"), each.get("revision")
+        metadata, data = each["metadata"], each.get("data")
         named = TEMPLATE in (metadata.get("annotations") or {})
         hashed = TEMPLATE_HASH in (metadata.get("labels") or {})
         body = data.get("template") if isinstance(data, dict) else None
         whole = isinstance(body, dict) and not strange_template("", body)
-        going = metadata.get("deletionTimestamp")
-        if named and hashed and whole and type(number) is int and not going:
-            yield number, each
+        if named and hashed and whole:
+            yield each
 
 
 def chosen(

@@ -196,7 +196,7 @@ class Outcomes:
         """Revision -> the template's body: of the spec as it is, and of what was kept."""
         found: dict[str, Document] = {
             kept["metadata"]["labels"][TEMPLATE_HASH]: kept["data"]["template"]
-            for _, kept in ours(self.observed.revisions)
+            for kept in ours(self.observed.revisions)
         }
         if self._templates_before is not None:
             for name, body in template_bodies(self.observed.tapp).items():

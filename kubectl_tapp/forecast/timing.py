@@ -105,10 +105,10 @@ def timing(observed: Observed, templates: dict[str, str]) -> Timing:
         templates: pod -> name of its template.
     """
     killed = _killed(observed.events)
-    each = [
+    samples = [
         (templates.get(pod["metadata"]["name"], ""), _of_pod(pod, killed)) for pod in observed.pods
     ]
-    by_template = {name: _merged(found) for name, found in grouped(each).items()}
+    by_template = {name: _merged(found) for name, found in grouped(samples).items()}
     return Timing(by_template, _merged(by_template.values()))
 
 

@@ -36,6 +36,10 @@ _LABEL_KEY = re.compile(
 )
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _MAX_NAME, _MAX_LABEL, _MAX_ANNOTATIONS = 253, 63, 256 * 1024
+_FIXED_ANNOTATIONS = (
+    "container.apparmor.security.beta.kubernetes.io/",
+    "kubernetes.io/config.mirror",
+)
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
@@ -140,6 +144,7 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
 def check_pod_update(new: Object, old: Object) -> None:
     """Refuse an update that changes what a running pod cannot change."""
     check_metadata_update(new, old)
+    _check_fixed_annotations(new, old)
     if new["spec"] is old["spec"] or same(new["spec"], old["spec"]):
         return
     for field in CONTAINER_LISTS:
@@ -153,6 +158,14 @@ def check_pod_update(new: Object, old: Object) -> None:
     path = next(iter(changed_paths(old["spec"], permitted, "spec")), None)
     if path is not None:
         raise refuse(new, "spec", f"Forbidden: {ONLY_THESE}: {path}", path)
+
+
+def _check_fixed_annotations(new: Object, old: Object) -> None:
+    before, after = annotations_of(old), annotations_of(new)
+    for key in sorted(before.keys() | after.keys()):
+        if key.startswith(_FIXED_ANNOTATIONS) and before.get(key) != after.get(key):
+            reason = "Forbidden: may not add, remove or update"
+            raise refuse(new, f"metadata.annotations[{key}]", reason)
 
 
 def _check_tolerations(new: Object, old: Object) -> None:

@@ -149,13 +149,14 @@ def _waiting(
         f"{claim}-{name}-": len(msgspec.json.encode(template)) + _OWN
         for claim, template in claim_templates(world.tapp.spec).items()
     }
+    host = len(world.tapp.spec.service_name.encode(errors="replace"))
     waiting, left = set[int](), limit
     for instance in sorted(candidates, key=lambda one: (one.id in refused, one.id)):
         size = sum(
             [size for prefix, size in sizes.items() if f"{prefix}{instance.id}" not in world.claims]
         )
         if instance.pod is None and isinstance(instance.template, Template):
-            size += instance.template.size + len(world.tapp.spec.service_name) + _OWN
+            size += instance.template.size + host + _OWN
         if left < limit and size > left:
             waiting.add(instance.id)
             left = 0

@@ -30,7 +30,7 @@ class _Data(msgspec.Struct, rename="camel"):
     default_values: dict[str, str] = {}
 
 
-decode_data = msgspec.json.Decoder(_Data).decode
+_decode_data = msgspec.json.Decoder(_Data).decode
 _MOST_RECORDS: Final = 16
 """Records whose templates are held: more are in use only where rolls were never finished."""
 
@@ -151,7 +151,7 @@ class Templates:
 
     def _as_recorded(self, name: str, data: bytes) -> "Templates | None":
         try:
-            found = decode_data(data)
+            found = _decode_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         past = {

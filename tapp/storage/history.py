@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from tapp.kube.objects import RevisionObject
-from tapp.spec.lookup import Templates, decode_data
+from tapp.spec.lookup import Templates
 from tapp.spec.model import ParentMeta
 from tapp.spec.templates import Template, resolve
 from tapp.spec.values import NO_VALUES, KeptValues
-from tapp.storage.records import Content, Record, What, content_name, read_record
+from tapp.storage.records import Content, Record, What, content_name, decode_data, read_record
 from tapp.world import World
 
 LONGEST = 128 << 10

@@ -86,7 +86,9 @@ def test_the_guard_refuses_what_changed_meanwhile(
     """A foreign edit of the spec, not one of the metadata or the status."""
     app.apply(tapp(replicas=2)).settle()
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
-    access = Access(targets | {"context": cluster.context})
+    if cluster.context:
+        targets["context"] = cluster.context
+    access = Access(targets)
     seen = access.get(TAPPS, "web")
     kubectl("annotate", "tapp", "web", "-n", app.namespace, "note=this")
     access.patch(TAPPS, "web", edits.guarded_patch(seen, edits.killed(seen, [1])))

@@ -85,6 +85,12 @@ ILLEGAL: dict[str, tuple[Change, str]] = {
         lambda p: p["spec"]["volumes"].append({"name": "v", "emptyDir": {}}),
         "spec.volumes",
     ),
+    "apparmor": (
+        lambda p: p["metadata"].update(
+            annotations={"container.apparmor.security.beta.kubernetes.io/main": "x"}
+        ),
+        "metadata.annotations[container.apparmor.security.beta.kubernetes.io/main]",
+    ),
     "bad-label": (lambda p: p["metadata"].update(labels={"a": "b c"}), "metadata.labels"),
     "two-controllers": (
         lambda p: p["metadata"].update(
