@@ -101,6 +101,15 @@ def test_a_history_that_does_not_tell_means_a_new_pod(broken: Document) -> None:
     assert decision(world.change(template=asking(MORE))).startswith(ANEW)
 
 
+@pytest.mark.parametrize("values", [3, None, {"0": 1}, "x"])
+def test_odd_values_beside_a_recorded_template_hide_it_from_nobody(values: Any) -> None:
+    world = resized(MORE)
+    for name, record in world.revisions.items():
+        data = {"template": asking(LESS), "values": values, "defaultValues": values}
+        world.revisions[name] = {**record, "data": data}
+    assert decision(world.change(template=asking(MORE))).startswith(IN_PLACE)
+
+
 def test_an_answer_never_writes_resources_that_are_left_to_others() -> None:
     world = resized(MORE, updateStrategy=IGNORE)
     for body in (asking(LESS), asking(None), asking({"limits": {"cpu": "9"}}, "web:2")):
