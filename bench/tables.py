@@ -20,10 +20,9 @@ def shown(rows: list[Row]) -> str:
         table.add_column(title, justify="left" if words else "right")
     for row in rows:
         table.add_row(*(_cell(row.get(title, "")) for title in titles))
-    console = Console(file=io.StringIO(), width=200, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines() if line.strip())
+    text = io.StringIO()
+    Console(file=text, width=200, color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines() if line.strip())
 
 
 def _cell(figure: object) -> str:

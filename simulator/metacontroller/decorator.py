@@ -78,9 +78,8 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
     hooks = spec.get("hooks") or {}
     asked = ["attachments"] if spec.get("attachments") else []
     asked += [name for name in ("finalize", "customize") if hooks.get(name)]
-    asked += [
-        name for name in ("annotationSelector",) for each in spec["resources"] if name in each
-    ]
+    if any("annotationSelector" in each for each in spec["resources"]):
+        asked.append("annotationSelector")
     if asked:
         message = f"DecoratorController {name_of(manifest)}: {', '.join(asked)} not modelled"
         raise ValueError(message)

@@ -245,7 +245,7 @@ class ObservedStatus(Value):
     The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
     have failed, of how far a roll has come, of what a partition keeps, of who is on hold, and of
     the times of conditions. Whoever wrote it: what is of a wrong shape is absent, and no sync fails
-    because of it.
+    because of it. What is spelled as attributes are here (`not_created`) is not read, either.
     """
 
     model_config = ConfigDict(populate_by_name=False)
