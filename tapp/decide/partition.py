@@ -11,13 +11,14 @@ from itertools import islice
 from math import ceil
 
 from tapp.decide.instances import Instance
-from tapp.decide.rollout import FULL, PERCENT, turn
+from tapp.decide.rollout import FULL, turn
 from tapp.pod.pod import Pod
 from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.history import content_of
 from tapp.storage.records import Recorded, content_name
+from tapp.words.digits import percent
 from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import MAX_REPLICAS
@@ -72,9 +73,9 @@ def partition_size(value: int | str, group: int) -> int:
     if isinstance(value, int):
         if value >= 0:
             return min(value, group)
-    elif (match := PERCENT.fullmatch(value)) and (percent := int(match[1])) <= FULL:
-        size = ceil(group * percent / FULL)
-        return size - 1 if size == group > 1 and percent < FULL else size
+    elif (share := percent(value)) is not None and share <= FULL:
+        size = ceil(group * share / FULL)
+        return size - 1 if size == group > 1 and share < FULL else size
     raise ValueError(f"{value!r} is neither a number from 0 nor a percentage from 0% to 100%")
 
 

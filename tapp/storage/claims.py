@@ -14,6 +14,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, UnfilledError
 from tapp.spec.templates import claim_name
+from tapp.words.digits import whole
 
 _DIGITS = 10
 """More digits no instance's number has."""
@@ -48,11 +49,8 @@ def instance_number(name: str, prefix: str) -> int | None:
 
     `007` is no number of ours: two names would mean one instance.
     """
-    digits = name[len(prefix) :]
-    if not (name.startswith(prefix) and digits.isascii() and digits.isdigit()):
-        return None
-    canonical = len(digits) <= _DIGITS and (digits[0] != "0" or digits == "0")
-    return int(digits) if canonical else None
+    number = whole(name[len(prefix) :], _DIGITS) if name.startswith(prefix) else None
+    return number if name == f"{prefix}{number}" else None
 
 
 def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
