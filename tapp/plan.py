@@ -28,6 +28,7 @@ from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
 from tapp.decide.turns import one_after_another, take_turns
+from tapp.decide.unmade import Ahead, look_ahead
 from tapp.pod.trouble import Trouble, silence, trouble
 from tapp.spec.model import TAppSpec
 from tapp.spec.templates import Template
@@ -56,6 +57,7 @@ class Plan:
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
         cases: the instances that do not simply run their template, with their decisions.
         partition: who is kept at which revision.
+        ahead: for whom no pod could be made.
         resizes: how long pods wait for other resources.
         roll: how far the roll has come that is under way, and whether it is too late.
         pulls: what is pulled on nodes before updates there.
@@ -87,6 +89,7 @@ class Plan:
     decisions: list[Verdict]
     cases: list[tuple[Instance, Verdict]]
     partition: Partition
+    ahead: Ahead
     pulls: Pulls
     resizes: Resizes
     roll: Roll
@@ -148,6 +151,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     spec = world.tapp.spec
     instances = instances_of(world, now)
     partition = keep_back(world, instances)
+    ahead = look_ahead(world, instances)
     recall(world, instances)
     if spec.resizes:
         look(instances, world, options, now)
@@ -216,6 +220,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         decisions=decisions,
         cases=_open(instances, decisions),
         partition=partition,
+        ahead=ahead,
         pulls=first,
         resizes=resizes,
         roll=roll,

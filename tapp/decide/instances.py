@@ -48,6 +48,8 @@ class Instance(msgspec.Struct, gc=False):
         infeasible: why its kubelet can never give its pod what its template asks for, or "".
         leaving: whether its completed pod was to go because it was killed, and is still there.
         blocked: why its pod must not be created now, or "".
+        unmade: why no pod could be made of its template, as far as that shows (`unmade.py`), or "";
+            one that it has does not go for it.
         update: how far the last in-place update of its pod has come.
         pace: how soon its completed pod is replaced; None where that need not wait.
         due: whether that time has come.
@@ -71,6 +73,7 @@ class Instance(msgspec.Struct, gc=False):
     infeasible: str = ""
     leaving: bool = False
     blocked: str = ""
+    unmade: str = ""
     update: Progress = NO_UPDATE
     pace: Pace | None = None
     due: bool = True
@@ -207,17 +210,24 @@ def _block_creations(world: World, instances: list[Instance]) -> None:
     for instance in instances:
         if instance.pod is not None or not instance.should_run:
             continue
-        pod_name = f"{name}-{instance.id}"
         going = dying.intersection(claims_of(name, instance.id, templates).values())
         if going:
             instance.blocked = f"claim {min(going)} is being deleted"
-        elif spec.service_name and not _DNS_LABEL.fullmatch(pod_name):
-            instance.blocked = (
-                f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
-                "at most 63 letters, digits and '-'"
-            )
+        elif problem := host_problem(world.tapp, instance.id):
+            instance.blocked = problem
         elif own.differ:
             instance.blocked = own.problem_of(instance.id)
+
+
+def host_problem(tapp: TApp, id: int) -> str:
+    """Why an instance's pod cannot have a host name in the headless Service, or ""."""
+    pod_name = f"{tapp.metadata.name}-{id}"
+    if not tapp.spec.service_name or _DNS_LABEL.fullmatch(pod_name):
+        return ""
+    return (
+        f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
+        "at most 63 letters, digits and '-'"
+    )
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:

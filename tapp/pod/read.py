@@ -9,6 +9,7 @@ import msgspec
 from tapp.kube import objects
 from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
+from tapp.kube.once import mounted
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, times_of
@@ -122,6 +123,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
+        added=() if odd else _added(raw, applied),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
@@ -183,6 +185,16 @@ def _gates(gates: Any) -> tuple[str, ...]:
 def _claims(volumes: Any) -> tuple[str, ...]:
     sources = [item.get("persistentVolumeClaim") for item in _dicts(volumes)]
     return tuple(_word(item.get("claimName")) for item in _dicts(sources))
+
+
+def _added(spec: dict[str, Any], applied: Any) -> tuple[str, ...]:
+    """What is mounted and was not asked for, without the credentials that every pod is given."""
+    asked = applied if isinstance(applied, dict) else {**spec, "volumes": []}
+    found = mounted(asked)
+    if asked is not applied:
+        tokens = (item.get("name") for item in _dicts(spec.get("volumes")) if "projected" in item)
+        found = {name: of for name, of in found.items() if name not in {*tokens}}
+    return tuple(found)
 
 
 def _dicts(items: Any) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import msgspec
 from tapp.kube.canonical import Forms
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.spec.shapes import name_taken
 from tapp.spec.templates import (
     Template,
     Unresolved,
@@ -204,6 +205,8 @@ class Templates:
             body = slots.filled(template.body, own)
         except UnfilledError as error:
             return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
+        if taken := name_taken(body["spec"]):
+            return Unresolved(name, f"template {name!r}: {taken}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
         forms = self._forms.get(name)
         if forms is None:
@@ -245,7 +248,7 @@ class _Made:
         return spec_of(slots.filled(self.template.body, own), self.claims, self.forms)
 
 
-_SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted")
+_SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted", "mounts")
 """What instances mostly have in common, and then hold once."""
 
 

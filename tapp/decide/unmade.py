@@ -1,0 +1,107 @@
+"""Why no pod could be made of an instance's template, while it still has the one before.
+
+A pod that goes for such a template never comes back. So the instance keeps its pod until the spec
+is mended (docs/design.md, "Templates of which no pod can be made").
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tapp.decide.instances import Instance, host_problem
+from tapp.kube.once import shown
+from tapp.spec.templates import Template, claim_name
+from tapp.storage.claims import OwnClaims, claim_templates, claims_of
+from tapp.world import World
+
+
+@dataclass
+class Ahead:
+    """What a look ahead has found.
+
+    Attributes:
+        unmade: instance -> why no pod could be made for it; one without a pod gets it all the same,
+            because admission may add what is missing.
+        claims_alone: sentences on templates that mount what only claims that are there stand for.
+    """
+
+    unmade: dict[int, str] = field(default_factory=dict)
+    claims_alone: list[str] = field(default_factory=list)
+
+
+def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
+    """Names why no pod could be made, in the instances that have one to lose, too."""
+    spec, found = world.tapp.spec, Ahead()
+    mounts, own = _Mounts(world), OwnClaims(world.templates)
+    names = [claim_name(each) for each in spec.volume_claim_templates]
+    doubled = next((name for name in names if names.count(name) > 1), "")
+    hosts = bool(host_problem(world.tapp, max(spec.replicas - 1, 0)))  # it has the longest name
+    alone: dict[str, str] = {}
+    for instance in instances:
+        template = instance.template
+        if not instance.should_run or type(template) is not Template:
+            continue
+        why = host_problem(world.tapp, instance.id) if hosts else ""
+        if own.differ:
+            why = why or own.problem_of(instance.id)
+        if doubled:
+            why = why or f"spec.volumeClaimTemplates has {doubled!r} twice"
+        if template.mounts and (lacking := mounts.lacking(template)):
+            why = why or mounts.without_claim(instance, template, lacking)
+            if not why and not instance.kept:
+                alone[template.name] = (
+                    f"{_mounts(template, lacking, min(lacking))}, which is neither a volume nor a "
+                    "claim template: who has a claim of that name goes on with it, another "
+                    "instance gets no pod"
+                )
+        if why:
+            instance.unmade = found.unmade[instance.id] = why
+    found.claims_alone = [*alone.values()]
+    return found
+
+
+class _Mounts:
+    """What is mounted and has no volume, as far as the service can see.
+
+    Admission may add volumes. That it does shows in pods that were admitted: they mount a volume
+    that was not asked for. Then the API server has the word: a doubt is no refusal.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world, self._templates = world, claim_templates(world.tapp.spec)
+        self._lacking = dict[int, dict[str, str]]()
+        self._added: set[str] | None = None
+
+    def lacking(self, template: Template) -> dict[str, str]:
+        """Name -> the container that mounts it, of what no volume or claim template stands for."""
+        found = self._lacking.get(id(template))
+        if found is None:
+            names = template.mounts.keys() - self._templates.keys()
+            names -= self._added_names() if names else set()
+            found = {name: template.mounts[name] for name in sorted(names)}
+            self._lacking[id(template)] = found
+        return found
+
+    def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
+        """Why no pod can be made for an instance: nor has it a claim of that name; or ""."""
+        own = claims_of(self._world.tapp.metadata.name, instance.id, lacking)
+        missing = [name for name, claim in own.items() if claim not in self._world.claims]
+        if not missing:
+            return ""
+        no = "which is neither a volume, nor a claim template, nor a claim that the instance has"
+        return f"{_mounts(template, lacking, missing[0])}, {no}"
+
+    def _added_names(self) -> set[str]:
+        if self._added is None:
+            app = self._world.tapp.metadata.name
+            self._added = {
+                name
+                for id, pod in self._world.pods.items()
+                for name in pod.spec.added
+                if f"{name}-{app}-{id}" not in pod.spec.claims
+            }
+        return self._added
+
+
+def _mounts(template: Template, lacking: dict[str, str], name: str) -> str:
+    where = f"template {template.name!r}: container {shown(lacking[name])}"
+    return f"{where} mounts {shown(name)}"
