@@ -84,11 +84,16 @@ class _Mounts:
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
         """Why no pod can be made for an instance: nor has it a claim of that name; or ""."""
         own = claims_of(self._world.tapp.metadata.name, instance.id, lacking)
-        missing = [name for name, claim in own.items() if claim not in self._world.claims]
+        missing = [name for name, claim in own.items() if not self._stays(claim)]
         if not missing:
             return ""
         no = "which is neither a volume, nor a claim template, nor a claim that the instance has"
         return f"{_mounts(template, lacking, missing[0])}, {no}"
+
+    def _stays(self, name: str) -> bool:
+        """Whether there is such a claim; one that is being deleted goes with the pod."""
+        claim = self._world.claims.get(name)
+        return claim is not None and claim.metadata.deletion_timestamp is None
 
     def _added_names(self) -> set[str]:
         if self._added is None:

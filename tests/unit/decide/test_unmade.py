@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import Document, claim_template, tapp, template
+from tests.builders import Document, claim_template, tapp, template, terminating
 from tests.unit.world import World, condition, settled
 
 MOUNT = {"name": "logs", "mountPath": "/logs"}
@@ -175,7 +175,12 @@ RIGHT: dict[str, Document] = {
     ),
     "an ephemeral volume as a device": template(
         container={"volumeDevices": [{"name": "raw", "devicePath": "/dev/x"}]},
-        volumes=[{"name": "raw", "ephemeral": {"volumeClaimTemplate": claim_template()}}],
+        volumes=[
+            {
+                "name": "raw",
+                "ephemeral": {"volumeClaimTemplate": {"spec": claim_template()["spec"]}},
+            }
+        ],
     ),
 }
 
@@ -215,6 +220,15 @@ def test_nothing_goes_where_the_claim_is_gone_too() -> None:
     assert "instance 1: template 'default': container 'app' mounts 'logs'" in blocked(world)
     world.change(template=mounting("data", "logs", image="nginx:2"))
     assert world.decisions()[1] == "Keep/Blocked"
+
+
+def test_a_claim_that_is_being_deleted_is_as_good_as_gone() -> None:
+    """It only waits for the pod that uses it: that pod would never come back."""
+    world = with_claims().change(volumeClaimTemplates=CLAIMS[:1])
+    world.claims["logs-web-1"] = terminating(world.claims["logs-web-1"])
+    world.change(template=mounting("data", "logs", image="nginx:2"))
+    assert world.decisions()[1] == "Keep/Blocked"
+    assert "instance 1: template 'default': container 'app' mounts 'logs'" in blocked(world)
 
 
 def test_a_rollback_to_what_mounts_a_claim_that_never_was_blocks() -> None:

@@ -11,7 +11,7 @@ from tests.sizes import size
 from tests.unit.world import World, condition, settled
 
 _DEFAULTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-VOLUME = {"name": "model", "image": {"reference": "registry.example.com/models/small:1"}}
+VOLUME: Document = {"name": "model", "image": {"reference": "registry.example.com/models/small:1"}}
 
 
 def of_all(specs: list[Document]) -> World:
