@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 
 from tapp.decide.instances import Instance, host_problem
 from tapp.kube.once import shown
+from tapp.pod.pod import Pod
 from tapp.spec.templates import Template, claim_name
 from tapp.storage.claims import OwnClaims, claim_templates, claims_of
+from tapp.storage.records import Recorded
+from tapp.words.vocabulary import DEFAULT_TEMPLATE
 from tapp.world import World
 
 
@@ -97,14 +100,19 @@ class _Mounts:
 
     def _added_names(self) -> set[str]:
         if self._added is None:
-            app = self._world.tapp.metadata.name
-            self._added = {
-                name
-                for id, pod in self._world.pods.items()
-                for name in pod.spec.added
-                if f"{name}-{app}-{id}" not in pod.spec.claims
-            }
+            self._added, recorded = set(), Recorded(self._world)
+            for id, pod in self._world.pods.items():
+                if not self._added.issuperset(pod.spec.added):
+                    self._added.update(_added(id, pod, recorded))
         return self._added
+
+
+def _added(id: int, pod: Pod, recorded: Recorded) -> set[str]:
+    """What admission has added: no volume of the template that the pod is made of, if recorded."""
+    content = "" if pod.foreign else recorded.of_pod(pod, id, DEFAULT_TEMPLATE, ())
+    template = recorded.template(content, id, DEFAULT_TEMPLATE) if content else None
+    names = {*pod.spec.added}
+    return names if template is None else names & template.mounts.keys()
 
 
 def _mounts(template: Template, lacking: dict[str, str], name: str) -> str:

@@ -24,7 +24,7 @@ _OF_A_CONTAINER = (
     ("resizePolicy", ("resourceName",)),
 )
 """List -> the fields that make an entry; entries that lack one of them do not count."""
-_FOR_CLAIMS = ("persistentVolumeClaim", "ephemeral")
+_FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
 _LONGEST = 80
 
 
@@ -53,13 +53,12 @@ def repeated(spec: Document) -> str:
 
 def mounted(spec: Document) -> dict[str, str]:
     """Name -> the container that mounts it, of the volumes that a pod spec lacks."""
-    volumes = {volume.get("name") for volume in _entries(spec, "volumes")}
+    volumes = {*_texts(spec, "volumes", "name")}
     found: dict[str, str] = {}
     for _, container in _containers(spec):
         for field in ("volumeMounts", "volumeDevices"):
-            for mount in _entries(container, field):
-                name = mount.get("name")
-                if isinstance(name, str) and name and name not in volumes:
+            for name in _texts(container, field, "name"):
+                if name not in volumes:
                     found.setdefault(name, str(container.get("name")))
     return found
 
@@ -89,30 +88,30 @@ def _twice(holder: Document, where: str, path: str, fields: tuple[str, ...]) -> 
     return ""
 
 
+def _texts(holder: Document, path: str, key: str) -> list[str]:
+    """What the entries of a list have under a key, those that have a text."""
+    values = [entry.get(key) for entry in _entries(holder, path)]
+    return [value for value in values if value and isinstance(value, str)]
+
+
 def _mounted_and_device(container: Document, where: str) -> str:
     """Something that a container has both as a file system and as a device."""
-    mounts, devices = _entries(container, "volumeMounts"), _entries(container, "volumeDevices")
     for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
-        texts = {str(entry.get(of_mount)) for entry in mounts if entry.get(of_mount)}
-        for entry in devices:
-            if str(entry.get(of_device)) in texts:
-                what = shown(str(entry.get(of_device)))
-                return f"{where} has {what} in volumeMounts and in volumeDevices"
+        mounts = {*_texts(container, "volumeMounts", of_mount)}
+        for text in _texts(container, "volumeDevices", of_device):
+            if text in mounts:
+                return f"{where} has {shown(text)} in volumeMounts and in volumeDevices"
     return ""
 
 
 def _no_device(spec: Document, container: Document, where: str) -> str:
     """A device that is a volume of another kind than a claim."""
-    devices = [str(entry.get("name")) for entry in _entries(container, "volumeDevices")]
-    if not devices:
-        return ""
-    others = {
-        str(volume.get("name"))
-        for volume in _entries(spec, "volumes")
-        if not any(kind in volume for kind in _FOR_CLAIMS)
-    }
-    wrong = next((name for name in devices if name in others), None)
-    return f"{where}.volumeDevices has {shown(wrong)}, and that volume is no claim" if wrong else ""
+    devices = {*_texts(container, "volumeDevices", "name")}
+    for volume in _entries(spec, "volumes") if devices else ():
+        name = volume.get("name")
+        if isinstance(name, str) and name in devices and not _FOR_CLAIMS & volume.keys():
+            return f"{where}.volumeDevices has {shown(name)}, and that volume is no claim"
+    return ""
 
 
 def _host_ports(spec: Document) -> str:

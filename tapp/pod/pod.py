@@ -68,7 +68,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
         claims: names of the claims that it mounts.
         added: names that its containers mount, of volumes that it was not asked to have: admission
-            has added them. Where nothing tells what was asked for, all that they mount.
+            has added them. Where nothing tells what was asked for, all but its own claims.
         unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
     """
 

@@ -123,7 +123,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
-        added=() if odd else _added(raw, applied),
+        added=() if odd else _added(raw, applied, pod.metadata.name),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
@@ -187,14 +187,22 @@ def _claims(volumes: Any) -> tuple[str, ...]:
     return tuple(_word(item.get("claimName")) for item in _dicts(sources))
 
 
-def _added(spec: dict[str, Any], applied: Any) -> tuple[str, ...]:
-    """What is mounted and was not asked for, without the credentials that every pod is given."""
-    asked = applied if isinstance(applied, dict) else {**spec, "volumes": []}
-    found = mounted(asked)
-    if asked is not applied:
-        tokens = (item.get("name") for item in _dicts(spec.get("volumes")) if "projected" in item)
-        found = {name: of for name, of in found.items() if name not in {*tokens}}
-    return tuple(found)
+def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
+    """What is mounted and was not asked for.
+
+    Where nobody knows what was, all but the pod's own claims and the credentials that it is given.
+    """
+    if isinstance(applied, dict):
+        return tuple(mounted(applied))
+    claims = _claims(spec.get("volumes"))
+    return tuple(
+        name
+        for name in mounted({**spec, "volumes": []})
+        if not name.startswith(_TOKEN) and f"{name}-{pod}" not in claims
+    )
+
+
+_TOKEN = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials
 
 
 def _dicts(items: Any) -> list[dict[str, Any]]:

@@ -1,9 +1,12 @@
 """A pod never goes for a template of which none can be made; it is said before anything goes."""
 
+import json
 from typing import Any
 
 import pytest
 
+from simulator.api.apply import LAST_APPLIED
+from simulator.objects.objects import with_meta
 from tests.builders import Document, claim_template, tapp, template, terminating
 from tests.unit.world import World, condition, settled
 
@@ -287,6 +290,34 @@ def test_without_the_annotation_that_tells_what_was_asked_for_it_is_tried() -> N
     world = World(tapp(replicas=2, template=mounting("logs")), policies=(_inject,), strip=True)
     world.settle().change(template=mounting("logs", image="nginx:2"))
     assert "Recreate/TemplateChanged" in kept(world)
+
+
+def test_a_record_tells_what_was_the_templates_own() -> None:
+    """Of lean pods, too: a volume that left the template, and one that never was in it."""
+    lean: dict[str, Any] = {"strip": True, "history": True}
+    world = World(tapp(template=mounting("logs", volumes=[LOGS])), **lean).settle()
+    assert kept(world.change(template=mounting("logs"))) == BLOCKED
+    world = World(tapp(template=mounting("logs")), policies=(_inject,), **lean).settle()
+    world.change(template=mounting("logs", image="nginx:2"))
+    assert "Recreate/TemplateChanged" in kept(world)
+
+
+@pytest.mark.parametrize("odd", [None, 7, "x", ["x"], {"name": ["x"]}, [{"name": ["x"]}], [[7]]])
+def test_what_has_another_type_is_left_to_the_api_server(odd: Any) -> None:
+    """In a template as in the annotation that tells what was asked for."""
+    container = {"volumeMounts": odd, "volumeDevices": odd, "ports": odd, "resizePolicy": odd}
+    made = template(container=container, schedulingGates=odd, securityContext={"sysctls": odd})
+    assert World(tapp(template=made)).decisions() == {0: "Create/NoPod"}
+    world = settled(template=mounting("logs", volumes=[LOGS]))
+    spec = {"containers": odd, "volumes": odd, "initContainers": [{"volumeMounts": odd}]}
+    world.modify(0, lambda pod: with_meta(pod, annotations=noted(pod, spec)))
+    assert kept(world.change(template=mounting("cache"))) == BLOCKED
+
+
+def noted(pod: Document, spec: Document) -> Document:
+    """A pod's annotations, which say that Metacontroller asked for this."""
+    applied = {"metadata": {"name": pod["metadata"]["name"]}, "spec": spec}
+    return {**pod["metadata"]["annotations"], LAST_APPLIED: json.dumps(applied)}
 
 
 def test_an_instance_without_a_pod_is_tried_and_then_named() -> None:
