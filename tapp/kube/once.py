@@ -10,13 +10,14 @@ from typing import Any
 
 Document = dict[str, Any]
 
-_OF_A_POD = (
+_Lists = tuple[tuple[str, tuple[str, ...]], ...]
+_OF_A_POD: _Lists = (
     ("resourceClaims", ("name",)),
     ("schedulingGates", ("name",)),
     ("topologySpreadConstraints", ("topologyKey", "whenUnsatisfiable")),
-    ("securityContext.sysctls", ("name",)),
 )
-_OF_A_CONTAINER = (
+_OF_SECURITY: _Lists = (("sysctls", ("name",)),)
+_OF_A_CONTAINER: _Lists = (
     ("ports", ("name",)),
     ("volumeMounts", ("mountPath",)),
     ("volumeDevices", ("name",)),
@@ -39,15 +40,17 @@ def repeated(spec: Document) -> str:
     Args:
         spec: a pod's, in canonical form.
     """
-    for path, fields in _OF_A_POD:
-        if found := _twice(spec, f"spec.{path}", path, fields):
-            return found
-    for where, container in _containers(spec):
-        for path, fields in _OF_A_CONTAINER:
-            if found := _twice(container, f"{where}.{path}", path, fields):
-                return found
-        if found := _mounted_and_device(container, where) or _no_device(spec, container, where):
-            return found
+    if found := _twice(spec, _OF_A_POD):
+        return f"spec.{found}"
+    security = spec.get("securityContext")
+    if isinstance(security, dict) and (found := _twice(security, _OF_SECURITY)):
+        return f"spec.securityContext.{found}"
+    for section, container in _containers(spec):
+        found = _twice(container, _OF_A_CONTAINER)
+        if "volumeDevices" in container:
+            found = found or _mounted_and_device(container) or _no_device(spec, container)
+        if found:
+            return f"spec.{section}[{shown(str(container.get('name')))}].{found}"
     return _host_ports(spec)
 
 
@@ -66,51 +69,52 @@ def mounted(spec: Document) -> dict[str, str]:
 def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
     for section in ("containers", "initContainers"):
         for container in _entries(spec, section):
-            yield f"spec.{section}[{shown(str(container.get('name')))}]", container
+            yield section, container
 
 
-def _entries(holder: Document, path: str) -> list[Document]:
-    value: Any = holder
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
+def _entries(holder: Document, field: str) -> list[Document]:
+    value = holder.get(field)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _twice(holder: Document, where: str, path: str, fields: tuple[str, ...]) -> str:
-    seen = set[tuple[str, ...]]()
-    for entry in _entries(holder, path):
-        key = tuple([value for field in fields if (value := entry.get(field))])
-        if len(key) < len(fields) or not all(isinstance(part, str) for part in key):
+def _twice(holder: Document, lists: _Lists) -> str:
+    for field, keys in lists:
+        if field not in holder:
             continue
-        if key in seen:
-            return f"{where} has the {' and '.join(fields)} {', '.join(map(shown, key))} twice"
-        seen.add(key)
+        seen = set[tuple[str, ...]]()
+        for entry in _entries(holder, field):
+            values = tuple([v for key in keys if (v := entry.get(key)) and isinstance(v, str)])
+            if len(values) < len(keys):
+                continue
+            if values in seen:
+                return f"{field} has the {' and '.join(keys)} {', '.join(map(shown, values))} twice"
+            seen.add(values)
     return ""
 
 
-def _texts(holder: Document, path: str, key: str) -> list[str]:
+def _texts(holder: Document, field: str, key: str) -> list[str]:
     """What the entries of a list have under a key, those that have a text."""
-    values = [entry.get(key) for entry in _entries(holder, path)]
+    values = [entry.get(key) for entry in _entries(holder, field)]
     return [value for value in values if value and isinstance(value, str)]
 
 
-def _mounted_and_device(container: Document, where: str) -> str:
+def _mounted_and_device(container: Document) -> str:
     """Something that a container has both as a file system and as a device."""
     for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
         mounts = {*_texts(container, "volumeMounts", of_mount)}
         for text in _texts(container, "volumeDevices", of_device):
             if text in mounts:
-                return f"{where} has {shown(text)} in volumeMounts and in volumeDevices"
+                return f"volumeMounts has {shown(text)}, and so has volumeDevices"
     return ""
 
 
-def _no_device(spec: Document, container: Document, where: str) -> str:
+def _no_device(spec: Document, container: Document) -> str:
     """A device that is a volume of another kind than a claim."""
     devices = {*_texts(container, "volumeDevices", "name")}
     for volume in _entries(spec, "volumes") if devices else ():
         name = volume.get("name")
         if isinstance(name, str) and name in devices and not _FOR_CLAIMS & volume.keys():
-            return f"{where}.volumeDevices has {shown(name)}, and that volume is no claim"
+            return f"volumeDevices has {shown(name)}, and that volume is no claim"
     return ""
 
 
@@ -118,15 +122,18 @@ def _host_ports(spec: Document) -> str:
     """A port of the node that two containers want; init containers run one after another."""
     groups = [_entries(spec, "containers")]
     groups += [[container] for container in _entries(spec, "initContainers")]
+    of_node = bool(spec.get("hostNetwork"))
     for group in groups:
         seen = set[tuple[str, str, str]]()
-        ports = [(each.get("name"), port) for each in group for port in _entries(each, "ports")]
-        for of, port in ports:
-            number = port.get("hostPort") or (spec.get("hostNetwork") and port.get("containerPort"))
-            if not number:
-                continue
-            key = (str(port.get("protocol") or "TCP"), str(port.get("hostIP") or ""), str(number))
-            if key in seen:
-                return f"hostPort {key[2]}/{key[0]} of container {shown(str(of))} is wanted twice"
-            seen.add(key)
+        for container in group:
+            for port in _entries(container, "ports"):
+                number = port.get("hostPort") or (of_node and port.get("containerPort"))
+                if not number:
+                    continue
+                protocol, ip = str(port.get("protocol") or "TCP"), str(port.get("hostIP") or "")
+                key = (protocol, ip, str(number))
+                if key in seen:
+                    name, what = shown(str(container.get("name"))), shown(f"{number}/{protocol}")
+                    return f"hostPort {what} of container {name} is wanted twice"
+                seen.add(key)
     return ""

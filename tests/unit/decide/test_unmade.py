@@ -36,6 +36,7 @@ def kept(world: World) -> set[str]:
 
 
 BLOCKED = {"Keep/Blocked"}
+SPREAD = {"topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": 1}
 WRONG: dict[str, tuple[Document, str]] = {
     "a mount of nothing": (mounting("logs"), "container 'app' mounts 'logs'"),
     "an init container's mount of nothing": (
@@ -79,7 +80,7 @@ WRONG: dict[str, tuple[Document, str]] = {
             },
             volumes=[{"name": "logs", "persistentVolumeClaim": {"claimName": "logs"}}],
         ),
-        "has 'logs' in volumeMounts and in volumeDevices",
+        "volumeMounts has 'logs', and so has volumeDevices",
     ),
     "a container twice": (
         template(sidecars=[OTHER, OTHER]),
@@ -109,7 +110,7 @@ WRONG: dict[str, tuple[Document, str]] = {
             container={"ports": [{"containerPort": 80, "hostPort": 80}]},
             sidecars=[{**OTHER, "ports": [{"containerPort": 81, "hostPort": 80}]}],
         ),
-        "hostPort 80/TCP of container 'other' is wanted twice",
+        "hostPort '80/TCP' of container 'other' is wanted twice",
     ),
     "a port of a container in the node's network": (
         template(
@@ -117,7 +118,7 @@ WRONG: dict[str, tuple[Document, str]] = {
             sidecars=[{**OTHER, "ports": [{"containerPort": 80}]}],
             hostNetwork=True,
         ),
-        "hostPort 80/TCP of container 'other' is wanted twice",
+        "hostPort '80/TCP' of container 'other' is wanted twice",
     ),
     "a resource claim twice": (
         template(resourceClaims=[{"name": "gpu", "resourceClaimName": "g"}] * 2),
@@ -126,6 +127,22 @@ WRONG: dict[str, tuple[Document, str]] = {
     "a scheduling gate twice": (
         template(schedulingGates=[{"name": "example.com/a"}] * 2),
         "spec.schedulingGates has the name 'example.com/a' twice",
+    ),
+    "a spread constraint twice": (
+        template(topologySpreadConstraints=[SPREAD, {**SPREAD, "maxSkew": 2}]),
+        "topologySpreadConstraints has the topologyKey and whenUnsatisfiable 'zone', "
+        "'ScheduleAnyway' twice",
+    ),
+    "a resize policy twice": (
+        template(
+            container={
+                "resizePolicy": [
+                    {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+                    {"resourceName": "cpu", "restartPolicy": "RestartContainer"},
+                ]
+            }
+        ),
+        "spec.containers['app'].resizePolicy has the resourceName 'cpu' twice",
     ),
     "a sysctl twice": (
         template(securityContext={"sysctls": [{"name": "net.a", "value": "1"}] * 2}),
