@@ -13,6 +13,8 @@ from math import ceil
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, PERCENT, turn
 from tapp.pod.pod import Pod
+from tapp.spec.beside import beside_of, claim_templates
+from tapp.spec.lookup import Templates
 from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
@@ -119,7 +121,9 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     for item in sorted(group[len(group) - found.size :], key=lambda item: item.id):
         revision = keeper.revision_of(item)
         found.kept.setdefault(revision, []).append(item.id)
-        if revision != update and keeper.hold_back(item, revision):
+        if revision == update:
+            keeper.leave_as_recorded(item)
+        elif keeper.hold_back(item, revision):
             found.missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
         if id >= spec.replicas and revision != UNKNOWN:
@@ -224,7 +228,7 @@ class _Keeper:
         if pod is not None and (pod.odd or pod.foreign):
             return False  # it is left alone, or taken over if it fits the template as it is
         if template is not None:
-            instance.template = template
+            self._make_of(instance, revision, template)
             instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
             return False
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
@@ -233,3 +237,54 @@ class _Keeper:
         instance.template = Unresolved(called, lacks, reason)
         instance.updated = False
         return not stays and instance.should_run
+
+    def leave_as_recorded(self, instance: Instance) -> None:
+        """Gives one that is kept at the newest revision what was recorded beside that."""
+        called = instance.template.name
+        then = self.recorded.then(self.update, called)
+        if then is None or not then.beside.differs_from(beside_of(self.world.tapp.spec)):
+            return
+        template = self.recorded.template(self.update, instance.id, called)
+        if template is not None:
+            self._make_of(instance, self.update, template)
+
+    def _make_of(self, instance: Instance, revision: str, template: Template) -> None:
+        """Its pod is made of a template as it is recorded, with what is recorded beside it."""
+        then = self.recorded.then(revision, template.name)
+        instance.template, instance.past = template, then
+        if then is None:
+            return
+        instance.otherwise = _otherwise(then, template, self.world)
+        if instance.pod is not None:
+            return
+        service = then.beside.service_name
+        service = self._seen_in(revision) if service is None else service
+        if service is not None:
+            instance.service_name = service
+        else:
+            instance.doubt = (
+                f"the history does not say which serviceName revision {revision} had, and no pod "
+                f"shows it: it gets that of today, {instance.service_name or 'none'}"
+            )
+
+    def _seen_in(self, revision: str) -> str | None:
+        """The Service that pods of a revision are in; None where there are none, or of several."""
+        found = {
+            pod.spec.subdomain
+            for pod in self.world.pods.values()
+            if (label := _label_of(pod)) is not None
+            and (label == revision or revision.startswith(f"{label}-"))
+        }
+        return found.pop() if len(found) == 1 else None
+
+
+def _otherwise(then: Templates, template: Template, world: World) -> str:
+    """What pods of a record have that those of today's spec have not, "" where that is nothing."""
+    now, said = claim_templates(world.tapp.spec), then.beside.volume_claim_templates
+    names = template.mounts if said is None else claim_templates(then.spec)
+    gone = [name for name in names if name not in now]
+    parts = [f"with its claim {name}" for name in gone]
+    service = then.beside.service_name
+    if service not in {None, world.tapp.spec.service_name}:
+        parts.append(f"in Service {service}" if service else "in no Service")
+    return ", ".join(parts)

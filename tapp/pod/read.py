@@ -122,6 +122,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
+        subdomain=_word(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),

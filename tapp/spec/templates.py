@@ -54,6 +54,7 @@ class Template:
         images: name of a running container -> its image.
         reads: what each running container has of its pod's metadata (`reads.py`).
         not_restarted: containers that annotations ask by name to restart, and that do not run on.
+        mounts: names that its containers mount and that are none of its volumes: claims.
         watched: whether it has a readiness gate that this service opens and closes.
         obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
         size: bytes of all this in a new pod's JSON, about, and never too few.
@@ -75,6 +76,7 @@ class Template:
     images: dict[str, str]
     reads: Reads
     not_restarted: list[str]
+    mounts: list[str]
     watched: bool
     obstacle: str
     size: int
@@ -174,6 +176,7 @@ def resolved(
             for name in requests_of(annotations)
             if name not in {"", *(i["name"] for i in runs)}
         ],
+        mounts=_mounts_of_claims(spec),
         watched=has_served_gate(spec),
         obstacle=obstacle,
         size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
@@ -187,6 +190,23 @@ def spec_of(body: Any, claims: frozenset[str], forms: Forms = FORMS) -> dict[str
         kept = [item for item in spec["volumes"] if item["name"] not in claims]
         spec = {**spec, "volumes": kept}
     return spec
+
+
+def _mounts_of_claims(spec: dict[str, Any]) -> list[str]:
+    """The names that containers of a canonical spec mount, without its own volumes; sorted."""
+    mounted = {
+        str(mount.get("name"))
+        for section in ("containers", "initContainers")
+        for container in spec.get(section) or []
+        for field in ("volumeMounts", "volumeDevices")
+        for mount in _dicts(container.get(field))
+    }
+    return sorted(mounted - {volume["name"] for volume in spec.get("volumes") or []})
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
@@ -211,9 +231,7 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 def has_served_gate(spec: dict[str, Any]) -> bool:
     """Whether a pod spec has a readiness gate that this service opens and closes."""
-    gates = spec.get("readinessGates")
-    items = gates if isinstance(gates, list) else []
-    return any(isinstance(gate, dict) and gate.get("conditionType") in GATES for gate in items)
+    return any(gate.get("conditionType") in GATES for gate in _dicts(spec.get("readinessGates")))
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
