@@ -81,9 +81,9 @@ class OwnClaims:
         differ: whether any of them has placeholders.
     """
 
-    def __init__(self, templates: Templates) -> None:
-        """`templates` know what the instances have of their own."""
-        self._templates, self.written = templates, claim_templates(templates.spec)
+    def __init__(self, templates: Templates, now: Templates) -> None:
+        """`templates` have them, `now` knows what the instances have of their own."""
+        self._now, self.written = now, claim_templates(templates.spec)
         found = templates.claim_slots()
         self._slots = {name: slots for name in self.written if (slots := found[name])}
         self.differ = bool(self._slots)
@@ -100,7 +100,7 @@ class OwnClaims:
                 raise UnfilledError(slots)
             if not slots:
                 return written
-            filled: dict[str, Any] = slots.filled(written, self._templates.own(slots, instance))
+            filled: dict[str, Any] = slots.filled(written, self._now.own(slots, instance))
         except UnfilledError as error:
             raise UnfilledError(f"claim template {name!r}: {error}") from None
         return filled
@@ -119,7 +119,8 @@ class Claims:
     def __init__(self, world: World) -> None:
         """`world` is what was observed."""
         self._app, self._observed = world.tapp.metadata.name, world.claims
-        self._now, self._past = OwnClaims(world.templates), dict[int, OwnClaims]()
+        self._templates, self._past = world.templates, dict[int, OwnClaims]()
+        self._now = OwnClaims(world.templates, world.templates)
         self.differ = self._now.differ
 
     def of(self, made: Made) -> dict[str, str]:
@@ -151,9 +152,14 @@ class Claims:
         return None
 
     def problem_of(self, made: Made) -> str:
-        """Why an instance's claim templates cannot be filled in, "" where they can."""
+        """Why an instance's claim templates cannot be filled in, "" where they can.
+
+        Of who is kept at more than a template those count that claims are to be made of.
+        """
+        there = self._observed if made.past is not None else ()
+        own = claims_of(self._app, made.id, self._named(made))
         try:
-            for volume in self._named(made):
+            for volume in [volume for volume, claim in own.items() if claim not in there]:
                 self.filled(volume, made.id, made.past)
         except UnfilledError as error:
             return str(error)
@@ -181,7 +187,7 @@ class Claims:
         if past is None:
             return self._now
         if id(past) not in self._past:
-            self._past[id(past)] = OwnClaims(past)
+            self._past[id(past)] = OwnClaims(past, self._templates)
         return self._past[id(past)]
 
 
@@ -211,8 +217,11 @@ def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
     for made in waiting:
         volumes = result.volumes[made.id] = own.of(made)
         with suppress(UnfilledError):  # it has a pod that waits for a node
-            filled = {volume: own.filled(volume, made.id, made.past) for volume in volumes}
-            for volume, wanted in volumes.items():
-                if wanted not in observed and (template := filled[volume]) is not None:
-                    result.create.append(NewClaim(wanted, made.id, template))
+            lacking = [volume for volume, claim in volumes.items() if claim not in observed]
+            filled = {volume: own.filled(volume, made.id, made.past) for volume in lacking}
+            result.create += [
+                NewClaim(volumes[volume], made.id, template)
+                for volume, template in filled.items()
+                if template is not None
+            ]
     return result

@@ -185,6 +185,39 @@ def test_one_that_is_new_and_kept_gets_the_claims_of_its_revision() -> None:
     assert found.claims["logs-web-4"]["spec"] == found.claims["logs-web-2"]["spec"]
 
 
+def zoned(name: str) -> Document:
+    """A claim template with a value of the instance's own."""
+    found = claim_template(name)
+    found["spec"]["storageClassName"] = "$(tapp.values.class)"
+    return found
+
+
+@pytest.mark.parametrize("values", [{"class": "fast"}, None], ids=["values stay", "values go"])
+def test_a_recorded_claim_template_has_the_values_of_today(values: Document | None) -> None:
+    """Where they have gone, too, who has its claim needs none, and who is new waits for them."""
+    both = [*claims("data"), zoned("logs")]
+    found = world(volumeClaimTemplates=both, defaultValues={"class": "fast"})
+    play(
+        [
+            edit(
+                **{**NO_LOGS, "replicas": 4, "updateStrategy": {"partition": 3}},
+                defaultValues=values,
+            ),
+            lose(2),
+        ],
+        found,
+    )
+    assert made_of(found, 2) == BOTH_2
+    if values is not None:
+        assert made_of(found, 3) == "1 data=data-web-3 logs=logs-web-3"
+        assert found.claims["logs-web-3"]["spec"]["storageClassName"] == "fast"
+    else:
+        assert "web-3" not in found.pods
+        blocked = condition(found.parent["status"], "CreationBlocked")["message"]
+        assert "claim template 'logs'" in blocked
+        assert "reads the value 'class', and the instance has none" in blocked
+
+
 def test_an_edit_beside_the_template_alone_reaches_nobody_who_is_kept() -> None:
     """No roll begins, and who is kept still comes back as it was; the others get what is new."""
     steps = [edit(serviceName="new", updateStrategy=KEEP_2), lose(0, 2)]
