@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 
+from tapp.decide.as_recorded import AsRecorded, label_of
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, PERCENT, turn
-from tapp.pod.pod import Pod
-from tapp.spec.beside import beside_of, claim_templates
-from tapp.spec.lookup import Templates
 from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
@@ -117,12 +115,12 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
     group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
-    keeper = _Keeper(world, recorded, noted, update, current)
+    keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
     for item in sorted(group[len(group) - found.size :], key=lambda item: item.id):
         revision = keeper.revision_of(item)
         found.kept.setdefault(revision, []).append(item.id)
         if revision == update:
-            keeper.leave_as_recorded(item)
+            keeper.as_recorded.leave(item, revision)
         elif keeper.hold_back(item, revision):
             found.missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
@@ -166,17 +164,11 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         for item in group
         if (pod := item.pod) is not None
         and not pod.odd
-        and is_ours(revision := _label_of(pod))
+        and is_ours(revision := label_of(pod))
         and revision is not None
         and not (isinstance(item.template, Template) and _runs(item, item.template))
     }
     return (recorded.newest_of(had) or max(had)) if had else update
-
-
-def _label_of(pod: Pod) -> str | None:
-    """The revision that a pod says it is made of, as its template was written."""
-    written = pod.spec.written
-    return written if written and REVISION.fullmatch(written) else pod.spec.template_hash
 
 
 def _runs(instance: Instance, template: Template) -> bool:
@@ -190,6 +182,7 @@ class _Keeper:
 
     world: World
     recorded: Recorded
+    as_recorded: AsRecorded
     noted: Mapping[int, str]
     update: str
     current: str
@@ -211,7 +204,7 @@ class _Keeper:
         if self.update and isinstance(newest, Template) and _runs(instance, newest):
             return self.update
         likely = filter(None, (had, self.current))
-        label = _label_of(pod) or UNKNOWN
+        label = label_of(pod) or UNKNOWN
         # While the record is away, what is noted tells its values, too.
         noted = had if had.startswith(f"{label}-") else label
         return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
@@ -228,7 +221,7 @@ class _Keeper:
         if pod is not None and (pod.odd or pod.foreign):
             return False  # it is left alone, or taken over if it fits the template as it is
         if template is not None:
-            self._make_of(instance, revision, template)
+            self.as_recorded.make(instance, revision, template)
             instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
             return False
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
@@ -237,54 +230,3 @@ class _Keeper:
         instance.template = Unresolved(called, lacks, reason)
         instance.updated = False
         return not stays and instance.should_run
-
-    def leave_as_recorded(self, instance: Instance) -> None:
-        """Gives one that is kept at the newest revision what was recorded beside that."""
-        called = instance.template.name
-        then = self.recorded.then(self.update, called)
-        if then is None or not then.beside.differs_from(beside_of(self.world.tapp.spec)):
-            return
-        template = self.recorded.template(self.update, instance.id, called)
-        if template is not None:
-            self._make_of(instance, self.update, template)
-
-    def _make_of(self, instance: Instance, revision: str, template: Template) -> None:
-        """Its pod is made of a template as it is recorded, with what is recorded beside it."""
-        then = self.recorded.then(revision, template.name)
-        instance.template, instance.past = template, then
-        if then is None:
-            return
-        instance.otherwise = _otherwise(then, template, self.world)
-        if instance.pod is not None:
-            return
-        service = then.beside.service_name
-        service = self._seen_in(revision) if service is None else service
-        if service is not None:
-            instance.service_name = service
-        else:
-            instance.doubt = (
-                f"the history does not say which serviceName revision {revision} had, and no pod "
-                f"shows it: it gets that of today, {instance.service_name or 'none'}"
-            )
-
-    def _seen_in(self, revision: str) -> str | None:
-        """The Service that pods of a revision are in; None where there are none, or of several."""
-        found = {
-            pod.spec.subdomain
-            for pod in self.world.pods.values()
-            if (label := _label_of(pod)) is not None
-            and (label == revision or revision.startswith(f"{label}-"))
-        }
-        return found.pop() if len(found) == 1 else None
-
-
-def _otherwise(then: Templates, template: Template, world: World) -> str:
-    """What pods of a record have that those of today's spec have not, "" where that is nothing."""
-    now, said = claim_templates(world.tapp.spec), then.beside.volume_claim_templates
-    names = template.mounts if said is None else claim_templates(then.spec)
-    gone = [name for name in names if name not in now]
-    parts = [f"with its claim {name}" for name in gone]
-    service = then.beside.service_name
-    if service not in {None, world.tapp.spec.service_name}:
-        parts.append(f"in Service {service}" if service else "in no Service")
-    return ", ".join(parts)
