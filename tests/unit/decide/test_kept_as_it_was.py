@@ -294,6 +294,23 @@ def test_a_claim_that_waits_to_grow_grows_although_its_template_has_gone() -> No
     assert (sizes(found, "data"), sizes(found, "logs")) == (["2Gi"] * 3, ["1Gi", "2Gi", "2Gi"])
 
 
+def test_finalizers_are_for_new_pods_and_no_revision() -> None:
+    """Another list is no roll and no write; who gets another pod has it, but not who is kept."""
+    body = web(1, "data")
+    body["metadata"]["finalizers"] = ["example.com/old"]
+    found = world("data", template=body)
+    changed = {**body, "metadata": {**body["metadata"], "finalizers": ["example.com/new"]}}
+    found.change(template=changed).sync()
+    assert found.writes == []
+    assert condition(found.parent["status"], "Ready")["status"] == "True"
+    play([lose(0)], found)
+    assert [found.pods[f"web-{id}"]["metadata"]["finalizers"] for id in (0, 1)] == [
+        ["example.com/new"], ["example.com/old"],
+    ]  # fmt: skip
+    play([edit(template=web(2, "data"), updateStrategy={"partition": 2}), lose(2)], found)
+    assert found.pods["web-2"]["metadata"]["finalizers"] == ["example.com/old"]
+
+
 # --- what the history holds of it ---------------------------------------------------------------
 
 
