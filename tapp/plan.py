@@ -14,6 +14,7 @@ from tapp.decide.instances import (
     RECHECK,
     Instance,
     app_status,
+    block_creations,
     instances_of,
     mark_removals,
     recall,
@@ -151,6 +152,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     spec = world.tapp.spec
     instances = instances_of(world, now)
     partition = keep_back(world, instances)
+    block_creations(world, instances)
     ahead = look_ahead(world, instances)
     recall(world, instances)
     if spec.resizes:
@@ -190,9 +192,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     if pending or len(serving.available) < should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, serving.available, now)
     unowned = missing_claims(world, instances, now)
-    name = world.tapp.metadata.name
-    served = [one.id for one in without_node if one.id not in turns.waiting]
-    claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
+    served = [one.made for one in without_node if one.id not in turns.waiting]
+    claims = plan_claims(world, served)
     services = _services(world, instances, options.max_new_pods_bytes)
     unexposed = missing_services(world, services, now)
     history = plan_history(world, _running(world, instances), partition.in_use)
@@ -227,7 +228,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         claims=claims,
         history=history,
         services=services,
-        growth=grow(world, claims.keep),
+        growth=grow(world, claims.keep, {i.id: i.past for i in instances if i.past is not None}),
         budgets=budgets,
         available=serving.available,
         going_unseen=going_unseen,

@@ -106,7 +106,8 @@ def _as_it_is(instance: Instance) -> Verdict:
     """Nothing: it runs its template, be it the newest or the one that it is kept at."""
     if not instance.kept:
         return UP_TO_DATE
-    return hold(Reason.KEPT, f"the partition keeps it at revision {instance.kept}")
+    more = instance.otherwise and f", {instance.otherwise}"
+    return hold(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
@@ -129,6 +130,10 @@ def _missing(instance: Instance) -> Verdict:
     if blocked:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {template.name!r}"
+    if instance.kept:
+        message += f" as it was at revision {instance.kept}"
+    message += instance.otherwise and f", {instance.otherwise}"
+    message += instance.doubt and f"; {instance.doubt}"
     return Verdict(Action.CREATE, Reason.NO_POD, message, Create(template))
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from tapp.decide.instances import Instance, host_problem
 from tapp.kube.once import shown
 from tapp.pod.pod import Pod
+from tapp.spec.beside import claim_templates
 from tapp.spec.templates import Template, claim_name
-from tapp.storage.claims import OwnClaims, claim_templates, claims_of
+from tapp.storage.claims import Claims
 from tapp.storage.records import Recorded
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
 from tapp.world import World
@@ -34,18 +35,19 @@ class Ahead:
 def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
     """Names why no pod could be made, in the instances that have one to lose, too."""
     spec, found = world.tapp.spec, Ahead()
-    mounts, own = _Mounts(world), OwnClaims(world.templates)
+    claims = Claims(world)
+    mounts = _Mounts(world, claims)
     names = [claim_name(each) for each in spec.volume_claim_templates]
     doubled = next((name for name in names if names.count(name) > 1), "")
-    hosts = bool(host_problem(world.tapp, max(spec.replicas - 1, 0)))  # it has the longest name
+    app = world.tapp.metadata.name
     alone: dict[str, str] = {}
     for instance in instances:
         template = instance.template
         if not instance.should_run or type(template) is not Template:
             continue
-        why = host_problem(world.tapp, instance.id) if hosts else ""
-        if own.differ:
-            why = why or own.problem_of(instance.id)
+        why = host_problem(app, instance) if instance.service_name else ""
+        if claims.differ or instance.past is not None:
+            why = why or claims.problem_of(instance.made)
         if doubled:
             why = why or f"spec.volumeClaimTemplates has {doubled!r} twice"
         if template.mounts and (lacking := mounts.lacking(template)):
@@ -69,8 +71,9 @@ class _Mounts:
     that was not asked for. Then the API server has the word: a doubt is no refusal.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world, self._templates = world, claim_templates(world.tapp.spec)
+    def __init__(self, world: World, claims: Claims) -> None:
+        self._world, self._claims = world, claims
+        self._templates = claim_templates(world.tapp.spec)
         self._lacking = dict[int, dict[str, str]]()
         self._added: set[str] | None = None
 
@@ -86,8 +89,13 @@ class _Mounts:
 
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
         """Why no pod can be made for an instance: nor has it a claim of that name; or ""."""
-        own = claims_of(self._world.tapp.metadata.name, instance.id, lacking)
-        missing = [name for name, claim in own.items() if not self._stays(claim)]
+        claims, own = self._claims, self._claims.of(instance.made)
+        missing = [
+            name
+            for name in lacking
+            if name not in own
+            or (claims.template_of(name, instance.past) is None and not self._stays(own[name]))
+        ]
         if not missing:
             return ""
         no = "which is neither a volume, nor a claim template, nor a claim that the instance has"

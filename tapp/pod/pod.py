@@ -69,6 +69,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         claims: names of the claims that it mounts.
         added: names that its containers mount, of volumes that it was not asked to have: admission
             has added them. Where nothing tells what was asked for, all but its own claims.
+        subdomain: the Service that its host name is in.
         unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
     """
 
@@ -90,6 +91,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     gates: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
+    subdomain: str = ""
     unmergeable: str = ""
     marked: bool = False
     reads: Reads = {}

@@ -124,6 +124,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
         added=() if odd else _added(raw, applied, pod.metadata.name),
+        subdomain=_word(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),

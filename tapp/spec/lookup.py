@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from tapp.kube.canonical import Forms
+from tapp.spec.beside import UNSAID, Beside, recorded_beside
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.shapes import name_taken
@@ -49,12 +50,14 @@ class Templates:
         app: its name.
         namespace: its namespace.
         may_differ: whether there may be a template for each instance.
+        beside: what the record says that these are of; nothing where they are of today.
     """
 
     spec: TAppSpec
     app: str = ""
     namespace: str = ""
     may_differ: bool = True
+    beside: Beside = UNSAID
     _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
@@ -155,6 +158,8 @@ class Templates:
             found = _decode_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
+        beside = recorded_beside(data)
+        service = beside.service_name
         past = {
             "template": None,
             "template_pool": {name: found.template},
@@ -162,8 +167,11 @@ class Templates:
             "default_template_name": name,
             "values": found.values,
             "default_values": found.default_values,
+            "service_name": self.spec.service_name if service is None else service,
+            "volume_claim_templates": beside.volume_claim_templates or [],
         }
-        return Templates(self.spec.model_copy(update=past), self.app, self.namespace)
+        spec = self.spec.model_copy(update=past)
+        return Templates(spec, self.app, self.namespace, beside=beside)
 
     def claim_slots(self) -> dict[str, Slots | str]:
         """Claim template -> its placeholders, or what is wrong with them."""

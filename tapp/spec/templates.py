@@ -195,6 +195,11 @@ def spec_of(body: Any, claims: frozenset[str], forms: Forms = FORMS) -> dict[str
     return spec
 
 
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
+
+
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
     """Labels or annotations without what tells of one pod only; the revision counts that, too.
 
@@ -222,9 +227,7 @@ def _refused(name: str, spec: dict[str, Any]) -> str:
 
 def has_served_gate(spec: dict[str, Any]) -> bool:
     """Whether a pod spec has a readiness gate that this service opens and closes."""
-    gates = spec.get("readinessGates")
-    items = gates if isinstance(gates, list) else []
-    return any(isinstance(gate, dict) and gate.get("conditionType") in GATES for gate in items)
+    return any(gate.get("conditionType") in GATES for gate in _dicts(spec.get("readinessGates")))
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:
