@@ -76,6 +76,7 @@ class _Mounts:
         self._templates = claim_templates(world.tapp.spec)
         self._lacking = dict[int, dict[str, str]]()
         self._added: set[str] | None = None
+        self._texts = dict[str, str]()
 
     def lacking(self, template: Template) -> dict[str, str]:
         """Name -> the container that mounts it, of what no volume or claim template stands for."""
@@ -99,7 +100,8 @@ class _Mounts:
         if not missing:
             return ""
         no = "which is neither a volume, nor a claim template, nor a claim that the instance has"
-        return f"{_mounts(template, lacking, missing[0])}, {no}"
+        text = f"{_mounts(template, lacking, missing[0])}, {no}"
+        return self._texts.setdefault(text, text)  # one for all instances that share it
 
     def _stays(self, name: str) -> bool:
         """Whether there is such a claim; one that is being deleted goes with the pod."""
@@ -124,5 +126,5 @@ def _added(id: int, pod: Pod, recorded: Recorded) -> set[str]:
 
 
 def _mounts(template: Template, lacking: dict[str, str], name: str) -> str:
-    where = f"template {template.name!r}: container {shown(lacking[name])}"
+    where = f"template {shown(template.name)}: container {shown(lacking[name])}"
     return f"{where} mounts {shown(name)}"
