@@ -237,6 +237,19 @@ def test_a_rollback_mounts_the_claim_that_is_there_without_its_template() -> Non
     }
 
 
+def test_a_rollback_leaves_what_is_recorded_for_who_is_kept() -> None:
+    """The record is made again with another number, and says the same beside the template."""
+    found = play([edit(**NO_LOGS), edit(template=web(1, "data", "logs"))], world())
+    assert [each.get("volumeClaimTemplates") for each in recorded(found)] == [
+        claims("data"), claims("data", "logs"),
+    ]  # fmt: skip
+    del found.claims["logs-web-2"]
+    play([lose(0, 2)], found)
+    assert made_of(found, 0) == "1 data=data-web-0 logs=logs-web-0"
+    assert made_of(found, 2) == BOTH_2
+    assert "logs-web-2" in found.claims
+
+
 def test_a_claim_that_a_kept_instance_needs_is_never_lost() -> None:
     """With whenScaled Delete, too: what has no claim template stays."""
     policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
