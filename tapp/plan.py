@@ -14,6 +14,7 @@ from tapp.decide.instances import (
     RECHECK,
     Instance,
     app_status,
+    block_creations,
     instances_of,
     mark_removals,
     recall,
@@ -28,6 +29,7 @@ from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
 from tapp.decide.turns import one_after_another, take_turns
+from tapp.decide.unmade import Ahead, look_ahead
 from tapp.pod.trouble import Trouble, silence, trouble
 from tapp.spec.model import TAppSpec
 from tapp.spec.templates import Template
@@ -56,6 +58,7 @@ class Plan:
         decisions: what happens to each instance now: its mark, its hold, or its verdict.
         cases: the instances that do not simply run their template, with their decisions.
         partition: who is kept at which revision.
+        ahead: for whom no pod could be made.
         resizes: how long pods wait for other resources.
         roll: how far the roll has come that is under way, and whether it is too late.
         pulls: what is pulled on nodes before updates there.
@@ -87,6 +90,7 @@ class Plan:
     decisions: list[Verdict]
     cases: list[tuple[Instance, Verdict]]
     partition: Partition
+    ahead: Ahead
     pulls: Pulls
     resizes: Resizes
     roll: Roll
@@ -148,6 +152,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     spec = world.tapp.spec
     instances = instances_of(world, now)
     partition = keep_back(world, instances)
+    block_creations(world, instances)
+    ahead = look_ahead(world, instances)
     recall(world, instances)
     if spec.resizes:
         look(instances, world, options, now)
@@ -186,9 +192,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
     if pending or len(serving.available) < should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, serving.available, now)
     unowned = missing_claims(world, instances, now)
-    name = world.tapp.metadata.name
-    served = [one.id for one in without_node if one.id not in turns.waiting]
-    claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
+    served = [one.made for one in without_node if one.id not in turns.waiting]
+    claims = plan_claims(world, served)
     services = _services(world, instances, options.max_new_pods_bytes)
     unexposed = missing_services(world, services, now)
     history = plan_history(world, _running(world, instances), partition.in_use)
@@ -216,13 +221,14 @@ def plan(world: World, options: Options, now: float) -> Plan:
         decisions=decisions,
         cases=_open(instances, decisions),
         partition=partition,
+        ahead=ahead,
         pulls=first,
         resizes=resizes,
         roll=roll,
         claims=claims,
         history=history,
         services=services,
-        growth=grow(world, claims.keep),
+        growth=grow(world, claims.keep, {i.id: i.past for i in instances if i.past is not None}),
         budgets=budgets,
         available=serving.available,
         going_unseen=going_unseen,

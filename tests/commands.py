@@ -75,6 +75,8 @@ ALONE = (
     "README.md: TApp for today's Kubernetes 1",
     "README.md: Install on a cluster 4",
     "examples/README.md: Examples 1",
+    "docs/beside.md: Leave out replicas of a TApp that runs 1",
+    "docs/beside.md: Leave out replicas of a TApp that runs 2",
     "docs/kubectl-tapp.md: See 1",
     "docs/kubectl-tapp.md: Preview 1",
     "docs/kubectl-tapp.md: Canaries 1",

@@ -8,7 +8,7 @@ by unit, property, scenario and real-cluster tests alike.
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
@@ -19,10 +19,12 @@ from tests.kept import kept_in, kept_template, kept_wrongly
 from tests.merged import Merged, merged
 from tests.pulled import is_puller, stopped_for_what_is_not_there
 from tests.reading import (
+    BESIDE,
     KEYS,
     applied,
     available,
     bare,
+    claim_templates,
     claims_are_applied,
     content_of,
     declares_revisions,
@@ -378,16 +380,31 @@ def p6_no_revision_is_omitted_without_reason(request: Document, answer: Document
     _hold(len(set(numbers)) == len(numbers), f"numbers twice: {numbers}")
     _hold(min(numbers, default=newest + 1) > newest, f"{numbers} are no higher than {newest}")
     for item in made:
-        name, _ = record_of(item)
-        kept = {**item["data"]}
-        _hold(kept.pop("template") == template(spec, name), f"another template: {item}")
-        for id, values in kept.pop("values", {}).items():
-            _hold(values.items() <= spec["values"][id].items(), f"other values: {item}")
-        defaults = kept.pop("defaultValues", {}).items()
-        _hold(defaults <= (spec.get("defaultValues") or {}).items(), f"other values: {item}")
-        _hold(not kept, f"more than a template and its values: {item}")
-        used = {template_name(spec, id) for id in range(spec.get("replicas", 1))}
-        _hold(name in used, f"{name} is kept, and nobody runs it")
+        same = [one for one in ours.values() if content_of(one) == content_of(item)]
+        _is_as_the_spec_has_it(spec, item, same)
+
+
+def _is_as_the_spec_has_it(spec: Document, item: Document, same: Iterable[Document]) -> None:
+    """A record to be made has what the spec has now, no more; `same` are those of its content."""
+    name, _ = record_of(item)
+    kept = {**item["data"]}
+    _hold(kept.pop("template") == template(spec, name), f"another template: {item}")
+    for id, values in kept.pop("values", {}).items():
+        _hold(values.items() <= spec["values"][id].items(), f"other values: {item}")
+    defaults = kept.pop("defaultValues", {}).items()
+    _hold(defaults <= (spec.get("defaultValues") or {}).items(), f"other values: {item}")
+    beside = {key: kept.pop(key) for key in BESIDE if key in kept}
+    _hold(_is_beside(spec, beside, same), f"others than the spec has: {item}")
+    _hold(not kept, f"more than a template and what is beside it: {item}")
+    used = {template_name(spec, id) for id in range(spec.get("replicas", 1))}
+    _hold(name in used, f"{name} is kept, and nobody runs it")
+
+
+def _is_beside(spec: Document, beside: Document, same: Iterable[Document]) -> bool:
+    """Whether a spec has this beside its templates, or another record of the same one does."""
+    had = [{key: one["data"][key] for key in BESIDE if key in one["data"]} for one in same]
+    now = {"serviceName": spec.get("serviceName") or "", BESIDE[1]: claim_templates(spec)}
+    return not beside or beside == now or beside in had
 
 
 def p8_the_same_answer_again_changes_nothing(after: dict[str, Merged]) -> None:

@@ -5,7 +5,9 @@ import re
 from typing import Any
 
 from tests.reading import (
+    BESIDE,
     RECORD,
+    claim_templates,
     content_of,
     desired,
     images,
@@ -19,6 +21,7 @@ from tests.reading import (
 )
 
 Document = dict[str, Any]
+CLAIM = "persistentVolumeClaim"
 
 
 def kept_size(request: Document) -> int:
@@ -72,7 +75,8 @@ def recorded(request: Document, revision: str) -> Document | None:
         if template and revision == (f"{label}-{digest}" if digest else label):
             data = found["data"]
             values = {key: data.get(key) or {} for key in ("values", "defaultValues")}
-            return {"template": data["template"], **values}
+            beside = {key: data[key] for key in BESIDE if key in data}
+            return {"template": data["template"], **values, **beside}
     return None
 
 
@@ -124,4 +128,23 @@ def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
         again = '"again":true' in note(child, RECORD)  # the same image by another name
         if wrong and not again:
             return f"{name} is kept at {mine[id]}, and gets {wrong}"
+        if name not in pods and (other := _made_otherwise(request, child, mine[id])):
+            return f"{name} is kept at {mine[id]}, and {other}"
     return ""
+
+
+def _are_objects(items: Any) -> bool:
+    return isinstance(items, list) and all(isinstance(each, dict) for each in items)
+
+
+def _made_otherwise(request: Document, pod: Document, revision: str) -> str:
+    """What is not as it is recorded in the new pod of one that is kept, or ""."""
+    past, spec = recorded(request, revision) or {}, pod["spec"]
+    service, claims = (past.get(key) for key in BESIDE)
+    if not isinstance(service, str) or not _are_objects(claims):
+        return ""  # nothing is said, or nothing that can be read
+    if service != spec.get("subdomain", ""):
+        return f"is in {spec.get('subdomain')}"
+    names = {each["metadata"]["name"] for each in claim_templates(past)}
+    lacks = names - {each["name"] for each in spec.get("volumes") or [] if CLAIM in each}
+    return f"lacks its claims {lacks}" if lacks else ""

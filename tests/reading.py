@@ -66,6 +66,20 @@ def content_of(revision: Document) -> tuple[str, str, str]:
     return (*record_of(revision), str(values))
 
 
+BESIDE = ("serviceName", "volumeClaimTemplates")
+"""What a record has of a spec beside a template and its values."""
+
+
+def claim_templates(spec: Document) -> list[Document]:
+    """The claim templates of a spec that claims can be made of."""
+    found = {}
+    for each in spec.get("volumeClaimTemplates") or []:
+        name = (each.get("metadata") or {}).get("name")
+        if isinstance(name, str) and name and isinstance(each.get("spec"), dict):
+            found[name] = each
+    return list(found.values())
+
+
 def number(request: Document, name: str) -> int | None:
     """The instance that a pod's name stands for."""
     found = re.fullmatch(re.escape(request["parent"]["metadata"]["name"]) + r"-(\d+)", name)

@@ -15,6 +15,7 @@ from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
 from urllib3.exceptions import HTTPError
 
 from hooks.service.answers import RefusedError, UnansweredError
+from tapp.words.digits import whole
 
 Document = dict[str, Any]
 TIMEOUT = (3, 10)
@@ -144,4 +145,4 @@ def _said(answer: BaseHTTPResponse) -> str:
 
 def _retry_after(answer: BaseHTTPResponse) -> float:
     text = answer.headers.get("Retry-After", "")
-    return float(text) if text.isascii() and text.isdigit() else 0
+    return float(whole(text) or 0)

@@ -194,7 +194,9 @@ def templates_of(parent: TApp, text: bytes = b"") -> Templates:
 
 
 def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
-    """The parent of a customize request, whether it has claim templates, and what is declared.
+    """The parent of a customize request, whether claims may be made, and what is declared.
+
+    By a claim template, or by one that has gone, of an instance that a partition keeps.
 
     The rest of its spec plays no part: Metacontroller calls this before finalize too, and a TApp
     that makes no sense must still be deletable.
@@ -205,7 +207,10 @@ def customize_parent(body: bytes) -> tuple[Parent, bool, Declared]:
     request = decoded(_decode_customize, body, "")
     document = request.parent
     spec = document.get("spec")
-    claims = isinstance(spec, dict) and bool(spec.get("volumeClaimTemplates"))
+    spec = spec if isinstance(spec, dict) else {}
+    strategy = spec.get("updateStrategy")
+    keeps = isinstance(strategy, dict) and bool(strategy.get("partition"))
+    claims = bool(spec.get("volumeClaimTemplates")) or keeps
     return _validated(Parent, document), claims, declared(request.controller)
 
 

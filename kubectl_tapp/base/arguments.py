@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import UsageError
+from tapp.words.digits import whole
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
@@ -78,8 +79,8 @@ def read_replicas(text: str | int) -> int:
     Raises:
         CommandError: it is none, or more than a TApp may have.
     """
-    number = int(text) if str(text).isascii() and str(text).isdigit() else -1
-    if not 0 <= number <= MAX_REPLICAS:
+    number = whole(str(text))
+    if number is None or number > MAX_REPLICAS:
         raise UsageError(f"{str(text)!r} is no number of instances: from 0 to {MAX_REPLICAS}")
     return number
 
@@ -165,15 +166,13 @@ def read_partition(text: str) -> int | str:
     """
     from tapp.decide.partition import partition_size  # noqa: PLC0415 - it costs start time
 
-    value = int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else text
+    number = whole(text)
+    value = text if number is None else number
     try:
         partition_size(value, 1)
     except ValueError as error:
         raise UsageError(f"partition {error}") from None
     return value
-
-
-_DIGITS = 10
 
 
 def read_duration(text: str) -> float:

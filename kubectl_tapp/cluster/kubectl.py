@@ -118,7 +118,7 @@ class KubectlError(CommandError):
 _SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
 _INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
 """How kubectl prints a refusal by validation, and a `test` of a JSON patch that does not hold."""
-_KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d")
+_KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d", re.ASCII)
 _RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
 _FLAG_HINT = "See 'kubectl"
 _UNREACHABLE = (
@@ -129,7 +129,9 @@ _CERTIFICATE = ("x509:", "tls:", "certificate")
 _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting credentials")
 
 
-_CONFLICTS = re.compile(r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL)
+_CONFLICTS = re.compile(
+    r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL | re.ASCII
+)
 """A server-side apply of fields that others own; what follows is advice for the manifest."""
 _SOURCE = re.compile(
     r'error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from kubectl_tapp.base.observed import Document
+from tapp.words.digits import whole
 from tapp.words.vocabulary import SHARD
 
 if TYPE_CHECKING:
@@ -89,6 +90,6 @@ def chosen(deployment: Document | None) -> "Options":
         value = (written.get(variable) or "").strip()
         if kind == _FLAG and value:
             values[name] = value.lower() in _TRUE
-        elif value.isdecimal():
-            values[name] = int(value)
+        elif (number := whole(value, 18)) is not None:
+            values[name] = number
     return Options(**values)

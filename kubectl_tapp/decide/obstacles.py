@@ -15,7 +15,7 @@ from kubectl_tapp.decide.refused import Quote, Refused, refused, short
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.plan import Plan
-from tapp.storage.claims import claim_templates, claims_of
+from tapp.storage.claims import Claims
 from tapp.words.times import seconds
 
 MOST = 25
@@ -164,15 +164,15 @@ def _named(
 def _missing(observed: Observed, plan: Plan) -> Iterable[_Missing]:
     """The instances that lack what they were to have: after a sync that should have made it."""
     since = {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
-    templates = claim_templates(plan.world.tapp.spec)
+    own = Claims(plan.world)
     known = {claim["metadata"]["name"] for claim in observed.claims}
-    readable = CLAIMS not in observed.unread and bool(templates)
+    readable = CLAIMS not in observed.unread
     pods = by_name(observed.pods)
     for instance in plan.instances:
         pod = pods.get(f"{observed.name}-{instance.id}")
         if pod is None and instance.id not in since:
             continue
-        claims = claims_of(observed.name, instance.id, templates) if readable else {}
+        claims = own.of(instance.made) if readable else {}
         if pod is not None:
             used = set(_claims_used(pod)) if claims else set()
             claims = {template: name for template, name in claims.items() if name in used}

@@ -15,7 +15,8 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS
 from kubectl_tapp.edit.edits import Operation, spec_of
-from tapp.storage.claims import claim_templates, instance_number
+from tapp.spec.beside import claim_templates
+from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 

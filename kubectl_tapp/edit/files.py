@@ -14,7 +14,7 @@ from kubectl_tapp.base.shapes import strange
 _KIND, _GROUP = "TApp", "apps.tkestack.io/"
 _MOST = 5_000_000
 """Values in a file, its aliases spelled out: far more than an API server takes."""
-_TEXT = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?|[-+]?\d[\d_]*(?::\d+)+(?:\.\d*)?")
+_TEXT = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?|[-+]?\d[\d_]*(?::\d+)+(?:\.\d*)?", re.ASCII)
 """What PyYAML takes for a time, or for a number to the base of 60, and kubectl for a text."""
 
 
@@ -82,7 +82,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """PyYAML's, but for texts that kubectl takes for texts."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [("tag:yaml.org,2002:str", re.compile(f"(?:{_TEXT.pattern})$")), *known]
+        first: [("tag:yaml.org,2002:str", re.compile(f"(?:{_TEXT.pattern})$", re.ASCII)), *known]
         for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 

@@ -16,6 +16,7 @@ from tapp.spec.model import TAppSpec
 from tapp.spec.revision import PREFIX
 from tapp.spec.templates import Template, resolve
 from tapp.storage.records import content_name
+from tapp.words.digits import is_whole, whole
 from tapp.words.ranges import some
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
@@ -166,7 +167,7 @@ def _values_changed(before: Document, after: Document) -> str:
     parts = []
     for key, ids in sorted(whose.items()):
         texts = ["by default"] if "" in ids else []
-        numbers = sorted(int(id) for id in ids if id.isdecimal())
+        numbers = sorted(found for id in ids if (found := whole(id)) is not None)
         texts += [f"of {some(numbers)}"] if numbers else []
         parts.append(f"value {key} {' and '.join(texts)}")
     return "; ".join(parts)
@@ -236,7 +237,7 @@ def _named(known: list[Entry], to: str, of: str) -> Entry:
 
     A number that has left the history would otherwise be the beginning of some other's hash.
     """
-    if to.isascii() and to.isdecimal():
+    if is_whole(to):
         fitting = [each for each in known if to == str(each.number)]
     else:
         digest = to.removeprefix(PREFIX)

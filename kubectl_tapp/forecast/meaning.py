@@ -21,6 +21,7 @@ from tapp.decide.judge import Action
 from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
 from tapp.words.reasons import Reason
+from tapp.words.times import written
 
 _VERBS = {
     Action.CREATE: "create",
@@ -105,7 +106,10 @@ def _record(after: Plan) -> Record:
     claims += [("update", name) for name in after.growth.to]
     acts += [Act(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
     acts += [Act(after.now, verb, "Service", name) for verb, name in _of_services(after)]
-    last = replace(after, cases=left, troubles={})
+    made = [act.instance for act in acts if act.verb == "create" and act.instance is not None]
+    # What is asked for is refused where no pod can be made.
+    asked = {written(after.now): made} if made else {}
+    last = replace(after, cases=left, troubles={}, not_created=asked)
     looks = [Moment(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
 

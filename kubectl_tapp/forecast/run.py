@@ -28,6 +28,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
 from tapp.spec.model import Parent
+from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 
 LONGEST = 30 * 24 * 3600.0
@@ -181,8 +182,7 @@ class Run:
                 self._changed = at
 
     def _instance(self, write: Write) -> int | None:
-        number = write.name.removeprefix(f"{self._name}-")
-        return int(number) if write.kind == "Pod" and number.isdecimal() else None
+        return instance_number(write.name, f"{self._name}-") if write.kind == "Pod" else None
 
 
 def _state(plan: Plan, instance: Instance) -> str:

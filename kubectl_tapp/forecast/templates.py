@@ -10,10 +10,10 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.forecast.forecast import TemplateChange
 from tapp.kube.canonical import comparable, nano
+from tapp.spec.beside import claim_templates
 from tapp.spec.differences import at, changed, differences, written
 from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
-from tapp.storage.claims import claim_templates
 
 _OF_TEMPLATES = ("template", "templatePool")
 
@@ -83,7 +83,7 @@ def _without_templates(spec: Any) -> Document:
 
 
 def unreached(before: Document, after: Document) -> tuple[str, ...]:
-    """A sentence for each claim template that changes for others than those that are there.
+    """A sentence for what changes beside the templates, for others than those that are there.
 
     Growth is left out: what becomes of that, the decisions say.
 
@@ -94,10 +94,23 @@ def unreached(before: Document, after: Document) -> tuple[str, ...]:
     old, new = read_spec(before), read_spec(after)
     if not before["metadata"].get("uid") or old is None or new is None:
         return ()
-    return tuple(_of_claims(claim_templates(old), claim_templates(new)))
+    kept = new.update_strategy.partition not in {0, "0%"}
+    return (
+        *_of_service(old.service_name, new.service_name, kept),
+        *_of_claims(claim_templates(old), claim_templates(new), kept),
+    )
 
 
-def _of_claims(old: dict[str, Document], new: dict[str, Document]) -> Iterator[str]:
+_KEPT = "; whom the partition keeps comes back with"
+
+
+def _of_service(old: str, new: str, kept: bool) -> Iterator[str]:
+    if old != new:
+        more = f"{_KEPT} what it had" if kept else ""
+        yield f"spec.serviceName changes: host names of pods that there are stay as they are{more}"
+
+
+def _of_claims(old: dict[str, Document], new: dict[str, Document], kept: bool) -> Iterator[str]:
     for name in sorted(new.keys() - old.keys()):
         yield (
             f"claim template {name!r} is new: volumes of a pod never change, so instances get "
@@ -106,7 +119,7 @@ def _of_claims(old: dict[str, Document], new: dict[str, Document]) -> Iterator[s
     for name in sorted(old.keys() - new.keys()):
         yield (
             f"claim template {name!r} goes: its claims stay, and pods that there are go on using "
-            "them until they are made anew"
+            f"them until they are made anew{f'{_KEPT} its own' if kept else ''}"
         )
     for name in sorted(old.keys() & new.keys()):
         before, after = (comparable(each[name]["spec"]) for each in (old, new))
@@ -116,15 +129,15 @@ def _of_claims(old: dict[str, Document], new: dict[str, Document]) -> Iterator[s
                 f"claim template {name!r} asks for {sizes[1]} instead of {sizes[0]}: claims never "
                 "shrink; those that there are stay as they are, new ones get the new size"
             )
-        kept = sorted(
+        fixed = sorted(
             key
             for key in (before.keys() | after.keys()) - {"resources"}
             if before.get(key) != after.get(key)
         )
-        if kept:
+        if fixed:
             yield (
-                f"claim template {name!r} changes in {', '.join(kept)}: claims that there are keep "
-                "what they have, new ones get it"
+                f"claim template {name!r} changes in {', '.join(fixed)}: claims that there are "
+                "keep what they have, new ones get it"
             )
 
 

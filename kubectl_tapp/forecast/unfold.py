@@ -13,6 +13,7 @@ from kubectl_tapp.forecast.record import Act, Moment, Record
 from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import BUDGET_REASONS, Budgets
 from tapp.plan import Plan
+from tapp.words.digits import whole
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,10 @@ class _Events:
         """The instance that a write is about; -1 for none."""
         if act.instance is not None:
             return act.instance
-        number = act.name.rpartition("-")[2]
-        of_one = act.kind in {"PersistentVolumeClaim", "Service"}
-        return int(number) if of_one and number.isdecimal() else -1
+        if act.kind not in {"PersistentVolumeClaim", "Service"}:
+            return -1
+        number = whole(act.name.rpartition("-")[2])
+        return -1 if number is None else number
 
     def taken(self, at: float) -> int | None:
         """How many of the row had their turn before this moment; None where they were not first."""

@@ -166,7 +166,8 @@ class Cluster:
         What is created from now on has newer versions, and uids that no simulation began with.
         """
         version = version_of(obj)
-        self.revision = max(self.revision, int(version) if version.isdecimal() else 0)
+        known = version.isascii() and version.isdigit()
+        self.revision = max(self.revision, int(version) if known else 0)
         self._series = 0x5EED0000
         self._objects.setdefault(kind, {})[key_of(obj)] = obj
         self._homes[uid_of(obj)] = kind, key_of(obj)

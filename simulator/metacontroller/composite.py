@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from simulator.objects.objects import Object, finalizers_of, labels_of, name_of, selects
 
 METHODS = ("OnDelete", "InPlace", "Recreate")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)", re.ASCII)
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _INFORMER_RESYNC = 1800.0
 

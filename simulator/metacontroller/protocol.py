@@ -153,7 +153,7 @@ def check_status(answer: Answer) -> None:
     """Raise unless the hook answered 200."""
     if answer.status == TOO_MANY:
         after = answer.headers.get("retry-after", "")
-        raise TooManyRequestsError(float(after) if after.isdigit() else 0.0)
+        raise TooManyRequestsError(float(after) if after.isascii() and after.isdigit() else 0.0)
     if answer.status != 200:  # noqa: PLR2004
         text = answer.body.decode(errors="replace")
         raise HookError(f"unsupported status code: {answer.status} body: {text}")

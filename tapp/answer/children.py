@@ -102,8 +102,8 @@ def _changed(
     tapp = plan.world.tapp
     match change:
         case Create(template):
-            failures = tapp.status.failures.get(str(instance.id), 0)
-            return new_pod(tapp, instance.id, template, options.toleration_seconds, failures)
+            volumes = plan.claims.volumes.get(instance.id, {})
+            return new_pod(tapp, instance, template, volumes, options.toleration_seconds)
         case Adopt(pod, template):
             return overlaid_pod(observed.manifest(pod), instance.id, template, {}, None)
         case Mark():

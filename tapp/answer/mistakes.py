@@ -10,6 +10,7 @@ from tapp.decide.rollout import PRIORITY, has_priority, priorities
 from tapp.plan import Plan
 from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.words.conditions import Finding, Type
+from tapp.words.digits import is_whole, whole
 from tapp.words.groups import grouped
 from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
@@ -60,7 +61,7 @@ def unknown_statuses(plan: Plan) -> Finding | None:
 
 
 def _is_number(key: str) -> bool:
-    return key.isascii() and key.isdigit() and (len(key) == 1 or key[0] != "0")
+    return is_whole(key) and (len(key) == 1 or key[0] != "0")
 
 
 _KNOWN_STATUSES = frozenset(status.value for status in InstanceStatus)
@@ -89,7 +90,8 @@ _DIGITS = 9
 
 
 def _beyond(key: str, replicas: int) -> bool:
-    return len(key) > _DIGITS or int(key) >= replicas
+    number = whole(key, _DIGITS)
+    return number is None or number >= replicas
 
 
 def _some_keys(keys: Iterable[str]) -> str:

@@ -107,14 +107,18 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
 
 
 def _creation_blocked(plan: Plan) -> Finding | None:
-    blocked = [
-        (i.id, verdict.message) for i, verdict in plan.cases if verdict.reason == Reason.BLOCKED
-    ]
-    if not blocked:
-        return None
-    message = f"instance {blocked[0][0]}: {blocked[0][1]}"
-    more = f" (and {len(blocked) - 1} more instances)" if len(blocked) > 1 else ""
-    return refused(Type.CREATION_BLOCKED, Reason.BLOCKED, message + more)
+    found = {i.id: v.message for i, v in plan.cases if v.reason == Reason.BLOCKED}
+    asked = {id for ids in plan.not_created.values() for id in ids}
+    for id, why in plan.ahead.unmade.items():
+        if id in plan.world.pods or id in asked:
+            found.setdefault(id, why)
+    parts = []
+    if found:
+        first = min(found)
+        more = f" (and {len(found) - 1} more instances)" if len(found) > 1 else ""
+        parts.append(f"instance {first}: {found[first]}{more}")
+    message = "; ".join([*parts, *plan.ahead.claims_alone])
+    return refused(Type.CREATION_BLOCKED, Reason.BLOCKED, message)
 
 
 def _duplicate_merge_keys(plan: Plan) -> Finding | None:

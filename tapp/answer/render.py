@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tapp.decide.changes import Mark, Told
+from tapp.decide.instances import Instance
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
 from tapp.kube.tolerations import with_defaults, without_limit
@@ -19,7 +20,6 @@ from tapp.pod.hold import NO_HOLD, hold_of
 from tapp.pod.manifest import Manifest
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, has_served_gate
-from tapp.storage.claims import claim_templates, claims_of
 from tapp.storage.history import NewRecord
 from tapp.words.vocabulary import (
     CHANGE_CAUSE,
@@ -49,24 +49,29 @@ _LONGEST_CAUSE = 1_000
 
 
 def new_pod(
-    tapp: TApp, instance: int, template: Template, toleration_seconds: int, failures: int = 0
+    tapp: TApp,
+    instance: Instance,
+    template: Template,
+    volumes: Mapping[str, str],
+    toleration_seconds: int,
 ) -> Document:
     """The pod of an instance that has none.
 
     Args:
         tapp: the parent.
-        instance: its number.
+        instance: it.
         template: what it runs.
+        volumes: volume -> claim; it takes precedence over the template's volume of its name.
         toleration_seconds: for the two tolerations that admission adds to every pod; they are
             written at once where the template has any of its own, because Metacontroller would
             otherwise see a changed list.
-        failures: how many pods of it have failed in a row, each soon after it was made.
     """
-    name = f"{tapp.metadata.name}-{instance}"
+    name = f"{tapp.metadata.name}-{instance.id}"
+    failures = tapp.status.failures.get(str(instance.id), 0)
     metadata: Document = {
         "name": name,
         "namespace": tapp.metadata.namespace,
-        "labels": _labels(template, instance),
+        "labels": _labels(template, instance.id),
         "annotations": _annotations(template),
     }
     if failures:
@@ -74,17 +79,15 @@ def new_pod(
     if template.finalizers:
         metadata["finalizers"] = template.finalizers
     spec = dict(template.spec)
-    if tapp.spec.service_name:
+    if instance.service_name:
         spec["hostname"] = name
-        spec["subdomain"] = tapp.spec.service_name
-    volumes = [
-        {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
-        for volume, claim in claims_of(
-            tapp.metadata.name, instance, claim_templates(tapp.spec)
-        ).items()
-    ]
+        spec["subdomain"] = instance.service_name
     if volumes:
-        spec["volumes"] = [*spec.get("volumes", []), *volumes]
+        others = [each for each in spec.get("volumes", []) if each["name"] not in volumes]
+        spec["volumes"] = others + [
+            {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+            for volume, claim in volumes.items()
+        ]
     tolerations = spec.get("tolerations") or []
     if tapp.spec.force_delete_pod:
         spec["tolerations"] = with_defaults(without_limit(tolerations), None)
@@ -277,7 +280,7 @@ def new_revision(tapp: TApp, record: NewRecord) -> Document:
             "labels": {TEMPLATE_HASH: record.revision},
             "annotations": annotations,
         },
-        "data": {"template": record.body, **record.values.kept},
+        "data": {"template": record.body, **record.values.kept, **record.beside.as_kept},
         "revision": record.number,
     }
 

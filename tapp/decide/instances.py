@@ -10,9 +10,10 @@ from tapp.pod.pace import Pace, pace
 from tapp.pod.pod import COMPLETED, Pod
 from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import PATIENCE
+from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
-from tapp.storage.claims import OwnClaims, claim_templates, claims_of
+from tapp.storage.claims import Claims, Made
 from tapp.storage.history import recorded_hashes
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
@@ -48,11 +49,18 @@ class Instance(msgspec.Struct, gc=False):
         infeasible: why its kubelet can never give its pod what its template asks for, or "".
         leaving: whether its completed pod was to go because it was killed, and is still there.
         blocked: why its pod must not be created now, or "".
+        unmade: why no pod could be made of its template, as far as that shows (`unmade.py`), or "";
+            one that it has does not go for it.
         update: how far the last in-place update of its pod has come.
         pace: how soon its completed pod is replaced; None where that need not wait.
         due: whether that time has come.
         kept: the revision at which the partition keeps it (`partition.py`), "" where it is to run
             the newest.
+        past: the TApp as it was then, where that is more than the template: what its pod is made of
+            beside it.
+        service_name: the Service that its pod's host name is in, "" for none.
+        otherwise: what that is which the spec has no longer, for a person; "" where nothing.
+        doubt: what is not known of how it was, "" where all is.
     """
 
     id: int
@@ -71,10 +79,20 @@ class Instance(msgspec.Struct, gc=False):
     infeasible: str = ""
     leaving: bool = False
     blocked: str = ""
+    unmade: str = ""
     update: Progress = NO_UPDATE
     pace: Pace | None = None
     due: bool = True
     kept: str = ""
+    past: Templates | None = None
+    service_name: str = ""
+    otherwise: str = ""
+    doubt: str = ""
+
+    @property
+    def made(self) -> Made:
+        """What its pod is made of."""
+        return Made(self.id, self.template, self.past)
 
     @property
     def finished(self) -> bool:
@@ -167,6 +185,7 @@ def instances_of(world: World, now: float) -> list[Instance]:
         should_run = wanted and not is_killed and status not in FINISHED
         instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
         instance.update, instance.never_migrate = update, never_migrate
+        instance.service_name = spec.service_name
         instance.leaving = leaving and wanted
         instance.updated = (
             pod is not None
@@ -175,7 +194,6 @@ def instances_of(world: World, now: float) -> list[Instance]:
             and pod.spec.template_hash == template.revision
         )
         instances.append(instance)
-    _block_creations(world, instances)
     return instances
 
 
@@ -196,28 +214,32 @@ def recall(world: World, instances: Iterable[Instance]) -> None:
             instance.recorded = found
 
 
-def _block_creations(world: World, instances: list[Instance]) -> None:
+def block_creations(world: World, instances: list[Instance]) -> None:
     """Names what stands in the way of creating a pod, so that a person need not guess."""
-    spec, name = world.tapp.spec, world.tapp.metadata.name
+    name = world.tapp.metadata.name
     dying = {n for n, claim in world.claims.items() if claim.metadata.deletion_timestamp}
-    own = OwnClaims(world.templates)
-    if not dying and not spec.service_name and not own.differ:
-        return
-    templates = claim_templates(spec)
+    own = Claims(world)
     for instance in instances:
         if instance.pod is not None or not instance.should_run:
             continue
-        pod_name = f"{name}-{instance.id}"
-        going = dying.intersection(claims_of(name, instance.id, templates).values())
+        going = dying.intersection(own.of(instance.made).values()) if dying else ()
         if going:
             instance.blocked = f"claim {min(going)} is being deleted"
-        elif spec.service_name and not _DNS_LABEL.fullmatch(pod_name):
-            instance.blocked = (
-                f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
-                "at most 63 letters, digits and '-'"
-            )
-        elif own.differ:
-            instance.blocked = own.problem_of(instance.id)
+        elif problem := host_problem(name, instance):
+            instance.blocked = problem
+        elif own.differ or instance.past is not None:
+            instance.blocked = own.problem_of(instance.made)
+
+
+def host_problem(app: str, instance: Instance) -> str:
+    """Why an instance's pod cannot have a host name in the headless Service, or ""."""
+    pod_name = f"{app}-{instance.id}"
+    if not instance.service_name or _DNS_LABEL.fullmatch(pod_name):
+        return ""
+    return (
+        f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
+        "at most 63 letters, digits and '-'"
+    )
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:

@@ -88,7 +88,7 @@ def judge(instance: Instance) -> Verdict:
         return _unresolved(template)
     # A resize that cannot be done, under rule 7 or 8, needs a new pod.
     if instance.infeasible:
-        return _anew(template, instance.infeasible)
+        return _anew(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
         if pod.spec.asked and (restart := _restart_of(instance, pod, template)) is not None:
@@ -106,7 +106,8 @@ def _as_it_is(instance: Instance) -> Verdict:
     """Nothing: it runs its template, be it the newest or the one that it is kept at."""
     if not instance.kept:
         return UP_TO_DATE
-    return hold(Reason.KEPT, f"the partition keeps it at revision {instance.kept}")
+    more = instance.otherwise and f", {instance.otherwise}"
+    return hold(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
@@ -129,6 +130,10 @@ def _missing(instance: Instance) -> Verdict:
     if blocked:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {template.name!r}"
+    if instance.kept:
+        message += f" as it was at revision {instance.kept}"
+    message += instance.otherwise and f", {instance.otherwise}"
+    message += instance.doubt and f"; {instance.doubt}"
     return Verdict(Action.CREATE, Reason.NO_POD, message, Create(template))
 
 
@@ -142,8 +147,8 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
         )
     if isinstance(template, Unresolved):
         return _unresolved(template)
-    if template.obstacle:
-        return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)
+    if obstacle := template.obstacle or instance.unmade:
+        return Verdict(Action.KEEP, Reason.BLOCKED, obstacle)
     broken = ended_by_update(pod, instance.update)
     why = "was ended by its update" if broken else f"has {pod.phase.lower()}"
     if pod.made_failed:
@@ -171,11 +176,11 @@ def _unresolved(template: Unresolved) -> Verdict:
     return Verdict(Action.KEEP, template.reason, template.message)
 
 
-def _anew(template: Template, obstacle: str) -> Verdict:
-    """A new pod, because in place it could not be done."""
-    if template.obstacle:
-        return Verdict(Action.KEEP, Reason.BLOCKED, template.obstacle)  # no new pod would follow
-    return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, obstacle)
+def _anew(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
+    """A new pod; the one that there is stays where no other could follow."""
+    if obstacle := template.obstacle or instance.unmade:
+        return Verdict(Action.KEEP, Reason.BLOCKED, obstacle)
+    return Verdict(Action.RECREATE, reason, message)
 
 
 def _resizing(instance: Instance, pod: Pod, template: Template) -> Verdict:
@@ -241,7 +246,8 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         more = _beyond_metadata(instance, spec, template)
         in_place = not more
     asked = template.annotations.get(RESTARTED_AT, "")
-    if not pod.foreign and asked not in ("", spec.restarted_at) and not template.obstacle:
+    blocked = template.obstacle or instance.unmade
+    if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
         message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     obstacle = ""
@@ -258,10 +264,10 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         if isinstance(found, Verdict):
             return found
         obstacle = found
-    if obstacle or template.obstacle:
-        return _anew(template, obstacle)
+    if obstacle:
+        return _anew(instance, template, Reason.NOT_IN_PLACE, obstacle)
     message = f"template {template.name!r} differs from its pod in {more}"
-    return Verdict(Action.RECREATE, Reason.TEMPLATE_CHANGED, message)
+    return _anew(instance, template, Reason.TEMPLATE_CHANGED, message)
 
 
 def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> str:
@@ -295,7 +301,7 @@ def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | N
     found = _in_place(instance, pod, template)
     if isinstance(found, Verdict):
         return found
-    return Verdict(Action.RECREATE, Reason.NOT_IN_PLACE, found)
+    return _anew(instance, template, Reason.NOT_IN_PLACE, found)
 
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str:

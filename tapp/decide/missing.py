@@ -11,7 +11,7 @@ from itertools import islice
 
 from tapp.decide.instances import Instance
 from tapp.pod.trouble import PATIENCE
-from tapp.storage.claims import claim_templates, claims_of
+from tapp.storage.claims import Claims
 from tapp.storage.services import ServicePlan
 from tapp.words.groups import grouped
 from tapp.words.ranges import MOST, numbers
@@ -74,8 +74,7 @@ def unseen_claims(world: World, instance: Instance) -> list[str]:
     unseen = {name for name in pod.spec.claims if name not in world.claims}
     if not unseen:
         return []
-    wanted = claims_of(world.tapp.metadata.name, instance.id, claim_templates(world.tapp.spec))
-    return [name for name in wanted.values() if name in unseen]
+    return [name for name in Claims(world).possible(instance.made) if name in unseen]
 
 
 def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
@@ -90,8 +89,6 @@ def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
 
 
 def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
-    if not world.tapp.spec.volume_claim_templates:
-        return []
     return [item.id for item in instances if item.wanted and unseen_claims(world, item)]
 
 

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 
+from tapp.decide.as_recorded import AsRecorded, label_of
 from tapp.decide.instances import Instance
-from tapp.decide.rollout import FULL, PERCENT, turn
-from tapp.pod.pod import Pod
+from tapp.decide.rollout import FULL, turn
 from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.history import content_of
 from tapp.storage.records import Recorded, content_name
+from tapp.words.digits import percent
 from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import MAX_REPLICAS
@@ -72,9 +73,9 @@ def partition_size(value: int | str, group: int) -> int:
     if isinstance(value, int):
         if value >= 0:
             return min(value, group)
-    elif (match := PERCENT.fullmatch(value)) and (percent := int(match[1])) <= FULL:
-        size = ceil(group * percent / FULL)
-        return size - 1 if size == group > 1 and percent < FULL else size
+    elif (share := percent(value)) is not None and share <= FULL:
+        size = ceil(group * share / FULL)
+        return size - 1 if size == group > 1 and share < FULL else size
     raise ValueError(f"{value!r} is neither a number from 0 nor a percentage from 0% to 100%")
 
 
@@ -115,11 +116,13 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
     group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
-    keeper = _Keeper(world, recorded, noted, update, current)
+    keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
     for item in sorted(group[len(group) - found.size :], key=lambda item: item.id):
         revision = keeper.revision_of(item)
         found.kept.setdefault(revision, []).append(item.id)
-        if revision != update and keeper.hold_back(item, revision):
+        if revision == update:
+            keeper.as_recorded.leave(item, revision)
+        elif keeper.hold_back(item, revision):
             found.missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
         if id >= spec.replicas and revision != UNKNOWN:
@@ -162,17 +165,11 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         for item in group
         if (pod := item.pod) is not None
         and not pod.odd
-        and is_ours(revision := _label_of(pod))
+        and is_ours(revision := label_of(pod))
         and revision is not None
         and not (isinstance(item.template, Template) and _runs(item, item.template))
     }
     return (recorded.newest_of(had) or max(had)) if had else update
-
-
-def _label_of(pod: Pod) -> str | None:
-    """The revision that a pod says it is made of, as its template was written."""
-    written = pod.spec.written
-    return written if written and REVISION.fullmatch(written) else pod.spec.template_hash
 
 
 def _runs(instance: Instance, template: Template) -> bool:
@@ -186,6 +183,7 @@ class _Keeper:
 
     world: World
     recorded: Recorded
+    as_recorded: AsRecorded
     noted: Mapping[int, str]
     update: str
     current: str
@@ -207,7 +205,7 @@ class _Keeper:
         if self.update and isinstance(newest, Template) and _runs(instance, newest):
             return self.update
         likely = filter(None, (had, self.current))
-        label = _label_of(pod) or UNKNOWN
+        label = label_of(pod) or UNKNOWN
         # While the record is away, what is noted tells its values, too.
         noted = had if had.startswith(f"{label}-") else label
         return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
@@ -224,7 +222,7 @@ class _Keeper:
         if pod is not None and (pod.odd or pod.foreign):
             return False  # it is left alone, or taken over if it fits the template as it is
         if template is not None:
-            instance.template = template
+            self.as_recorded.make(instance, revision, template)
             instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
             return False
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"

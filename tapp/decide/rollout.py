@@ -13,10 +13,10 @@ from tapp.decide.judge import DISRUPTIVE, Verdict, hold
 from tapp.decide.serving import Serving
 from tapp.spec.model import UpdateStrategy
 from tapp.spec.templates import Template
+from tapp.words.digits import percent
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 
-PERCENT = re.compile(r"0*(\d{1,3})%")
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
@@ -42,10 +42,8 @@ def budget(value: int | str, should_run: int) -> int:
     if isinstance(value, int):
         if value >= 1:
             return value
-    elif match := PERCENT.fullmatch(value):
-        percent = int(match[1])
-        if 1 <= percent <= FULL:
-            return ceil(should_run * percent / FULL)
+    elif 1 <= (share := percent(value) or 0) <= FULL:
+        return ceil(should_run * share / FULL)
     raise BudgetError(f"{value!r} is neither a number from 1 nor a percentage from 1% to 100%")
 
 

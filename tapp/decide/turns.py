@@ -20,7 +20,7 @@ from tapp.decide.rollout import is_update
 from tapp.decide.serving import Serving
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template
-from tapp.storage.claims import claim_templates
+from tapp.storage.claims import Claims
 from tapp.words.reasons import Reason
 from tapp.words.times import seconds, written
 from tapp.words.vocabulary import InstanceStatus
@@ -144,18 +144,18 @@ def _waiting(
 
     What was asked for and refused goes last, so that it keeps nobody waiting for ever.
     """
-    name = world.tapp.metadata.name
-    sizes = {
-        f"{claim}-{name}-": len(msgspec.json.encode(template)) + _OWN
-        for claim, template in claim_templates(world.tapp.spec).items()
-    }
-    host = len(world.tapp.spec.service_name.encode(errors="replace"))
+    claims, sizes = Claims(world), dict[int, int]()
     waiting, left = set[int](), limit
     for instance in sorted(candidates, key=lambda one: (one.id in refused, one.id)):
-        size = sum(
-            [size for prefix, size in sizes.items() if f"{prefix}{instance.id}" not in world.claims]
-        )
+        size, made = 0, instance.made
+        for volume, claim in claims.of(made).items():
+            template = claims.template_of(volume, made.past)
+            if claim not in world.claims and template is not None:
+                if id(template) not in sizes:
+                    sizes[id(template)] = len(msgspec.json.encode(template)) + _OWN
+                size += sizes[id(template)]
         if instance.pod is None and isinstance(instance.template, Template):
+            host = len(instance.service_name.encode(errors="replace"))
             size += instance.template.size + host + _OWN
         if left < limit and size > left:
             waiting.add(instance.id)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tapp.pod.pod import Pod
+from tapp.words.digits import whole
 from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import LOST_NODE_SECONDS
 
@@ -18,7 +19,6 @@ LEAST_SECONDS = 5
 takes most of a second and on a busy node more."""
 SKEW = 60.0
 """Seconds by which the clock that wrote a time may be ahead of ours."""
-_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
     default, text = max(default, LEAST_SECONDS), annotations.get(LOST_NODE_SECONDS)
     if text is None:
         return default, ""
-    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= _DIGITS:
-        return max(int(text), LEAST_SECONDS), ""
+    if isinstance(text, str) and (found := whole(text)) is not None:
+        return max(found, LEAST_SECONDS), ""
     return default, (
         f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {text!r}, which is no number of seconds; "
         f"{default} holds"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tapp.pod.pod import Pod
+from tapp.words.digits import whole
 from tapp.words.times import UNKNOWN, past, seconds
 
 FIRST, LONGEST = 1.0, 300.0
@@ -38,9 +39,7 @@ class Pace:
 
 def failures_before(pod: Pod) -> int:
     """How many pods in a row had failed when this one was made."""
-    text = pod.failures_text
-    known = text.isascii() and text.isdigit() and len(text) <= _DIGITS
-    return min(int(text), _MOST) if known else 0
+    return min(whole(pod.failures_text, _DIGITS) or 0, _MOST)
 
 
 def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None:

@@ -67,6 +67,9 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         is_watched: whether it has the label of pods whose status this service writes.
         evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
         claims: names of the claims that it mounts.
+        added: names that its containers mount, of volumes that it was not asked to have: admission
+            has added them. Where nothing tells what was asked for, all but its own claims.
+        subdomain: the Service that its host name is in.
         unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
     """
 
@@ -87,6 +90,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     has_hook: bool = False
     gates: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    subdomain: str = ""
     unmergeable: str = ""
     marked: bool = False
     reads: Reads = {}

@@ -9,6 +9,7 @@ import msgspec
 from tapp.kube import objects
 from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
+from tapp.kube.once import mounted
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, times_of
@@ -122,6 +123,8 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
+        added=() if odd else _added(raw, applied, pod.metadata.name),
+        subdomain=_word(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
         or any(annotations.get(key) for key in (DRAIN, LOST_NODE)),
@@ -183,6 +186,24 @@ def _gates(gates: Any) -> tuple[str, ...]:
 def _claims(volumes: Any) -> tuple[str, ...]:
     sources = [item.get("persistentVolumeClaim") for item in _dicts(volumes)]
     return tuple(_word(item.get("claimName")) for item in _dicts(sources))
+
+
+def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
+    """What is mounted and was not asked for.
+
+    Where nobody knows what was, all but the pod's own claims and the credentials that it is given.
+    """
+    if isinstance(applied, dict):
+        return tuple(mounted(applied))
+    claims = _claims(spec.get("volumes"))
+    return tuple(
+        name
+        for name in mounted({**spec, "volumes": []})
+        if not name.startswith(_TOKEN) and f"{name}-{pod}" not in claims
+    )
+
+
+_TOKEN = "kube-api-access-"  # noqa: S105 - what admission calls the volume with credentials
 
 
 def _dicts(items: Any) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from tapp.spec.revision import (
     without_images,
     without_resources,
 )
+from tapp.words.digits import whole
 from tapp.words.vocabulary import RESTARTED_AT
 
 Path = tuple[str, ...]
@@ -177,7 +178,8 @@ def _item(items: list[Any], name: str) -> Any:
     key = merge_key(items)
     if key is not None:
         return next((item for item in items if str(item[key]) == name), None)
-    return items[int(name)] if name.isdigit() and int(name) < len(items) else None
+    index = whole(name)
+    return None if index is None or index >= len(items) else items[index]
 
 
 def written(path: Path) -> str:

@@ -6,8 +6,10 @@ from typing import Any, Final
 import msgspec
 
 from tapp.kube.canonical import Forms
+from tapp.spec.beside import UNSAID, Beside, recorded_beside
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.spec.shapes import name_taken
 from tapp.spec.templates import (
     Template,
     Unresolved,
@@ -48,12 +50,14 @@ class Templates:
         app: its name.
         namespace: its namespace.
         may_differ: whether there may be a template for each instance.
+        beside: what the record says that these are of; nothing where they are of today.
     """
 
     spec: TAppSpec
     app: str = ""
     namespace: str = ""
     may_differ: bool = True
+    beside: Beside = UNSAID
     _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)
     _own: dict[tuple[str, ...], Template | Unresolved] = field(default_factory=dict)
@@ -154,6 +158,8 @@ class Templates:
             found = _decode_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
+        beside = recorded_beside(data)
+        service = beside.service_name
         past = {
             "template": None,
             "template_pool": {name: found.template},
@@ -161,8 +167,11 @@ class Templates:
             "default_template_name": name,
             "values": found.values,
             "default_values": found.default_values,
+            "service_name": self.spec.service_name if service is None else service,
+            "volume_claim_templates": beside.volume_claim_templates or [],
         }
-        return Templates(self.spec.model_copy(update=past), self.app, self.namespace)
+        spec = self.spec.model_copy(update=past)
+        return Templates(spec, self.app, self.namespace, beside=beside)
 
     def claim_slots(self) -> dict[str, Slots | str]:
         """Claim template -> its placeholders, or what is wrong with them."""
@@ -204,6 +213,8 @@ class Templates:
             body = slots.filled(template.body, own)
         except UnfilledError as error:
             return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
+        if taken := name_taken(body["spec"]):
+            return Unresolved(name, f"template {name!r}: {taken}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
         forms = self._forms.get(name)
         if forms is None:
@@ -245,7 +256,7 @@ class _Made:
         return spec_of(slots.filled(self.template.body, own), self.claims, self.forms)
 
 
-_SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted")
+_SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted", "mounts")
 """What instances mostly have in common, and then hold once."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tapp.words.digits import is_whole
 from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
@@ -132,7 +133,7 @@ class Slot:
     def _number(self, found: str, numbers: Numbers) -> str | int:
         if _NUMBER.fullmatch(found) and numbers.least <= int(found) <= numbers.most:
             return int(found)
-        if numbers.named and not found.isdigit():
+        if numbers.named and found.isascii() and not is_whole(found):
             return found
         range_ = f"a whole number from {numbers.least} to {numbers.most}"
         raise UnfilledError(f"{written(self.path)} becomes {_shown(found)}: it takes {range_}")

@@ -1,9 +1,11 @@
-"""Whether a template has the shapes that the rest relies on."""
+"""Whether a template has the shapes that the rest relies on; all others are for the API server."""
 
 from typing import Any
 
+from tapp.kube.once import shown
 from tapp.spec.reads import problem_of
 
+_CONTAINERS = ("containers", "initContainers")
 _UNNAMED = ("tolerations", "readinessGates")
 
 
@@ -19,7 +21,7 @@ def shape_problem(body: Any) -> str:
         return "spec is missing" if spec is None else "spec is not an object"
     if not spec.get("containers"):
         return "spec.containers is empty"
-    for section in ("containers", "initContainers", "volumes", *_UNNAMED):
+    for section in (*_CONTAINERS, "volumes", *_UNNAMED):
         items = spec.get(section)
         problem = _list_problem(section, [] if items is None else items)
         if problem:
@@ -44,7 +46,6 @@ def metadata_problem(metadata: Any) -> str:
 def _list_problem(section: str, items: Any) -> str:
     if not isinstance(items, list):
         return f"spec.{section} is not a list"
-    names = set()
     for index, item in enumerate(items):
         where = f"spec.{section}[{index}]"
         if not isinstance(item, dict):
@@ -54,9 +55,22 @@ def _list_problem(section: str, items: Any) -> str:
         name = item.get("name")
         if not isinstance(name, str) or not name:
             return f"{where}.name is missing"
-        if name in names:
-            return f"{where}.name {name!r} is taken by an earlier entry"
-        names.add(name)
-        if not isinstance(item.get("image", ""), str):
+        if section in _CONTAINERS and not isinstance(item.get("image") or "", str):
             return f"{where}.image is not a string"
+    return ""
+
+
+def name_taken(spec: dict[str, Any]) -> str:
+    """Which container or volume of a spec of the right shapes has the name of another, or "".
+
+    Kubernetes refuses it, and every rule here looks containers up by their names.
+    """
+    for sections in (_CONTAINERS, ("volumes",)):
+        names = set[str]()
+        for section in sections:
+            for index, item in enumerate(spec.get(section) or []):
+                if item["name"] in names:
+                    where = f"spec.{section}[{index}].name"
+                    return f"{where} {shown(item['name'])} is taken by an earlier entry"
+                names.add(item["name"])
     return ""

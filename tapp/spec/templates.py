@@ -8,10 +8,11 @@ import msgspec
 
 from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
+from tapp.kube.once import mounted, repeated
 from tapp.spec import revision
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.reads import Reads, read_by, requests_of
-from tapp.spec.shapes import shape_problem
+from tapp.spec.shapes import name_taken, shape_problem
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
 
@@ -54,8 +55,9 @@ class Template:
         images: name of a running container -> its image.
         reads: what each running container has of its pod's metadata (`reads.py`).
         not_restarted: containers that annotations ask by name to restart, and that do not run on.
+        mounts: name -> the container that mounts it, of volumes that are none of its own: claims.
         watched: whether it has a readiness gate that this service opens and closes.
-        obstacle: why no pod can be made of it that Metacontroller could ever update, or "".
+        obstacle: why no pod can be made of it, or none that Metacontroller could ever update; "".
         size: bytes of all this in a new pod's JSON, about, and never too few.
         slots: its placeholders, none in one that an instance can run.
         body: where it has placeholders, the template as its author wrote it.
@@ -75,6 +77,7 @@ class Template:
     images: dict[str, str]
     reads: Reads
     not_restarted: list[str]
+    mounts: dict[str, str]
     watched: bool
     obstacle: str
     size: int
@@ -129,6 +132,8 @@ def resolve(
             problem = str(error)
     if problem:
         return Unresolved(name, f"template {name!r} cannot be used: {problem}")
+    if taken := name_taken(body["spec"]):
+        return Unresolved(name, f"template {name!r}: {taken}", Reason.BLOCKED)
     found = resolved(name, body, claims, ignores_resources=ignores_resources)
     return replace(found, slots=slots, body=body) if slots else found
 
@@ -174,8 +179,9 @@ def resolved(
             for name in requests_of(annotations)
             if name not in {"", *(i["name"] for i in runs)}
         ],
+        mounts=mounted(spec),
         watched=has_served_gate(spec),
-        obstacle=obstacle,
+        obstacle=obstacle or _refused(name, spec),
         size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
     )
 
@@ -187,6 +193,11 @@ def spec_of(body: Any, claims: frozenset[str], forms: Forms = FORMS) -> dict[str
         kept = [item for item in spec["volumes"] if item["name"] not in claims]
         spec = {**spec, "volumes": kept}
     return spec
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    items = value if isinstance(value, list) else []
+    return [item for item in items if isinstance(item, dict)]
 
 
 def _for_every_pod(entries: dict[str, str]) -> dict[str, str]:
@@ -209,11 +220,14 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
     return folded, ""
 
 
+def _refused(name: str, spec: dict[str, Any]) -> str:
+    found = repeated(spec)
+    return f"template {name!r}: {found}: the API server refuses such a pod" if found else ""
+
+
 def has_served_gate(spec: dict[str, Any]) -> bool:
     """Whether a pod spec has a readiness gate that this service opens and closes."""
-    gates = spec.get("readinessGates")
-    items = gates if isinstance(gates, list) else []
-    return any(isinstance(gate, dict) and gate.get("conditionType") in GATES for gate in items)
+    return any(gate.get("conditionType") in GATES for gate in _dicts(spec.get("readinessGates")))
 
 
 def claim_name(claim_template: dict[str, Any]) -> str:

@@ -4,16 +4,18 @@ A claim is deleted only where its policy says `Delete`; what has no place stays 
 "Claims").
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tapp.kube.objects import ClaimObject
+from tapp.spec.beside import claim_templates
 from tapp.spec.lookup import Templates
-from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, UnfilledError
-from tapp.spec.templates import claim_name
+from tapp.spec.templates import Template, Unresolved
+from tapp.words.digits import whole
+from tapp.world import World
 
 _DIGITS = 10
 """More digits no instance's number has."""
@@ -36,11 +38,13 @@ class ClaimPlan:
         keep: observed claims that are returned, so that they stay.
         delete: observed claims that are left out, so that they go.
         create: claims of instances whose pod is about to be created, or is not on a node yet.
+        volumes: instance -> volume -> claim, of these instances.
     """
 
     keep: list[ClaimObject] = field(default_factory=list)
     delete: list[ClaimObject] = field(default_factory=list)
     create: list[NewClaim] = field(default_factory=list)
+    volumes: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
 def instance_number(name: str, prefix: str) -> int | None:
@@ -48,43 +52,39 @@ def instance_number(name: str, prefix: str) -> int | None:
 
     `007` is no number of ours: two names would mean one instance.
     """
-    digits = name[len(prefix) :]
-    if not (name.startswith(prefix) and digits.isascii() and digits.isdigit()):
-        return None
-    canonical = len(digits) <= _DIGITS and (digits[0] != "0" or digits == "0")
-    return int(digits) if canonical else None
+    number = whole(name[len(prefix) :], _DIGITS) if name.startswith(prefix) else None
+    return number if name == f"{prefix}{number}" else None
 
 
-def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
-    """Name -> claim template, without those that have no usable name or spec."""
-    return {
-        claim_name(template): template
-        for template in spec.volume_claim_templates
-        if claim_name(template) and isinstance(template.get("spec"), dict)
-    }
+class Made(NamedTuple):
+    """What an instance's pod is made of.
+
+    Attributes:
+        id: the instance's number.
+        template: its template.
+        past: what it is kept at, where that is more than the template: the TApp's templates as the
+            history has them.
+    """
+
+    id: int
+    template: Template | Unresolved
+    past: Templates | None = None
 
 
 class OwnClaims:
     """The claim templates of each instance: those of the spec, with their placeholders filled in.
 
     Attributes:
+        written: name -> claim template, as it is written.
         differ: whether any of them has placeholders.
     """
 
-    def __init__(self, templates: Templates) -> None:
-        """`templates` know what the instances have of their own."""
-        self._templates, self._written = templates, claim_templates(templates.spec)
+    def __init__(self, templates: Templates, now: Templates) -> None:
+        """`templates` have them, `now` knows what the instances have of their own."""
+        self._now, self.written = now, claim_templates(templates.spec)
         found = templates.claim_slots()
-        self._slots = {name: slots for name in self._written if (slots := found[name])}
+        self._slots = {name: slots for name in self.written if (slots := found[name])}
         self.differ = bool(self._slots)
-
-    def of(self, instance: int) -> dict[str, dict[str, Any]]:
-        """Name -> claim template of one instance.
-
-        Raises:
-            UnfilledError: one cannot be filled in.
-        """
-        return {name: self.named(name, instance) for name in self._written}
 
     def named(self, name: str, instance: int) -> dict[str, Any]:
         """The claim template of this name, of one instance.
@@ -92,62 +92,134 @@ class OwnClaims:
         Raises:
             UnfilledError: it cannot be filled in.
         """
-        slots, written = self._slots.get(name, NO_SLOTS), self._written[name]
+        slots, written = self._slots.get(name, NO_SLOTS), self.written[name]
         try:
             if isinstance(slots, str):
                 raise UnfilledError(slots)
             if not slots:
                 return written
-            filled: dict[str, Any] = slots.filled(written, self._templates.own(slots, instance))
+            filled: dict[str, Any] = slots.filled(written, self._now.own(slots, instance))
         except UnfilledError as error:
             raise UnfilledError(f"claim template {name!r}: {error}") from None
         return filled
 
-    def problem_of(self, instance: int) -> str:
-        """Why those of an instance cannot be filled in, "" where they can."""
+
+class Claims:
+    """Which claims each instance's pod has, and what they are made of.
+
+    A volume is an instance's claim if there is a claim template of its name, of today or, for who
+    is kept, as recorded; or if it is mounted, no volume has its name, and the claim is there.
+
+    Attributes:
+        differ: whether claim templates have placeholders, as far as they are of today.
+    """
+
+    def __init__(self, world: World) -> None:
+        """`world` is what was observed."""
+        self._app, self._observed = world.tapp.metadata.name, world.claims
+        self._templates, self._past = world.templates, dict[int, OwnClaims]()
+        self._now = OwnClaims(world.templates, world.templates)
+        self.differ = self._now.differ
+
+    def of(self, made: Made) -> dict[str, str]:
+        """Volume -> claim of one instance, those that are to be made included."""
+        found = claims_of(self._app, made.id, self._named(made))
+        if isinstance(made.template, Template):
+            mounts = [name for name in made.template.mounts if name not in found]
+            own = claims_of(self._app, made.id, mounts).items()
+            found.update((volume, claim) for volume, claim in own if claim in self._observed)
+        return found
+
+    def template_of(self, volume: str, past: Templates | None) -> dict[str, Any] | None:
+        """What a claim of an instance is made of, as it is written; today's template comes first.
+
+        None where there is a claim alone; `past` is that of the instance (`Made`).
+        """
+        found = self._now.written.get(volume)
+        return self._then(past).written.get(volume) if found is None else found
+
+    def filled(self, volume: str, instance: int, past: Templates | None) -> dict[str, Any] | None:
+        """The same, with placeholders filled in.
+
+        Raises:
+            UnfilledError: that is not possible.
+        """
+        for own in (self._now, self._then(past)):
+            if volume in own.written:
+                return own.named(volume, instance)
+        return None
+
+    def problem_of(self, made: Made) -> str:
+        """Why an instance's claim templates cannot be filled in, "" where they can.
+
+        Of who is kept at more than a template those count that claims are to be made of.
+        """
+        there = self._observed if made.past is not None else ()
+        own = claims_of(self._app, made.id, self._named(made))
         try:
-            self.of(instance)
+            for volume in [volume for volume, claim in own.items() if claim not in there]:
+                self.filled(volume, made.id, made.past)
         except UnfilledError as error:
             return str(error)
         return ""
 
+    def possible(self, made: Made) -> list[str]:
+        """The names of all claims that its pod may have as its own, there or not."""
+        mounts = made.template.mounts if isinstance(made.template, Template) else []
+        names = dict.fromkeys([*self._named(made), *mounts])
+        return list(claims_of(self._app, made.id, names).values())
 
-def claims_of(app: str, instance: int, templates: Mapping[str, Any]) -> dict[str, str]:
+    def _named(self, made: Made) -> Collection[str]:
+        """The names of the claim templates that an instance's pod has claims of."""
+        if made.past is None:
+            return self._now.written
+        if made.past.beside.volume_claim_templates is not None:
+            return self._then(made.past).written
+        # Nothing is recorded: those of today that it has had, as its claims show, or cannot do
+        # without.
+        mounts = made.template.mounts if isinstance(made.template, Template) else []
+        own = claims_of(self._app, made.id, self._now.written)
+        return [name for name in own if own[name] in self._observed or name in mounts]
+
+    def _then(self, past: Templates | None) -> OwnClaims:
+        if past is None:
+            return self._now
+        if id(past) not in self._past:
+            self._past[id(past)] = OwnClaims(past, self._templates)
+        return self._past[id(past)]
+
+
+def claims_of(app: str, instance: int, templates: Iterable[str]) -> dict[str, str]:
     """Claim template name -> name of the instance's claim: `<claim>-<tapp>-<id>`."""
     return {name: f"{name}-{app}-{instance}" for name in templates}
 
 
-def plan_claims(
-    app: str,
-    templates: Templates,
-    observed: Mapping[str, ClaimObject],
-    with_pod: set[int],
-    waiting: list[int],
-) -> ClaimPlan:
+def plan_claims(world: World, waiting: Iterable[Made]) -> ClaimPlan:
     """Sorts the claims of a living TApp.
 
     Args:
-        app: the TApp's name.
-        templates: its templates, with its spec.
-        observed: claim name -> claim.
-        with_pod: instances that have a pod, a Terminating one too.
+        world: what was observed.
         waiting: instances whose pod is about to be created, or waits for a node: a claim that was
             refused once, or deleted meanwhile, keeps it from getting one.
     """
-    result = ClaimPlan()
-    spec, own = templates.spec, OwnClaims(templates)
+    result, own = ClaimPlan(), Claims(world)
+    app, spec, observed = world.tapp.metadata.name, world.tapp.spec, world.claims
     prefixes = [f"{name}-{app}-" for name in claim_templates(spec)]
     delete_scaled = spec.persistent_volume_claim_retention_policy.when_scaled == "Delete"
     for name in sorted(observed):
         claim = observed[name]
         numbers = [instance_number(name, prefix) for prefix in prefixes] if delete_scaled else []
         number = next((number for number in numbers if number is not None), None)
-        gone = number is not None and number >= spec.replicas and number not in with_pod
+        gone = number is not None and number >= spec.replicas and number not in world.pods
         (result.delete if gone else result.keep).append(claim)
-    for instance in waiting:
+    for made in waiting:
+        volumes = result.volumes[made.id] = own.of(made)
         with suppress(UnfilledError):  # it has a pod that waits for a node
-            filled = own.of(instance)
-            for template_name, wanted in claims_of(app, instance, filled).items():
-                if wanted not in observed:
-                    result.create.append(NewClaim(wanted, instance, filled[template_name]))
+            lacking = [volume for volume, claim in volumes.items() if claim not in observed]
+            filled = {volume: own.filled(volume, made.id, made.past) for volume in lacking}
+            result.create += [
+                NewClaim(volumes[volume], made.id, template)
+                for volume, template in filled.items()
+                if template is not None
+            ]
     return result

@@ -8,6 +8,7 @@ Bound, and one whose StorageClass does not say `allowVolumeExpansion: true`.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -15,8 +16,10 @@ import msgspec
 from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
+from tapp.spec.beside import claim_templates
+from tapp.spec.lookup import Templates
 from tapp.spec.placeholders import UnfilledError
-from tapp.storage.claims import OwnClaims, claim_templates, instance_number
+from tapp.storage.claims import Claims, instance_number
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
 from tapp.world import World
@@ -59,7 +62,11 @@ class Growth:
 NO_GROWTH = Growth()
 
 
-def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
+def grow(
+    world: World,
+    claims: Sequence[ClaimObject],
+    past: Mapping[int, Templates] = MappingProxyType({}),
+) -> Growth:
     """Decides which of a TApp's claims grow, all at once: nothing restarts because of it.
 
     Claims of instances that are scaled away wait until these come back.
@@ -67,21 +74,25 @@ def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
     Args:
         world: what was observed.
         claims: the claims that stay.
+        past: instance -> what it is kept at: claims of which there is no template today.
     """
     if not claims or not world.declared.growing_claims:
         return NO_GROWTH
     spec, app = world.tapp.spec, world.tapp.metadata.name
-    names = {f"{name}-{app}-": name for name in claim_templates(spec)}
-    own, growth, sizes = OwnClaims(world.templates), Growth(), dict[str, str | None]()
+    specs = [spec, *{id(then): then.spec for then in past.values()}.values()]
+    names = {f"{name}-{app}-": name for each in specs for name in claim_templates(each)}
+    own, growth, sizes = Claims(world), Growth(), dict[tuple[str, int], str | None]()
     for claim in claims:
         prefix = claim.metadata.name.rpartition("-")[0] + "-"
         name = names.get(prefix, "")
         number = instance_number(claim.metadata.name, prefix) if name else None
         if number is None or number >= spec.replicas:
             continue
-        if own.differ or name not in sizes:
-            sizes[name] = _wanted(own, number, name)
-        size = sizes[name]
+        then = past.get(number)
+        key = name, -1 if then is None and not own.differ else number
+        if key not in sizes:
+            sizes[key] = _wanted(own, name, number, then)
+        size = sizes[key]
         if size is None:
             continue
         found = _judged(claim, name, size, world.storage_classes)
@@ -92,10 +103,11 @@ def grow(world: World, claims: Sequence[ClaimObject]) -> Growth:
     return growth
 
 
-def _wanted(own: OwnClaims, instance: int, name: str) -> str | None:
+def _wanted(own: Claims, name: str, instance: int, past: Templates | None) -> str | None:
     """The storage that an instance's claim is to ask for, None where its template does not say."""
     with suppress(UnfilledError):
-        return _storage_of(own.named(name, instance)["spec"])
+        found = own.filled(name, instance, past)
+        return None if found is None else _storage_of(found["spec"])
     return None
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from tapp.kube.objects import RevisionObject
+from tapp.spec.beside import NOTHING, UNSAID, Beside, beside_of, recorded_beside
 from tapp.spec.lookup import Templates
 from tapp.spec.model import ParentMeta
 from tapp.spec.templates import Template, resolve
@@ -42,6 +43,7 @@ class NewRecord:
         revision: the template's revision, as pods have it in their label.
         body: the template as its author wrote it.
         values: those that it reads.
+        beside: what else pods are made of.
     """
 
     name: str
@@ -50,6 +52,7 @@ class NewRecord:
     revision: str
     body: dict[str, Any]
     values: KeptValues = NO_VALUES
+    beside: Beside = UNSAID
 
 
 @dataclass
@@ -123,7 +126,8 @@ def plan_history(
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
     newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
-    plan.create = _missing(world, used, newest | going, highest)
+    wanted = _Wanted(world, lines, in_use)
+    plan.create = _missing(world, used, newest | going, wanted, highest)
     return plan
 
 
@@ -199,8 +203,33 @@ def content_of(templates: Templates, name: str) -> Content | None:
     return found.revision, templates.values_of(name).digest
 
 
-def _missing(world: World, used: Iterable[str], known: set[What], highest: int) -> list[NewRecord]:
-    """The records to make: of what runs and is not the newest of its template.
+@dataclass(frozen=True)
+class _Wanted:
+    """Knows what a record is to say beside a template."""
+
+    world: World
+    lines: Mapping[str, list[Record]]
+    in_use: Container[str]
+
+    def beside(self, what: What) -> tuple[Beside, bool]:
+        """What the record of a template as it is now is to say, and whether it says another thing.
+
+        What a partition keeps instances at stays as it is recorded. A record that says nothing is
+        left so: an upgrade of the service writes nothing.
+        """
+        name, content = what
+        record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
+        data = b"" if record is None else bytes(self.world.revisions[record.name].data)
+        said, now = recorded_beside(data), beside_of(self.world.tapp.spec)
+        if record is not None and content_name(content) in self.in_use:
+            return said, False
+        return (said if said == UNSAID and now == NOTHING else now), said.differs_from(now)
+
+
+def _missing(
+    world: World, used: Iterable[str], known: set[What], wanted: _Wanted, highest: int
+) -> list[NewRecord]:
+    """The records to make: of what runs and is not the newest of its template, or not as it is now.
 
     After a rollback there is an older one. It goes when this one is seen, and not before: what
     runs is in the history all the time, whatever comes in between.
@@ -208,7 +237,10 @@ def _missing(world: World, used: Iterable[str], known: set[What], highest: int) 
     created: list[NewRecord] = []
     for name in sorted(used):
         content = content_of(world.templates, name)
-        if content is None or (name, content) in known:
+        if content is None:
+            continue
+        beside, differs = wanted.beside((name, content))
+        if (name, content) in known and not differs:
             continue
         revision, digest = content
         own = record_name(world.tapp.metadata, name, revision, highest + 1, digest)
@@ -216,6 +248,8 @@ def _missing(world: World, used: Iterable[str], known: set[What], highest: int) 
         if own in world.revisions or body is None or _length(body) > LONGEST:
             continue
         highest += 1
+        if _length({"": body, **beside.as_kept}) > LONGEST:
+            beside = UNSAID
         values = world.templates.values_of(name)
-        created.append(NewRecord(own, highest, name, revision, body, values))
+        created.append(NewRecord(own, highest, name, revision, body, values, beside))
     return created

@@ -97,12 +97,11 @@ class Recorded:
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
 
-    def template(self, name: str, instance: int, called: str) -> Template | None:
-        """The template of an instance, as a record has it; None where none has.
+    def then(self, name: str, called: str) -> Templates | None:
+        """The TApp as it was when a content was recorded; None where no record has it.
 
         Args:
             name: the content's.
-            instance: its number.
             called: what the template is called now.
         """
         key = name, called
@@ -111,7 +110,11 @@ class Recorded:
             self._lookups[key] = (
                 None if record is None else self._templates.recorded(called, bytes(record.data))
             )
-        lookup = self._lookups[key]
+        return self._lookups[key]
+
+    def template(self, name: str, instance: int, called: str) -> Template | None:
+        """The template of an instance, as a record has it; `name` and `called` as in `then`."""
+        lookup = self.then(name, called)
         found = None if lookup is None else lookup.of(instance)
         return found if isinstance(found, Template) else None
 

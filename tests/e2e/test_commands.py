@@ -159,8 +159,27 @@ def work_that_ends(scene: Scene) -> None:
     scene.meanwhile(end)
 
 
+def five_that_are_applied(scene: Scene, how: str = "") -> None:
+    """By kubectl; `web.yaml` no longer has their number."""
+    document = tapp(replicas=5)
+    scene.app.name = "web"
+    (scene.directory / "before.yaml").write_text(yaml.safe_dump(document))
+    scene.shell(f"kubectl apply {how} -f before.yaml")
+    scene.app.settle()
+    number = {"replicas": document["spec"].pop("replicas")}
+    (scene.directory / "web.yaml").write_text(yaml.safe_dump(document))
+    alone = {**document, "spec": number}
+    (scene.directory / "replicas.yaml").write_text(yaml.safe_dump(alone))
+
+
+def five_by_server_side_apply(scene: Scene) -> None:
+    five_that_are_applied(scene, "--server-side")
+
+
 BEFORE: dict[str, Callable[[Scene], object]] = {
     "README.md: TApp for today's Kubernetes 1": top_of_the_readme,
+    "docs/beside.md: Leave out replicas of a TApp that runs 1": five_that_are_applied,
+    "docs/beside.md: Leave out replicas of a TApp that runs 2": five_by_server_side_apply,
     "docs/kubectl-tapp.md: See 1": a_stuck_update,
     "docs/kubectl-tapp.md: Preview 1": two_templates,
     "docs/kubectl-tapp.md: Canaries 1": ten_instances,

@@ -7,6 +7,7 @@ import pytest
 from tests.kstatus import compute
 
 from .app import App, tapp, template
+from .kube import Json
 from .test_history import revisions
 
 pytestmark = pytest.mark.e2e
@@ -143,3 +144,59 @@ def test_own_values_are_kept_too(app: App) -> None:
     assert comes_to(app, "221")
     env = [pod["spec"]["containers"][0]["env"][0]["value"] for pod in app.pods.values()]
     assert env == ["b", "b", "a"]
+
+
+def claim(name: str) -> Json:
+    """A claim template."""
+    size = {"requests": {"storage": "1Gi"}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": size},
+    }
+
+
+def mounting(image: str, *names: str) -> Json:
+    """A template that mounts claims."""
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    return template(containers=[{"name": "main", "image": image, "volumeMounts": mounts}])
+
+
+def made_of(app: App, number: int) -> str:
+    """The claims of an instance's pod, and its Service: `data-web-2 logs-web-2 in old`."""
+    spec = app.pod(number)["spec"]
+    found = [each.get("persistentVolumeClaim") for each in spec["volumes"]]
+    names = [each["claimName"] for each in found if each]
+    return " ".join([*names, "in", str(spec.get("subdomain"))])
+
+
+def test_a_kept_one_has_the_claims_and_the_service_that_it_had(app: App) -> None:
+    """A claim template goes, and the Service changes; a new one that is kept has a claim made."""
+    app.apply(
+        tapp(
+            template=mounting("app:1", "data", "logs"),
+            volumeClaimTemplates=[claim("data"), claim("logs")],
+            serviceName="old",
+        )
+    ).settle()
+    app.patch(
+        template=mounting("app:2", "data"),
+        volumeClaimTemplates=[claim("data")],
+        serviceName="new",
+        updateStrategy={"partition": 2},
+    )
+    assert comes_to(app, "211")
+    lose(app, 2)
+    assert comes_to(app, "211")
+    assert made_of(app, 2) == "data-web-2 logs-web-2 in old"
+    app.patch(statuses={"1": "Killed"})
+    app.until(lambda: 1 not in app.pods, "instance 1 is stopped")
+    app.patch(statuses={"1": None}, replicas=4, updateStrategy={"partition": 3})
+    assert comes_to(app, "2111")
+    assert made_of(app, 1) == "data-web-1 logs-web-1 in old"
+    assert made_of(app, 3) == "data-web-3 logs-web-3 in old"
+    assert made_of(app, 0) == "data-web-0 in new"
+    assert app.condition("Ready").startswith("True")
+    app.patch(updateStrategy={"partition": None})
+    assert comes_to(app, "2222")
+    assert made_of(app, 2) == "data-web-2 in new"
+    assert {"logs-web-1", "logs-web-2", "logs-web-3"} <= app.claims().keys()

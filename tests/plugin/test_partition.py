@@ -1,10 +1,13 @@
 """A roll that goes as far as a partition lets it: begun, looked at, and taken further."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.builders import template
+from tests.builders import claim_template, template
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.test_verbs import CAUSE, running, spec_of
 
@@ -136,3 +139,56 @@ def test_status_why_and_history_name_who_is_kept_and_at_what() -> None:
     assert (second[0], "4,5" in second) == ("*", False)
     listed = json.loads(kubectl_tapp(web, "history", "web", "-o", "json").out)
     assert [each.get("kept") for each in listed] == ["4,5", None]
+
+
+def mounting(image: str, *names: str) -> dict[str, Any]:
+    """A template that mounts claims."""
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    return template(image, container={"volumeMounts": mounts})
+
+
+def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
+    """What a verb prints about a file in which the spec has these fields, None for not."""
+    kept = {key: value for key, value in {**spec_of(web), **spec}.items() if value is not None}
+    document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": "web"}}
+    path.write_text(yaml.safe_dump({**document, "spec": kept}))
+    said = kubectl_tapp(web, *verb.split(), "-f", str(path))
+    assert (said.code, said.err) == (0, "")
+    return said.lines
+
+
+def test_who_is_kept_is_said_to_keep_its_claims_and_its_service(tmp_path: Path) -> None:
+    """By the plan of the edit, by `why`, and when it is made anew; and it has them then."""
+    both = [claim_template("data"), claim_template("logs")]
+    web = running(
+        template=mounting("nginx:1", "data", "logs"), volumeClaimTemplates=both, serviceName="old"
+    )
+    edit = {
+        "template": mounting("nginx:9", "data"),
+        "volumeClaimTemplates": both[:1],
+        "serviceName": "new",
+        "updateStrategy": {"partition": 2, "maxUnavailable": 6},
+    }
+    lines = applied(web, tmp_path / "web.yaml", "plan web", **edit)
+    assert (
+        "  spec.serviceName changes: host names of pods that there are stay as they are; whom the "
+        "partition keeps comes back with what it had"
+    ) in lines
+    assert any(
+        line.endswith("until they are made anew; whom the partition keeps comes back with its own")
+        for line in lines
+    )
+    assert any(
+        "4, 5 (2)" in line and "with its claim logs, in Service old" in line for line in lines
+    )
+    web.world.patch("tapps", "web", {"spec": edit})
+    web.world.run(600)
+    why = kubectl_tapp(web, "why", "web", "5")
+    assert "the partition keeps it at revision" in why.out
+    assert "with its claim logs, in Service old" in why.out
+    web.world.delete("pods", "web-5")
+    web.world.run(60)
+    spec = web.world.get("pods", "web-5")["spec"]
+    claims = [each.get("persistentVolumeClaim") for each in spec["volumes"]]
+    assert [each["claimName"] for each in claims if each] == ["data-web-5", "logs-web-5"]
+    assert spec["subdomain"] == "old"

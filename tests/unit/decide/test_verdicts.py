@@ -135,9 +135,6 @@ BROKEN: dict[str, Any] = {
     "a container without a name": {"template": {"spec": {"containers": [{"image": "a"}]}}},
     "a container of a wrong type": {"template": {"spec": {"containers": ["a"]}}},
     "containers of a wrong type": {"template": {"spec": {"containers": "a"}}},
-    "two containers of one name": {
-        "template": {"spec": {"containers": [{"name": "a", "image": "x"}] * 2}}
-    },
     "labels of a wrong type": {
         "template": {**template(), "metadata": {"labels": {"a": 1}}},
     },

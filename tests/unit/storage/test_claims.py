@@ -275,8 +275,14 @@ def customize(parent: Any) -> Any:
     return Hook().answer("/customize", {"controller": {}, "parent": parent})
 
 
-def test_the_namespace_is_asked_for_where_claims_need_it() -> None:
-    assert customize(tapp(volumeClaimTemplates=DATA)) == {
+@pytest.mark.parametrize(
+    "spec",
+    [{"volumeClaimTemplates": DATA}, {"updateStrategy": {"partition": 1}}],
+    ids=["claim templates", "kept instances may have had some"],
+)
+def test_the_namespace_is_asked_for_where_claims_need_it(spec: Document) -> None:
+    """Also where all claim templates have gone, and a new instance is kept that is to have one."""
+    assert customize(tapp(**spec)) == {
         "relatedResources": [
             {"apiVersion": "v1", "resource": "namespaces", "names": [builders.NAMESPACE]}
         ]
@@ -285,3 +291,5 @@ def test_the_namespace_is_asked_for_where_claims_need_it() -> None:
 
 def test_nothing_is_asked_for_where_there_are_no_claims() -> None:
     assert customize(tapp()) == {"relatedResources": []}
+    for odd in ({"partition": 0}, {"partition": None}, {}, None, [], 7):
+        assert customize(tapp(updateStrategy=odd)) == {"relatedResources": []}

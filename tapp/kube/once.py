@@ -1,0 +1,139 @@
+"""The names, paths and ports that no pod may have twice, and the volumes that containers mount.
+
+Source: pkg/apis/core/validation of Kubernetes 1.36 (ValidateVolumeMounts, ValidateVolumeDevices,
+validateContainerPorts, checkHostPortConflicts, ...). Only what is refused whatever admission adds;
+all that has another type than Kubernetes wants is passed over: the API server has the words for it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+Document = dict[str, Any]
+
+_Lists = tuple[tuple[str, tuple[str, ...]], ...]
+_OF_A_POD: _Lists = (
+    ("resourceClaims", ("name",)),
+    ("schedulingGates", ("name",)),
+    ("topologySpreadConstraints", ("topologyKey", "whenUnsatisfiable")),
+)
+_OF_SECURITY: _Lists = (("sysctls", ("name",)),)
+_OF_A_CONTAINER: _Lists = (
+    ("ports", ("name",)),
+    ("volumeMounts", ("mountPath",)),
+    ("volumeDevices", ("name",)),
+    ("volumeDevices", ("devicePath",)),
+    ("resizePolicy", ("resourceName",)),
+)
+"""List -> the fields that make an entry; entries that lack one of them do not count."""
+_FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
+_LONGEST = 80
+
+
+def shown(text: str) -> str:
+    """A tenant's text for a sentence, cut."""
+    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+
+
+def repeated(spec: Document) -> str:
+    """The first entry that Kubernetes refuses for an earlier one, in a sentence; "" for none.
+
+    Args:
+        spec: a pod's, in canonical form.
+    """
+    if found := _twice(spec, _OF_A_POD):
+        return f"spec.{found}"
+    security = spec.get("securityContext")
+    if isinstance(security, dict) and (found := _twice(security, _OF_SECURITY)):
+        return f"spec.securityContext.{found}"
+    for section, container in _containers(spec):
+        found = _twice(container, _OF_A_CONTAINER)
+        if "volumeDevices" in container:
+            found = found or _mounted_and_device(container) or _no_device(spec, container)
+        if found:
+            return f"spec.{section}[{shown(str(container.get('name')))}].{found}"
+    return _host_ports(spec)
+
+
+def mounted(spec: Document) -> dict[str, str]:
+    """Name -> the container that mounts it, of the volumes that a pod spec lacks."""
+    volumes = {*_texts(spec, "volumes", "name")}
+    found: dict[str, str] = {}
+    for _, container in _containers(spec):
+        for field in ("volumeMounts", "volumeDevices"):
+            for name in _texts(container, field, "name"):
+                if name not in volumes:
+                    found.setdefault(name, str(container.get("name")))
+    return found
+
+
+def _containers(spec: Document) -> Iterator[tuple[str, Document]]:
+    for section in ("containers", "initContainers"):
+        for container in _entries(spec, section):
+            yield section, container
+
+
+def _entries(holder: Document, field: str) -> list[Document]:
+    value = holder.get(field)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _twice(holder: Document, lists: _Lists) -> str:
+    for field, keys in lists:
+        if field not in holder:
+            continue
+        seen = set[tuple[str, ...]]()
+        for entry in _entries(holder, field):
+            values = tuple([v for key in keys if (v := entry.get(key)) and isinstance(v, str)])
+            if len(values) < len(keys):
+                continue
+            if values in seen:
+                return f"{field} has the {' and '.join(keys)} {', '.join(map(shown, values))} twice"
+            seen.add(values)
+    return ""
+
+
+def _texts(holder: Document, field: str, key: str) -> list[str]:
+    """What the entries of a list have under a key, those that have a text."""
+    values = [entry.get(key) for entry in _entries(holder, field)]
+    return [value for value in values if value and isinstance(value, str)]
+
+
+def _mounted_and_device(container: Document) -> str:
+    """Something that a container has both as a file system and as a device."""
+    for of_mount, of_device in (("name", "name"), ("mountPath", "devicePath")):
+        mounts = {*_texts(container, "volumeMounts", of_mount)}
+        for text in _texts(container, "volumeDevices", of_device):
+            if text in mounts:
+                return f"volumeMounts has {shown(text)}, and so has volumeDevices"
+    return ""
+
+
+def _no_device(spec: Document, container: Document) -> str:
+    """A device that is a volume of another kind than a claim."""
+    devices = {*_texts(container, "volumeDevices", "name")}
+    for volume in _entries(spec, "volumes") if devices else ():
+        name = volume.get("name")
+        if isinstance(name, str) and name in devices and not _FOR_CLAIMS & volume.keys():
+            return f"volumeDevices has {shown(name)}, and that volume is no claim"
+    return ""
+
+
+def _host_ports(spec: Document) -> str:
+    """A port of the node that two containers want; init containers run one after another."""
+    groups = [_entries(spec, "containers")]
+    groups += [[container] for container in _entries(spec, "initContainers")]
+    of_node = bool(spec.get("hostNetwork"))
+    for group in groups:
+        seen = set[tuple[str, str, str]]()
+        for container in group:
+            for port in _entries(container, "ports"):
+                number = port.get("hostPort") or (of_node and port.get("containerPort"))
+                if not number:
+                    continue
+                protocol, ip = str(port.get("protocol") or "TCP"), str(port.get("hostIP") or "")
+                key = (protocol, ip, str(number))
+                if key in seen:
+                    name, what = shown(str(container.get("name"))), shown(f"{number}/{protocol}")
+                    return f"hostPort {what} of container {name} is wanted twice"
+                seen.add(key)
+    return ""

@@ -1,0 +1,65 @@
+"""The part of a spec beside a template that a pod is made of: its Service's name, its claims.
+
+The history records it with a template, so that what a partition keeps comes back as it was
+(docs/design.md, "The partition").
+"""
+
+from typing import Any
+
+import msgspec
+
+from tapp.spec.model import TAppSpec
+from tapp.spec.templates import claim_name
+
+
+class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What a spec has, or had, beside its templates; the fields are those of `spec`.
+
+    Attributes:
+        service_name: `spec.serviceName`; None where a record does not say: an earlier release made
+            it, or there was neither this nor a claim template.
+        volume_claim_templates: the claim templates, as their author wrote them; None likewise.
+    """
+
+    service_name: str | None = None
+    volume_claim_templates: list[dict[str, Any]] | None = None
+
+    def differs_from(self, now: "Beside") -> bool:
+        """Whether a spec has something else now, as far as this says anything."""
+        return self.service_name not in {None, now.service_name} or (
+            self.volume_claim_templates is not None
+            and self.volume_claim_templates != now.volume_claim_templates
+        )
+
+    @property
+    def as_kept(self) -> dict[str, Any]:
+        """The same as a part of a record's `data`."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+UNSAID = Beside()
+NOTHING = Beside("", [])
+_decode = msgspec.json.Decoder(Beside).decode
+
+
+def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
+    """Name -> claim template, without those that have no usable name or spec."""
+    return {
+        claim_name(template): template
+        for template in spec.volume_claim_templates
+        if claim_name(template) and isinstance(template.get("spec"), dict)
+    }
+
+
+def beside_of(spec: TAppSpec) -> Beside:
+    """That of a spec as it is now."""
+    return Beside(spec.service_name, list(claim_templates(spec).values()))
+
+
+def recorded_beside(data: bytes) -> Beside:
+    """That of a record, from its `data` as JSON; nothing is said where it cannot be read."""
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return UNSAID

@@ -1,0 +1,177 @@
+"""A number is one only in digits that Kubernetes takes: `٣` is no 3, wherever it is written."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.base import arguments
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.forecast.fail_if import read_condition
+from simulator.objects.quantity import QuantityError, canonical
+from tests.builders import claim_template, tapp, template
+from tests.unit.world import World, condition, settled
+
+ROOT = Path(__file__).parents[2]
+NEW = template("nginx:2", container={"command": ["run"]})
+THREES = {
+    "Arabic-Indic": "٣",
+    "Devanagari": "३",
+    "fullwidth": "\uff13",
+    "superscript": "³",
+    "circled": "③",
+    "mathematical": "\U0001d7d1",
+}
+"""Other digits, and what Python's `isdigit` takes for one."""
+
+
+def _updated(**strategy: Any) -> Any:
+    world = settled(replicas=4, updateStrategy=strategy).change(template=NEW)
+    return [id for id, text in world.decisions().items() if text.startswith("Recreate")]
+
+
+def _killed(three: str) -> Any:
+    return settled(replicas=4).change(statuses={three: "Killed"}).decisions()
+
+
+def _named(three: str) -> Any:
+    world = settled(replicas=4, templatePool={"b": NEW})
+    return world.change(templates={three: "b"}).decisions()
+
+
+def _priority(three: str) -> Any:
+    world = settled(replicas=4).change(template=NEW)
+    asked = {"apps.tkestack.io/update-priority": three}
+    world.modify(2, lambda pod: _annotated(pod, asked))
+    return world.decisions()
+
+
+def _annotated(document: Any, annotations: dict[str, str]) -> Any:
+    metadata = document["metadata"]
+    both = {**metadata.get("annotations", {}), **annotations}
+    return {**document, "metadata": {**metadata, "annotations": both}}
+
+
+def _lost_node(three: str) -> Any:
+    found = tapp(forceDeletePod=True)
+    world = World(_annotated(found, {"apps.tkestack.io/lost-node-seconds": three * 2}))
+    return condition(world.sync(), "InvalidLostNodeSeconds") is None
+
+
+def _own_port(three: str) -> Any:
+    ports = [{"containerPort": "$(tapp.values.port)"}]
+    made = template(container={"ports": ports})
+    world = World(tapp(template=made, values={"0": {"port": three}}))
+    return world.decisions()
+
+
+def _own_probe(three: str) -> Any:
+    probe = {"livenessProbe": {"tcpSocket": {"port": "$(tapp.values.port)"}}}
+    world = World(tapp(template=template(container=probe), values={"0": {"port": three}}))
+    world.sync()
+    pods = [*world.pods.values()]
+    return pods and pods[0]["spec"]["containers"][0]["livenessProbe"]["tcpSocket"]["port"]
+
+
+def _values(three: str) -> Any:
+    made = template(container={"args": ["$(tapp.values.word)"]})
+    world = World(tapp(replicas=4, template=made, values={three: {"word": "x"}}))
+    return world.decisions()
+
+
+def _surplus_claim(three: str) -> Any:
+    world = settled(
+        replicas=4,
+        volumeClaimTemplates=[claim_template()],
+        persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+    )
+    claim = world.claims["data-web-3"]
+    name = f"data-web-{three}"
+    world.claims[name] = {**claim, "metadata": {**claim["metadata"], "name": name}}
+    del world.pods["web-3"]
+    world.change(replicas=3).sync()
+    return name in world.claims
+
+
+def _refused(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def outcome(three: str) -> Any:
+        try:
+            return read(three)
+        except (CommandError, QuantityError):
+            return "refused"
+
+    return outcome
+
+
+INPUTS: dict[str, Callable[[str], Any]] = {
+    "maxUnavailable": lambda three: _updated(maxUnavailable=f"{three * 2}%"),
+    "forceUpdate.maxUnavailable": lambda three: _updated(
+        template="other", forceUpdate={"maxUnavailable": f"{three * 2}%"}
+    ),
+    "partition": lambda three: _updated(partition=f"{three * 2}%", maxUnavailable=4),
+    "an instance in statuses": _killed,
+    "an instance in templates": _named,
+    "an instance in values": _values,
+    "a pod's update-priority": _priority,
+    "lost-node-seconds": _lost_node,
+    "a port made of a value": _own_port,
+    "a probe's port made of a value": _own_probe,
+    "the number in a claim's name": _surplus_claim,
+    "INSTANCES": _refused(lambda three: arguments.read_ids([three], 9)),
+    "a range of INSTANCES": _refused(lambda three: arguments.read_ids([f"0-{three}"], 9)),
+    "--replicas": _refused(arguments.read_replicas),
+    "a canary's share": _refused(lambda three: arguments.read_share(f"{three}%", 9)),
+    "--partition": _refused(arguments.read_partition),
+    "--partition in percent": _refused(lambda three: arguments.read_partition(f"{three}%")),
+    "--timeout": _refused(lambda three: arguments.read_duration(f"{three}s")),
+    "--fail-if": _refused(lambda three: read_condition(f"unavailable>{three}").limit),
+    "a quantity in the simulator": _refused(canonical),
+}
+
+
+@pytest.mark.parametrize("three", THREES.values(), ids=THREES)
+@pytest.mark.parametrize("outcome", INPUTS.values(), ids=INPUTS)
+def test_a_digit_of_another_script_is_no_number(outcome: Callable[[str], Any], three: str) -> None:
+    """It is what any such word would be there: refused, or without effect."""
+    assert outcome(three) == outcome("é") != outcome("3")
+
+
+def test_a_quantity_in_other_digits_is_for_the_api_server_to_refuse() -> None:
+    """It is neither rewritten nor read."""
+    limits = {"memory": "٣Gi"}
+    world = World(tapp(template=template(container={"resources": {"limits": limits}})))
+    (pod,) = [
+        child for child in world.hook.sync(world.request())["children"] if child["kind"] == "Pod"
+    ]
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == limits
+
+
+def _reads(tree: ast.AST) -> Iterator[str]:
+    """What in a file's code takes digits of any script."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in {"isdigit", "isdecimal", "isnumeric"}:
+            yield f"{node.lineno}: {node.func.attr}"
+        expression = next(iter(node.args), None)
+        if node.func.attr in {"compile", "fullmatch", "match", "search", "sub", "findall"}:
+            written = ast.unparse(expression) if expression is not None else ""
+            flags = " ".join(ast.unparse(each) for each in [*node.args[1:], *node.keywords])
+            text = "\\d" in written.replace("\\\\", "\\") and not written.startswith(("b'", "rb'"))
+            if text and "ASCII" not in flags:
+                yield f"{node.lineno}: {written}"
+
+
+@pytest.mark.parametrize("package", ["tapp", "hooks", "kubectl_tapp", "crds", "simulator"])
+def test_numbers_are_read_in_one_place(package: str) -> None:
+    r"""`isdigit` and the like are for `tapp/words/digits.py`; `\d` never means all scripts."""
+    found = [
+        f"{path.relative_to(ROOT)}:{each}"
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for each in _reads(ast.parse(path.read_text()))
+    ]
+    allowed = re.compile(r"(tapp/words/digits\.py|simulator/\S+):\d+: isdigit")
+    assert [each for each in found if not allowed.match(each)] == []

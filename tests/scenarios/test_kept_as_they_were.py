@@ -1,0 +1,60 @@
+"""Kept instances in the simulated cluster: its API server takes their pods, kubelets run them."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import Document, claim_template, manifest, template
+from tests.scenarios.life import Life
+
+
+def mounting(image: str, *names: str, **spec: Any) -> Document:
+    """A template that mounts these."""
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    return template(image, container={"volumeMounts": mounts}, **spec)
+
+
+def claims_of(life: Life, id: int) -> list[str]:
+    """The claims of an instance's pod."""
+    found = [each.get("persistentVolumeClaim") for each in life.pods[id]["spec"]["volumes"]]
+    return [each["claimName"] for each in found if each]
+
+
+DATA = [claim_template("data")]
+BOTH = [*DATA, claim_template("logs")]
+CACHE = [{"name": "logs", "emptyDir": {}}]
+EDITS = {
+    "a claim goes": {"template": mounting("web:2", "data"), "volumeClaimTemplates": DATA},
+    "a claim is renamed": {
+        "template": mounting("web:2", "data", "files"),
+        "volumeClaimTemplates": [*DATA, claim_template("files")],
+    },
+    "a claim becomes an emptyDir": {
+        "template": mounting("web:2", "data", "logs", volumes=CACHE),
+        "volumeClaimTemplates": DATA,
+    },
+    "all claims go": {"template": template("web:2"), "volumeClaimTemplates": None},
+}
+
+
+@pytest.mark.parametrize("policy", ["Parallel", "OrderedReady"])
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_a_kept_instance_runs_again_with_the_claims_that_it_had(
+    edit: Document, policy: str
+) -> None:
+    """It is deleted, killed and started; and two new ones come with the edit, and are kept."""
+    life = Life().apply(
+        manifest(
+            replicas=3,
+            template=mounting("web:1", "data", "logs"),
+            volumeClaimTemplates=BOTH,
+            podManagementPolicy=policy,
+        )
+    )
+    life.patch(**edit, replicas=5, updateStrategy={"partition": 4, "maxUnavailable": 5})
+    life.world.delete("pods", "web-2")
+    life.settle().patch(statuses={"1": "Killed"}).patch(statuses={"1": None})
+    assert life.images() == "web:2 web:1 web:1 web:1 web:1"
+    for id in range(1, 5):
+        assert claims_of(life, id) == [f"data-web-{id}", f"logs-web-{id}"]
+    assert life.complete
