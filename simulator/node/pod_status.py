@@ -5,8 +5,9 @@ Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
 
 from collections.abc import Iterable, Mapping
 
-from simulator.node.restart_policy import RESTARTING_ALL, could_restart_all, starts_again
+from simulator.node.restart_policy import could_restart_all, starts_again
 from simulator.objects.objects import Object
+from tapp.kube.restarts import RESTARTING_ALL
 
 FINISHED = ("Succeeded", "Failed")
 Truth = tuple[bool, str, str]

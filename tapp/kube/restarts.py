@@ -13,7 +13,9 @@ import msgspec
 ALWAYS = "Always"
 RESTARTING_ALL = "RestartingAllContainers"
 """The reason of a container that was ended because all of its pod start again."""
-_AGAIN = ("Restart", "RestartAllContainers")
+NEVER = "Never"
+RESTART_ALL = "RestartAllContainers"
+"""The action of a rule that starts all of the pod again, init containers too."""
 
 
 class Rule(NamedTuple):
@@ -22,12 +24,12 @@ class Rule(NamedTuple):
     Attributes:
         codes: exit codes.
         within: whether it is about these; else about all others.
-        again: whether the container is started again, alone or with all others of its pod.
+        action: what follows: `Restart`, or `RestartAllContainers`.
     """
 
     codes: tuple[int, ...]
     within: bool
-    again: bool
+    action: str
 
 
 class Restarts(msgspec.Struct, frozen=True, gc=False):
@@ -41,15 +43,18 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
     policy: str = ALWAYS
     rules: tuple[Rule, ...] = ()
 
+    def action(self, exit_code: int) -> str:
+        """What the first rule asks for that is about this code; "" where none is."""
+        found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
+        return next(found, "")
+
     def follow(self, exit_code: int | None) -> bool:
         """Whether it is, having ended with this code; None: by others, and counts as a failure.
 
         No rule is about that, as in a kubelet about a probe that fails.
         """
-        if exit_code is not None:
-            found = (rule for rule in self.rules if (exit_code in rule.codes) is rule.within)
-            if (rule := next(found, None)) is not None and rule.again:
-                return True
+        if exit_code is not None and self.action(exit_code) in ("Restart", RESTART_ALL):
+            return True
         return self.policy == ALWAYS or (self.policy == "OnFailure" and exit_code != 0)
 
 
@@ -75,4 +80,4 @@ def _rule(rule: Any) -> Rule | None:
         return None
     values = exits.get("values")
     codes = [code for code in values if isinstance(code, int)] if isinstance(values, list) else []
-    return Rule(tuple(codes), exits["operator"] == "In", rule.get("action") in _AGAIN)
+    return Rule(tuple(codes), exits["operator"] == "In", str(rule.get("action")))

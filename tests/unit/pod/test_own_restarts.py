@@ -4,12 +4,10 @@ Sources: pkg/kubelet, getPhase; pkg/api/v1/pod, ContainerShouldRestart.
 """
 
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 import pytest
 
-from simulator.node.restart_policy import starts_again
 from tapp.kube.restarts import restarts_of
 from tests.builders import CREATED, Document, running, template, terminated
 from tests.unit.world import World, settled
@@ -207,32 +205,6 @@ def test_what_is_not_started_again_is_not_updated_in_place(
     assert world.decisions() == {
         0: "UpdateInPlace/TemplateChanged" if in_place else "Recreate/NotInPlace"
     }
-
-
-POLICIES = [None, "Always", "OnFailure", "Never"]
-RULES = [
-    None,
-    [],
-    [rule("In", 0, 42)],
-    [rule("NotIn", 0, 42)],
-    [rule("In", 1, action=ALL)],
-    [rule("In", 1, action="Other"), rule("In", 1)],
-    [rule("NotIn", 5, action="Other"), rule("In", 1)],
-]
-
-
-def test_service_and_simulator_agree_on_what_is_started_again() -> None:
-    """Two readers of one rule of Kubernetes, for every policy, rule and exit code."""
-    for policy, mine, rules, code in product(POLICIES, POLICIES, RULES, [0, 1, 5, 42, 137]):
-        container: Document = {"name": "app"}
-        if mine is not None:
-            container["restartPolicy"] = mine
-            if rules is not None:
-                container["restartPolicyRules"] = rules
-        spec = {} if policy is None else {"restartPolicy": policy}
-        case = (policy, container, code)
-        service = restarts_of(container, policy or "Always").follow(code)
-        assert service == starts_again({**spec, "containers": [container]}, container, code), case
 
 
 @pytest.mark.parametrize(
