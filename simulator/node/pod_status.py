@@ -18,7 +18,9 @@ _REMOVED = {
 }
 REMOVED: Object = {
     "state": {"waiting": _REMOVED},
-    "lastState": {"terminated": {**_REMOVED, "exitCode": 137}},
+    "lastState": {
+        "terminated": {**_REMOVED, "exitCode": 137, "startedAt": None, "finishedAt": None}
+    },
 }
 """The status of a container that the runtime has forgotten, so that all start again."""
 
