@@ -119,6 +119,11 @@ class _Pulling:
         self.there: Mapping[str, set[str]] = {}
         self.policies: dict[str, dict[str, str]] = {}
         self.names: dict[str, set[str]] = {}
+        most = options.max_pullers
+        self.next = hold(
+            Reason.PULLING,
+            f"its node is to have its new images first, as one of the next; {most} pull at once",
+        )
         # One that is on its way out of a lost node may stay so for ever.
         self.made = [pod for pod in world.pullers.values() if not pod.terminating]
         self.pulling = len(self.made)
@@ -212,14 +217,14 @@ class _Pulling:
             return None
         self.turns += 1
         if self.turns > most or (pod is None and self.pulling >= most):
-            return hold(Reason.PULLING, f"{_what(puller)}, as one of the next; {most} pull at once")
+            return self.next
         if pod is not None and _has_started(pod):
             self.refused.pop(self._key(puller.node), None)
             if not self.in_vain:
                 self._keep(puller, pod)
             return None
         if self.in_vain:
-            return hold(Reason.PULLING, f"{_what(puller)}, as one of the next")
+            return self.next
         refused = "" if pod is None else no_image(pod)
         if refused and self.options.puller_image not in refused:  # updates do without that one
             sentence = f"node {puller.node}: {refused}"
@@ -262,7 +267,7 @@ class _Pulling:
             left = IN_VAIN - max(self.others)
             self.in_vain = left <= 0
             self.found.waits += [left] if left > 0 else []
-        return hold(Reason.PULLING, f"{_what(puller)}, as one of the next")
+        return self.next
 
     def _keep(self, puller: Puller, pod: Pod | None) -> None:
         """The pod stays, or is made."""
