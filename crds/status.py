@@ -109,7 +109,11 @@ def status() -> Schema:
                 "Instance/generation of its pod -> since when only the passing of time can prove "
                 "that its update in place has finished."
             ),
-            "pulling": texts("Pod that pulls images on a node -> since when it is waited for."),
+            "pulling": texts(
+                "Pod that pulls images on a node, or `asked for: POD` if it is not there -> since "
+                "when it is waited for; `refused: IMAGE` or `refused: IMAGE on NODE`, the image of "
+                "those pods, where none could run -> when that was found out."
+            ),
             "resizing": texts("Instance/revision -> since when its pod waits to be resized."),
             "turned": texts(
                 "Instance/generation of its pod -> the containers that its kubelet was seen to be "

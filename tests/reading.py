@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED, MERGE_KEYS, apply_update
+from simulator.node.restart_policy import starts_again
 
 Document = dict[str, Any]
 
@@ -182,20 +183,43 @@ def should_run(request: Document) -> set[int]:
 
 
 def replaced(pod: Document, spec: Document) -> bool:
-    policy = pod["spec"].get("restartPolicy") or "Always"
     statuses = pod["status"].get("containerStatuses") or []
     started = any(
         item.get("containerID") or (item.get("state") or {}).keys() & {"running", "terminated"}
         for item in statuses
     )
     refused = pod["spec"].get("nodeName") and not started
-    again = policy == "Always" or (policy == "OnFailure" and phase(pod) == "Failed")
+    again = _starts_again(pod)
     mains = {item["name"] for item in pod["spec"]["containers"]}
     if made_failed(pod):
         return True  # its node was lost: it did not fail by itself
     if mains & _not_updated(pod):
         return True  # its update ended it: broken, whatever may be done about it
     return bool(not spec.get("neverMigrate") and (refused or again))
+
+
+def _starts_again(pod: Document) -> bool:
+    """Whether something of a pod that has ended would be started again, had nobody ended it."""
+    spec, status = pod["spec"], pod["status"]
+    codes: dict[str, int] = {}
+    for item in [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]:
+        ended = (item.get("state") or {}).get("terminated")
+        if ended is not None:
+            codes[item["name"]] = ended["exitCode"]
+    for one in spec.get("initContainers") or []:
+        code = codes.get(one["name"])
+        if code and one.get("restartPolicy") != "Always" and not starts_again(spec, one, code):
+            return False
+    failed = phase(pod) == "Failed"
+    by_others = failed and not any(codes.get(one["name"]) for one in spec["containers"])
+    unknown = 255 if failed else 0
+    return any(
+        starts_again(spec, one, unknown if by_others else codes.get(one["name"], unknown))
+        for one in spec["containers"]
+    )
 
 
 def available(request: Document, now: float | None = None) -> set[int]:

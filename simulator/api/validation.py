@@ -117,6 +117,7 @@ def check_pod(pod: Object) -> None:
             raise refuse(pod, f"{path}.name", f'Duplicate value: "{name}"')
         names.add(name)
         _check_image(pod, path, container)
+        _check_restarts(pod, path, container)
         mounts = container.get("volumeMounts") or []
         for number, mount in enumerate(mounts):
             if mount.get("name") not in volumes:
@@ -130,6 +131,25 @@ def _check_unique(obj: Object, values: list[Json], path: str) -> None:
     for index, value in enumerate(values):
         if value in values[:index]:
             raise refuse(obj, path.format(index), f'Duplicate value: "{value}"')
+
+
+def _check_restarts(pod: Object, path: str, container: Object) -> None:
+    """Refuse a restart policy or a rule that there is not (validateContainerRestartPolicy)."""
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
+    if policy is not None and policy not in _RESTART_POLICIES:
+        raise refuse(pod, f"{path}.restartPolicy", f'Unsupported value: "{policy}"')
+    if policy is None and rules:
+        reason = "Required value: must specify restartPolicy when restart rules are used"
+        raise refuse(pod, f"{path}.restartPolicy", reason)
+    for index, rule in enumerate(rules):
+        place, codes = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
+        if rule.get("action") not in ("Restart", "RestartAllContainers"):
+            raise refuse(pod, f"{place}.action", f'Unsupported value: "{rule.get("action")}"')
+        if codes is None:
+            raise refuse(pod, f"{place}.exitCodes", "Required value: must be specified")
+        if codes.get("operator") not in ("In", "NotIn"):
+            reason = f'Unsupported value: "{codes.get("operator")}"'
+            raise refuse(pod, f"{place}.exitCodes.operator", reason)
 
 
 def _check_image(pod: Object, path: str, container: Object) -> None:

@@ -112,6 +112,8 @@ class Container:
     pull_errors: dict[str, str] = field(default_factory=dict)
     startup: Prober | None = None
     readiness: Prober | None = None
+    removed: int = 0
+    """How often it had been started when the runtime forgot it, for all to start again."""
     stuck: str = ""
     """The image under which it was found not to come up: it stays as it is shown."""
 
@@ -155,13 +157,13 @@ class Container:
         """Take note of a new process."""
         self.runs = [run, *self.runs][:KEPT]
 
+    def remove(self) -> None:
+        """Let the runtime forget it."""
+        if self.run is not None:
+            self.removed, self.runs = self.run.restarts + 1, []
+
     def forget(self) -> None:
         """Lose what is only in the kubelet's memory."""
         self.reason = None
         self.crashes, self.pulls = BackOff(), BackOff()
         self.pull_errors.clear()
-
-
-def restarts(policy: str, exit_code: int) -> bool:
-    """Tell whether a container that ended is started again."""
-    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 
 from simulator.node.container import Container, Run, Stamp
 from simulator.node.levers import KILLED, NEVER, Levers, normal
-from simulator.node.pod_plan import specs_of, to_be_started
+from simulator.node.pod_plan import begins_anew, specs_of, to_be_started
 from simulator.node.pod_status import (
     FINISHED,
+    REMOVED,
+    anew_of,
     conditions,
     phase_of,
     statuses_of,
@@ -172,6 +174,7 @@ class LocalPod:
         names = unready(pod["spec"], self._shown)
         phase = self.ending or self.phase
         truths = truths_of(self.pod, phase, names, initialized=self._initialized)
+        truths |= anew_of(pod, phase, anew=bool(begins_anew(pod, self.all)))
         if self.end is not None and self.end[1] == "Evicted":
             truths["DisruptionTarget"] = True, "TerminationByKubelet", self.end[2]
         if self.unsized:
@@ -231,6 +234,8 @@ class LocalPod:
             "lastState": before.get("lastState") or {},
             "restartCount": before.get("restartCount", 0),
         }
+        if run is None and one.removed > status["restartCount"]:
+            status |= {**REMOVED, "restartCount": one.removed}
         if run is not None:
             status |= {"image": run.shown, "imageID": run.image_id, "containerID": run.id}
             status |= {"state": run.state(self.node.stamp), "restartCount": run.restarts}

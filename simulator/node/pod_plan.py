@@ -1,12 +1,13 @@
 """What one sync of a pod worker does: which containers it kills, and which it starts.
 
 Source: pkg/kubelet/kuberuntime, computePodActions and computeInitContainerActions, without
-ephemeral containers, resize and restart rules.
+ephemeral containers and resize.
 """
 
 from dataclasses import dataclass, field
 
-from simulator.node.container import Container, Run, restarts
+from simulator.node.container import Container, Run
+from simulator.node.restart_policy import restarts_all, restarts_unhealthy, starts_again
 from simulator.objects.objects import Object
 
 
@@ -18,20 +19,14 @@ class Plan:
     start: list[Container] = field(default_factory=list)
     kill_pod: bool = False
     """Nothing is to run any more: everything is stopped at once."""
+    remove: list[Container] = field(default_factory=list)
+    """All are killed at once and forgotten, in this order, and begin anew; nothing else is done."""
 
 
 def specs_of(pod: Object) -> dict[str, Object]:
     """Return the containers of a pod's spec by name."""
     spec = pod["spec"]
     return {one["name"]: one for one in [*(spec.get("initContainers") or []), *spec["containers"]]}
-
-
-def policy_of(pod: Object, container: Container) -> str:
-    """Return when a container is started again."""
-    if container.sidecar:
-        return "Always"
-    policy = str(pod["spec"].get("restartPolicy") or "Always")
-    return "OnFailure" if container.init and policy == "Always" else policy
 
 
 def to_be_started(pod: Object, container: Container) -> bool:
@@ -41,12 +36,27 @@ def to_be_started(pod: Object, container: Container) -> bool:
         return False
     if run is None:
         return True
-    return not run.alive and restarts(policy_of(pod, container), run.exit_code)
+    return not run.alive and starts_again(pod["spec"], specs_of(pod)[container.name], run.exit_code)
+
+
+def begins_anew(pod: Object, containers: list[Container]) -> list[Container]:
+    """Return those that ended by a rule that has the whole pod begin anew."""
+    specs = specs_of(pod)
+    return [
+        one
+        for one in containers
+        if one.run is not None
+        and not one.run.alive
+        and restarts_all(specs[one.name], one.run.exit_code)
+    ]
 
 
 def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Plan:
     """Compare what runs with what the spec says."""
     plan, specs = Plan(), specs_of(pod)
+    if sources := begins_anew(pod, [*mains, *inits]):
+        plan.remove = [one for one in [*mains, *inits] if one not in sources] + sources
+        return plan
     if not _initialized(pod, inits, mains, plan) or plan.kill_pod:
         return plan
     kept, begun = 0, len(plan.start)
@@ -62,7 +72,7 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Pl
             plan.start.append(one)
         elif run.unhealthy:
             plan.kill.append(one)
-            if policy_of(pod, one) != "Never":
+            if restarts_unhealthy(pod["spec"], specs[one.name]):
                 plan.start.append(one)
         else:
             kept += 1

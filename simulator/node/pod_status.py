@@ -5,12 +5,24 @@ Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
 
 from collections.abc import Iterable, Mapping
 
-from simulator.node.container import restarts
+from simulator.node.restart_policy import could_restart_all, starts_again
 from simulator.objects.objects import Object
+from tapp.kube.restarts import RESTARTING_ALL
 
 FINISHED = ("Succeeded", "Failed")
 Truth = tuple[bool, str, str]
 """Whether a condition is true, its reason and its message."""
+_REMOVED = {
+    "reason": RESTARTING_ALL,
+    "message": "The container is removed because RestartAllContainers in place",
+}
+REMOVED: Object = {
+    "state": {"waiting": _REMOVED},
+    "lastState": {
+        "terminated": {**_REMOVED, "exitCode": 137, "startedAt": None, "finishedAt": None}
+    },
+}
+"""The status of a container that the runtime has forgotten, so that all start again."""
 
 
 def statuses_of(pod: Object) -> dict[str, Object]:
@@ -23,7 +35,6 @@ def statuses_of(pod: Object) -> dict[str, Object]:
 def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, final: bool) -> str:
     """Compute the phase; `final`: nothing of the pod will be started again."""
     spec = pod["spec"]
-    policy = str(spec.get("restartPolicy") or "Always")
     waits = failed = False
     for one in spec.get("initContainers") or []:
         state, code = shown[one["name"]]["state"], exit_code(shown[one["name"]])
@@ -32,7 +43,7 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
             waits = waits or not (initialized or begun or code is not None)
         elif code is None:
             waits = True
-        elif code and not restarts("OnFailure" if policy == "Always" else policy, code):
+        elif code and not _again(spec, one, shown[one["name"]]):
             failed = True
     if failed:
         return "Failed"
@@ -45,10 +56,17 @@ def phase_of(pod: Object, shown: Mapping[str, Object], *, initialized: bool, fin
         return "Pending"
     if running:
         return "Running"
-    ended = [code for code in codes if code is not None]
-    if not final and any(restarts(policy, code) for code in ended):
+    if not final and any(_again(spec, one, shown[one["name"]]) for one in spec["containers"]):
         return "Running"
-    return "Failed" if any(ended) else "Succeeded"
+    return "Failed" if any(codes) else "Succeeded"
+
+
+def _again(spec: Object, container: Object, status: Object) -> bool:
+    """Tell whether a container that ended is started again, by its policy or with all others."""
+    ended = _ended(status)
+    if ended is None:
+        return False
+    return ended.get("reason") == RESTARTING_ALL or starts_again(spec, container, ended["exitCode"])
 
 
 def _counts(spec: Object, status: Object) -> bool:
@@ -62,10 +80,15 @@ def _counts(spec: Object, status: Object) -> bool:
 
 def exit_code(status: Object) -> int | None:
     """Return how the container ended, unless it runs or never ran."""
-    ended = status["state"].get("terminated")
+    ended = _ended(status)
+    return None if ended is None else int(ended["exitCode"])
+
+
+def _ended(status: Object) -> Object | None:
+    ended: Object | None = status["state"].get("terminated")
     if ended is None and "waiting" in status["state"]:
         ended = status["lastState"].get("terminated")
-    return None if ended is None else int(ended["exitCode"])
+    return ended
 
 
 def unready(spec: Object, shown: Mapping[str, Object]) -> list[str]:
@@ -93,6 +116,16 @@ def truths_of(
         "ContainersReady": containers,
         "Ready": gated if containers[0] else containers,
     }
+
+
+def anew_of(pod: Object, phase: str, *, anew: bool) -> dict[str, Truth]:
+    """Return the condition of a pod whose containers may all start again by a rule."""
+    if not could_restart_all(pod["spec"]):
+        return {}
+    begun = "RestartAllContainersStarted", "container exited with restart policy rule"
+    ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "")
+    going = anew and not ended
+    return {"AllContainersRestarting": (going, *(begun if going else (ended, "")))}
 
 
 def gates_of(pod: Object) -> dict[str, str | None]:

@@ -58,6 +58,10 @@ class Sync:
         plan = make_plan(pod, local.inits, local.mains)
         if plan.kill_pod:
             yield from self._kill_all(_grace(pod))
+        for one in plan.remove:
+            yield from self._kill([one.runs[0]] if one.alive else [], 0.0)
+            one.remove()
+            self.changed = True
         for one in plan.kill:
             yield from self._kill([one.runs[0]], _grace(pod))
         for one in plan.start:
@@ -201,7 +205,7 @@ class Sync:
     def _process(self, pod: Object, one: Container, image: str) -> Run:
         local, levers = self._local, self._levers
         planned = levers.exit_of(pod, one.name, image, once=one.once)
-        number = 0 if one.run is None else one.run.restarts + 1
+        number = one.removed if one.run is None else one.run.restarts + 1
         return Run(
             id=f"containerd://{local.node.rng.getrandbits(256):064x}",
             image=image,

@@ -14,8 +14,9 @@ from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import specs_of
 from simulator.node.pod_status import FINISHED, statuses_of
 from simulator.objects.objects import Object, generation_of, is_terminating, meta
+from tapp.kube.restarts import RESTARTING_ALL
 
-_STARTING = ("ContainerCreating", "PodInitializing")
+_STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The pod that pulls images on a node, and runs nothing of them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tapp.decide.pulls import Puller
@@ -10,8 +11,9 @@ from tapp.words.vocabulary import PULLER
 def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
     """The pod of a puller.
 
-    It is of Pod Security's level "restricted", and has the credentials of its template for the
-    registry: its pull secrets, and those of its service account.
+    It is of Pod Security's level "restricted", names what a quota or a policy may ask for, and has
+    its template's credentials for the registry: its pull secrets, those of its service account. The
+    user is its image's (`pause`: 65535), unless the template has one: some clusters give out ids.
 
     Args:
         tapp: the parent.
@@ -27,6 +29,7 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
         "name": "wait",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
+        "resources": _resources(puller.template.spec),
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -54,7 +57,7 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
             "tolerations": [{"operator": "Exists"}],
             "securityContext": {
                 "runAsNonRoot": True,
-                "runAsUser": 65535,
+                **_user(puller.template.spec),
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "containers": [container],
@@ -68,3 +71,31 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
             **given,
         },
     }
+
+
+def _resources(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Little: enough for a runtime to start a container that waits.
+
+    Of ephemeral storage only where the template names it: not every node has any to give.
+    """
+    named = [
+        kind
+        for container in spec.get("containers", [])
+        for kinds in (container.get("resources") or {}).values()
+        if isinstance(kinds, Mapping)
+        for kind in kinds
+    ]
+    more = {_STORAGE: "16Mi"} if _STORAGE in named else {}
+    return {
+        "requests": {"cpu": "10m", "memory": "16Mi", **more},
+        "limits": {"cpu": "100m", "memory": "32Mi", **more},
+    }
+
+
+_STORAGE = "ephemeral-storage"
+
+
+def _user(spec: Mapping[str, Any]) -> dict[str, int]:
+    """The template's own user, where it is not root."""
+    user = (spec.get("securityContext") or {}).get("runAsUser")
+    return {"runAsUser": user} if isinstance(user, int) and user > 0 else {}

@@ -208,6 +208,8 @@ def _pullers_not_run(plan: Plan) -> Finding | None:
     if not plan.pulls.unable:
         return None
     message = f"images are not pulled first: {joined(plan.pulls.unable)}"
+    if until := plan.pulls.until:
+        message += f". No update waits for that again until {until}; a later one tries again"
     return refused(Type.PULLERS_NOT_RUN, Reason.NO_PULLER, message)
 
 

@@ -13,6 +13,7 @@ from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
 from tapp.decide.partition import Partition
+from tapp.decide.pulls import pulled_where
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
@@ -26,7 +27,7 @@ Document = dict[str, Any]
 _CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT)
 _ASKING = (Reason.DRAINING, Reason.MARKS_CHANGED, Reason.TEMPLATE_CHANGED)
 """Why a mark is written for an update; others tell a pod of a hold, or that its node is lost."""
-_UPDATING = (Reason.RESTART_WAITS, Reason.PULLING, Reason.RESIZING, Reason.RESIZE_DEFERRED)
+_UPDATING = (Reason.RESTART_WAITS, Reason.RESIZING, Reason.RESIZE_DEFERRED)
 """Reasons why nothing is written now for an update that goes on."""
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 _SHOWN = 5
@@ -189,6 +190,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     doing = {
         Reason.CREATING: numbers.get(Reason.NO_POD, []) + numbers.get(Reason.WAITING_FOR_TURN, []),
         Reason.UPDATING: updating,
+        Reason.PULLING: numbers.get(Reason.PULLING, []),
         Reason.DELETING: deleting,
         Reason.WAITING_FOR_BUDGET: waiting,
         Reason.WAITING_FOR_INSTANCES: [instance.id for instance in unavailable],
@@ -200,6 +202,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     if active:
         sentences = [
             f"{_PHRASES.get(reason, reason.lower())}: {some(ids)}"
+            + (f" ({pulled_where(plan.pulls.going)})" if reason is Reason.PULLING else "")
             + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
             + (_silent(unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
             for reason, ids in active.items()
@@ -225,6 +228,7 @@ def _silent(unavailable: list[Instance]) -> str:
 
 
 _PHRASES = {
+    Reason.PULLING: "their images are pulled first",
     Reason.WAITING_FOR_BUDGET: "waiting for the budget",
     Reason.WAITING_FOR_INSTANCES: "not yet available",
     Reason.HELD: "on hold",

@@ -104,8 +104,7 @@ def gives_way(pod: Pod, update: Progress) -> bool:
     """Whether a completed pod gives way (docs/design.md, "Completed and finished instances")."""
     if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
-    policy = pod.spec.restart_policy
-    return policy == "Always" or (policy == "OnFailure" and pod.phase == "Failed")
+    return not pod.ran_to_its_end
 
 
 _RUNNING = InstanceStatus.RUNNING

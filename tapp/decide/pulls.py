@@ -2,10 +2,10 @@
 
 docs/design.md, "The image first". Pods of our own, the pullers, mount the new images as volumes,
 which makes their kubelet pull them, and runs nothing of them. A puller that has started has all of
-its images.
+its images. Where none can run, `status.pulling` remembers that, and no later update waits.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
@@ -19,8 +19,9 @@ from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import no_image, trouble
 from tapp.spec.templates import Template
+from tapp.words.ranges import SHOWN, listed
 from tapp.words.reasons import Reason
-from tapp.words.times import noted_since
+from tapp.words.times import noted_since, past, seconds, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
@@ -28,6 +29,15 @@ from tapp.world import Options, World
 def is_puller(pod: Pod) -> bool:
     """Whether a pod is one of ours that pulls images."""
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
+
+
+NOT_MADE = 30.0
+"""Seconds for which a puller is waited for that is not there, or has ended: it was refused."""
+IN_VAIN = 10.0
+"""Seconds after which later updates' pullers give way to one that is not there: quotas are full."""
+REMEMBERED = 3_600.0
+"""Seconds for which no update waits again where no puller could run."""
+_ASKED, _REFUSED = "asked for: ", "refused: "
 
 
 class Puller(NamedTuple):
@@ -54,18 +64,24 @@ class Pulls:
         holds: instance -> why its update does not happen now.
         keep: pullers that stay; the others go.
         create: pullers that are made.
-        since: name of a puller that has not finished -> since when it is waited for, RFC 3339.
+        going: those of which updates wait for the pod that is there.
+        since: name of a puller that has not started, or `asked for: ` with one that is not there ->
+            since when it is waited for, RFC 3339; and what is remembered of those that could not
+            run -> when that was found out.
         failed: sentences on images that cannot be had.
         unable: sentences on pullers that cannot run, for which nobody waits any more.
+        until: until when that is remembered, "" where it is not.
         waits: seconds after which to look again.
     """
 
     holds: dict[int, Verdict] = field(default_factory=dict)
     keep: list[Pod] = field(default_factory=list)
     create: list[Puller] = field(default_factory=list)
+    going: list[Puller] = field(default_factory=list)
     since: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     unable: list[str] = field(default_factory=list)
+    until: str = ""
     waits: list[float] = field(default_factory=list)
 
 
@@ -86,9 +102,12 @@ def pulls(
         now: seconds since the epoch.
     """
     strategy = world.tapp.spec.update_strategy
-    if not strategy.in_place_update_strategy.pre_pull or strategy.paused:
+    if not strategy.in_place_update_strategy.pre_pull:
         return Pulls()
-    return _Pulling(world, options, now).all(instances, verdicts)
+    pulling = _Pulling(world, options, now)
+    if not strategy.paused:
+        pulling.all(instances, verdicts)
+    return pulling.remember({i.pod.node for i in instances if i.pod is not None})
 
 
 class _Pulling:
@@ -100,10 +119,24 @@ class _Pulling:
         self.there: Mapping[str, set[str]] = {}
         self.policies: dict[str, dict[str, str]] = {}
         self.names: dict[str, set[str]] = {}
+        most = options.max_pullers
+        self.next = hold(
+            Reason.PULLING,
+            f"its node is to have its new images first, as one of the next; {most} pull at once",
+        )
         # One that is on its way out of a lost node may stay so for ever.
-        self.pulling = sum(not pod.terminating for pod in world.pullers.values())
+        self.made = [pod for pod in world.pullers.values() if not pod.terminating]
+        self.pulling = len(self.made)
+        self.turns = 0
+        self.ahead = self.in_vain = False
+        ages = [now - seconds(pod.created) for pod in world.pullers.values()]
+        self.others = [age for age in ages if age < options.pull_seconds]
+        noted = world.tapp.status.pulling.items()
+        self.refused = {key: at for key, at in noted if key.startswith(_REFUSED)}
+        if self.made:
+            self.refused.pop(self._key(), None)  # not everywhere, or no more
 
-    def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> Pulls:
+    def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> None:
         """Goes over all instances, in the order in which the budget is spent."""
         spec = self.world.tapp.spec
         strategy, rolling = spec.update_strategy, spec.rolling_name
@@ -116,11 +149,36 @@ class _Pulling:
             if puller is None:
                 continue
             if puller.name not in states:
-                states[puller.name] = self._state(puller, turn=len(states))
+                states[puller.name] = self._state(puller)
             held = states[puller.name]
             if held is not None:
                 self.found.holds[instance.id] = held
-        return self.found
+
+    def remember(self, nodes: Container[str]) -> Pulls:
+        """All that was found out, and what was before, as far as it is about these nodes."""
+        found, every = self.found, self._key()
+        for key, at in self.refused.items():
+            if key == every or (key.startswith(f"{every} ") and key.rpartition(" ")[2] in nodes):
+                found.since.setdefault(key, at)
+        known = {key: at for key, at in found.since.items() if key.startswith(_REFUSED)}
+        if not known:
+            return found
+        found.until = written(max(map(seconds, known.values())) + REMEMBERED)
+        if not found.unable and every in known:
+            found.unable.append("the pods that pull them were asked for and were not there")
+        elif not found.unable:
+            where = listed(sorted(key.rpartition(" ")[2] for key in known))
+            found.unable.append(f"the pods that pull them did not start on nodes {where}")
+        return found
+
+    def _key(self, node: str = "") -> str:
+        """What the inability to run a puller is remembered by: everywhere, or on a node."""
+        return f"{_REFUSED}{self.options.puller_image}{node and f' on {node}'}"
+
+    def _is_known_unable(self, puller: Puller) -> bool:
+        """Whether it was found out not long ago that it cannot run."""
+        times = [self.refused.get(key, "") for key in (self._key(), self._key(puller.node))]
+        return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
         """What an update needs on its node; None where nothing would stop, or all is there."""
@@ -151,38 +209,89 @@ class _Pulling:
         digest = sha256("\n".join([node, *sorted(images)]).encode()).hexdigest()[:10]
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
-    def _state(self, puller: Puller, turn: int) -> Verdict | None:
+    def _state(self, puller: Puller) -> Verdict | None:
         """Why the updates that need this puller wait; None where they do not."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
-        if turn >= most or (pod is None and self.pulling >= most):
-            return hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
+        if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
+            self._give_up(puller, pod)
+            return None
+        self.turns += 1
+        if self.turns > most or (pod is None and self.pulling >= most):
+            return self.next
+        if pod is not None and _has_started(pod):
+            self.refused.pop(self._key(puller.node), None)
+            if not self.in_vain:
+                self._keep(puller, pod)
+            return None
+        if self.in_vain:
+            return self.next
+        refused = "" if pod is None else no_image(pod)
+        if refused and self.options.puller_image not in refused:  # updates do without that one
+            sentence = f"node {puller.node}: {refused}"
+            self.found.failed.append(sentence)
+            self._keep(puller, pod)
+            return hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
+        return self._patience(puller, pod)
+
+    def _patience(self, puller: Puller, pod: Pod | None) -> Verdict | None:
+        """A puller that has not started is waited for, for a while; one that was refused, less."""
+        if pod is None and (self.ahead or self.others):
+            return self._in_turn(puller)
+        key = puller.name if pod is not None else f"{_ASKED}{puller.name}"
+        noted, since = noted_since(self.world.tapp.status.pulling.get(key, ""), self.now)
+        self.found.since[key] = noted
+        most = float(self.options.pull_seconds)
+        left = since + (min(most, NOT_MADE) if pod is None or pod.completed else most) - self.now
+        if left > 0:
+            self.found.waits.append(left)
+            self._keep(puller, pod)
+            if pod is None:
+                why = f"{_what(puller)}; pod {puller.name} is asked for, and is not there yet"
+                return hold(Reason.PULLING, why)
+            self.found.going.append(puller)
+            return hold(Reason.PULLING, f"{_pulls(puller)}, by pod {puller.name}")
+        if pod is None and not self.made:
+            self.found.since[self._key()] = written(self.now)
+        elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:
+            self.found.since[self._key(puller.node)] = written(self.now)
+        self._give_up(puller, pod)
+        return None
+
+    def _in_turn(self, puller: Puller) -> Verdict:
+        """One that is not there while others are: a quota may have room for one after another.
+
+        Those of later updates give way to it, and it is asked for until they are gone.
+        """
+        self._keep(puller, None)
+        if not self.ahead:
+            left = IN_VAIN - max(self.others)
+            self.in_vain = left <= 0
+            self.found.waits += [left] if left > 0 else []
+        return self.next
+
+    def _keep(self, puller: Puller, pod: Pod | None) -> None:
+        """The pod stays, or is made."""
         if pod is None:
             self.found.create.append(puller)
             self.pulling += 1
         else:
             self.found.keep.append(pod)
-        if pod is not None and any(status.container_id for status in pod.containers):
-            return None
-        refused = "" if pod is None else no_image(pod)
-        if refused and self.options.puller_image not in refused:  # updates do without that one
-            sentence = f"node {puller.node}: {refused}"
-            self.found.failed.append(sentence)
-            return hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
-        return self._patience(puller, pod)
+            self.ahead = True
 
-    def _patience(self, puller: Puller, pod: Pod | None) -> Verdict | None:
-        """A puller that has not started is waited for, for a while."""
-        noted, since = noted_since(self.world.tapp.status.pulling.get(puller.name, ""), self.now)
-        self.found.since[puller.name] = noted
-        left = since + self.options.pull_seconds - self.now
+    def _give_up(self, puller: Puller, pod: Pod | None) -> None:
+        """No update waits for it; a pod that is there stays as long, to be looked at."""
         why = "it was asked for and is not there; the events of the TApp say why"
         if pod is not None:
+            self.found.keep.append(pod)
+            self.pulling -= 1
+            noted = self.found.since.get(puller.name) or pod.created
             why = trouble(pod, NO_UPDATE, self.now).text or f"it has not started since {noted}"
-        if left > 0:
-            self.found.waits.append(left)
-            return hold(Reason.PULLING, f"{_what(puller)}, by pod {puller.name}")
         self.found.unable.append(f"pod {puller.name} on node {puller.node}: {why}")
-        return None
+
+
+def _has_started(pod: Pod) -> bool:
+    """Whether a puller has all of its images: its container was made."""
+    return any(status.container_id for status in pod.containers)
 
 
 def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
@@ -198,8 +307,25 @@ def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
     return found
 
 
-def _what(puller: Puller) -> str:
+def _pulls(puller: Puller) -> str:
     return f"node {puller.node} first pulls {', '.join(puller.images)}"
+
+
+def _what(puller: Puller) -> str:
+    return f"node {puller.node} is to have {', '.join(puller.images)} first"
+
+
+def pulled_where(pullers: Iterable[Puller]) -> str:
+    """What is pulled on which nodes, for a sentence: `web:2 on nodes a, b`."""
+    nodes: dict[tuple[str, ...], list[str]] = {}
+    for puller in pullers:
+        nodes.setdefault(tuple(puller.images), []).append(puller.node)
+    parts = [
+        f"{listed(images)} on node{'s'[: len(there) != 1]} {listed(there)}"
+        for images, there in nodes.items()
+    ]
+    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+    return "; ".join(parts[:SHOWN]) + more or "the pods that pull them are asked for"
 
 
 def _policies(template: Template) -> dict[str, str]:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from tapp.kube import objects
-from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord
+from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Terminated
+from tapp.kube.restarts import ALWAYS, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.spec.reads import Reads
@@ -41,8 +42,9 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         main_containers: names of the containers that are no init containers.
         running_containers: names of those that the pod's readiness depends on: all that keep
             running.
-        restart_policies: container name -> what decides whether the kubelet starts it again.
         restart_policy: `spec.restartPolicy`, with Kubernetes' default.
+        own_restarts: container -> when the kubelet starts it again, of those that have a policy of
+            their own.
         grace_seconds: `spec.terminationGracePeriodSeconds`, with Kubernetes' default.
         startup_seconds: container -> seconds after its start by which its startup probe has run
             once; only those with one.
@@ -81,8 +83,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     images: Mapping[str, str] = {}
     main_containers: tuple[str, ...] = ()
     running_containers: tuple[str, ...] = ()
-    restart_policies: Mapping[str, str] = {}
-    restart_policy: str = "Always"
+    restart_policy: str = ALWAYS
+    own_restarts: Mapping[str, Restarts] = {}
     grace_seconds: float = GRACE
     startup_seconds: Mapping[str, float] = {}
     readiness_seconds: Mapping[str, float] = {}
@@ -128,13 +130,13 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         return is_ours(self.template_hash) and is_ours(self.uniq_hash)
 
     def starts_again(self, name: str, exit_code: int | None) -> bool:
-        """Whether the kubelet starts a container again that has ended with this code."""
-        policy = self.restart_policies.get(name, "Always")
-        if policy == "Always" and name in self.running_containers:
-            return True
-        return policy != "Never" and bool(
-            exit_code
-        )  # a plain init container that succeeded is done
+        """Whether the kubelet starts a container again that has ended with this code.
+
+        A plain init container that succeeded is done. None: see `Restarts.follow`.
+        """
+        if exit_code == 0 and name in self.images and name not in self.running_containers:
+            return False
+        return (self.own_restarts.get(name) or Restarts(self.restart_policy)).follow(exit_code)
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
@@ -257,6 +259,33 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def completed(self) -> bool:
         """Whether the pod has ended for good."""
         return self.phase in COMPLETED
+
+    @property
+    def ran_to_its_end(self) -> bool:
+        """Whether it has completed, and its kubelet would start nothing of it again (getPhase).
+
+        An init container that failed for good ends its pod; else the main containers do. In a pod
+        that others have ended (evicted, by its deadline), how a container ended need not be known,
+        nor have failed; it counts as one that failed then.
+        """
+        spec, ends = self.spec, dict[str | None, Terminated]()
+        for status in self.containers:
+            ended = status.now.terminated
+            if status.now.waiting is not None:
+                ended = status.before.terminated
+            if ended is not None:
+                ends[status.name] = ended
+        codes = {name: ended.exit_code for name, ended in ends.items()}
+        for name in spec.images.keys() - set(spec.running_containers):
+            if codes.get(name) and not spec.starts_again(name, codes[name]):
+                return self.completed
+        by_others = self.phase == "Failed" and not any(map(codes.get, spec.main_containers))
+        unknown = 0 if self.phase == "Succeeded" else None
+        return self.completed and not any(
+            spec.starts_again(name, None if by_others else codes.get(name, unknown))
+            or (name in ends and ends[name].reason == RESTARTING_ALL)
+            for name in spec.main_containers or ("",)
+        )
 
     @property
     def running(self) -> bool:

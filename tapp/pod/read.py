@@ -11,6 +11,7 @@ from tapp.kube.images import runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.once import mounted
 from tapp.kube.project import duplicate_merge_key
+from tapp.kube.restarts import ALWAYS, restarts_of
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, times_of
 from tapp.pod.hold import hold_of
@@ -89,7 +90,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
     """What the pod is to be, and what of it is of a wrong type."""
     odd, raw = _oddity(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
-    policy = _word(raw.get("restartPolicy")) or "Always"
+    policy = _word(raw.get("restartPolicy")) or ALWAYS
     main = [] if odd else raw.get("containers") or []
     init = [] if odd else raw.get("initContainers") or []
     both = [*main, *init]
@@ -110,10 +111,10 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         images={item["name"]: item.get("image", "") for item in both},
         main_containers=tuple(item["name"] for item in main),
         running_containers=tuple(item["name"] for item in running),
-        restart_policies={
-            item["name"]: _word(item.get("restartPolicy")) or policy for item in both
-        },
         restart_policy=policy,
+        own_restarts={
+            item["name"]: restarts_of(item, policy) for item in both if item.get("restartPolicy")
+        },
         grace_seconds=_seconds(raw, "terminationGracePeriodSeconds", GRACE),
         startup_seconds=_first_runs(both, "startupProbe"),
         readiness_seconds=_first_runs(both, "readinessProbe"),

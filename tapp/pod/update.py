@@ -107,11 +107,9 @@ def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     if spec.unmergeable:
         return f"Metacontroller cannot merge {spec.unmergeable} (two entries of one merge key)"
     for name in (names := list(names)):
-        if name not in spec.restart_policies:
+        if name not in spec.images:
             return f"its pod has no container {name!r}"
     for name in names:
-        if spec.restart_policies[name] == "Always":
-            continue
         ended = pod.container(name).now.terminated
         if ended is not None and not spec.starts_again(name, ended.exit_code):
             return f"container {name!r} has terminated and the kubelet would not start it again"

@@ -57,7 +57,6 @@ class Reason(StrEnum):
     NOT_IN_PLACE = "NotInPlace", _MOVING, "gets a new pod, because in place it could not be done"
     DRAINING = "Draining", _MOVING, "leaves its Services before its update"
     MARKS_CHANGED = "MarksChanged", _MOVING, "what is asked of its pod has changed"
-    PULLING = "PullingImages", _MOVING, "its new images are pulled on its node first"
     RESIZING = "Resizing", _MOVING, "its kubelet gives its containers other resources"
     SPEC_JUST_CHANGED = "SpecJustChanged", _HELD, "updates of the previous spec may be under way"
     RESTART_WAITS = "RestartWaits", _HELD, "its restart in place waits for its last update"
@@ -69,6 +68,7 @@ class Reason(StrEnum):
     NEVER_MIGRATE = "NeverMigrate", _BLOCKED, "`spec.neverMigrate` keeps its ended pod"
     BACK_OFF = "BackOff", _BLOCKED, "its pods end soon after they are made; the next one is delayed"
     # Of decisions and of conditions
+    PULLING = "PullingImages", _MOVING, "its new images are pulled on its node first"
     RESIZE_DEFERRED = "ResizeDeferred", _HELD, "its node has no room now for other resources"
     PULL_FAILED = "PullFailed", _BLOCKED, "its new images cannot be had; nothing is stopped"
     WAITING_FOR_BUDGET = "WaitingForBudget", _HELD, "too many others are unavailable"

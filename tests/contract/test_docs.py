@@ -221,7 +221,7 @@ def test_the_log_line_shown_has_the_fields_of_a_real_one(
 WORD = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)*")
 BOTH = {
     "WaitingForBudget", "WaitingForOrder", "Paused", "Held", "Blocked", "PullFailed",
-    "ResizeDeferred",
+    "PullingImages", "ResizeDeferred",
 }  # fmt: skip
 CONDITIONS = {*Reason} - {*OF_DECISIONS} | BOTH
 """The reasons of conditions; `BOTH` are a decision's, too."""

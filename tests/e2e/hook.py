@@ -41,7 +41,6 @@ class HookService:
             "WEB_CONCURRENCY": str(workers),
             "TAPP_TOLERATION_SECONDS": str(EVICTION_GRACE),
             "TAPP_PULLER_IMAGE": PAUSE,
-            "TAPP_PULL_SECONDS": "30",
             "PYTHONPATH": str(checkout),
         }
         self._environment |= settings or {}

@@ -49,15 +49,18 @@ class Story:
     grace: int = 12
     env: tuple[tuple[str, str], ...] = ()
     probes: Json = field(default_factory=dict)
+    own: Json = field(default_factory=dict)
+    """The container's own policy and rules."""
 
     def __str__(self) -> str:
         told = ", ".join(f"+{each.after:g} {each.tag or 'kill'}" for each in self.events)
-        return f"{self.number} {self.what} [{self.policy} {dict(self.env)} {self.first} {told}]"
+        policy = f"{self.policy} {self.own or ''}".strip()
+        return f"{self.number} {self.what} [{policy} {dict(self.env)} {self.first} {told}]"
 
     def spec(self, **more: Any) -> Json:
         """The pod's spec."""
         env = environment(**dict(self.env))
-        one = container(self.first, env=env, **self.probes)
+        one = container(self.first, env=env, **self.probes, **self.own)
         grace = {"terminationGracePeriodSeconds": self.grace, "restartPolicy": self.policy}
         return real_spec(one, **grace, **more)
 
@@ -67,7 +70,7 @@ def story(number: int) -> Story:
     rng = random.Random(number)
     kinds = (
         *(_edits, _overtaken, _back_again, _typo, _ended),
-        *(_killed, _crashes, _probed, _other_tag, _twice_probed),
+        *(_killed, _crashes, _probed, _other_tag, _twice_probed, _own),
     )
     return kinds[number % len(kinds)](number, rng)
 
@@ -156,6 +159,33 @@ def _other_tag(number: int, rng: random.Random) -> Story:
     tags = [rng.choice(["2", "2-again"]), "1", "2-again"]
     events = (Event(1, tags[0]), *(Event(SETTLED, tag) for tag in tags[1:]))
     return Story(number, "two tags of one image", events)
+
+
+def _own(number: int, rng: random.Random) -> Story:
+    """A process that is killed twice: what follows is the container's own to say."""
+    own, rule = _OWN[number % len(_OWN)]
+    words = {"restartPolicy": own, **({"restartPolicyRules": [rule]} if rule else {})}
+    policy = rng.choice(["Always", "Never"])
+    events = (Event(1), Event(SETTLED))
+    return Story(number, "a policy of its own", events, policy=policy, own=words)
+
+
+def _rule(action: str, operator: str, *codes: int) -> Json:
+    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+
+
+_OWN: list[tuple[str, Json]] = [
+    ("Never", {}),
+    ("Never", _rule("Restart", "In", 137)),
+    ("Never", _rule("Restart", "NotIn", 0, 137)),
+    ("Never", _rule("RestartAllContainers", "In", 137)),
+    ("OnFailure", {}),
+    ("OnFailure", _rule("RestartAllContainers", "NotIn", 0)),
+    ("OnFailure", _rule("Restart", "In", 1)),
+    ("Always", {}),
+    ("Always", _rule("RestartAllContainers", "In", 137)),
+    ("Always", _rule("RestartAllContainers", "In", 1)),
+]
 
 
 class Scripted(Levers):

@@ -15,6 +15,8 @@ from .kube import Json, Kube, KubeError
 HEARTBEAT = 1.0
 LABEL = "e2e.fake/node"
 CAPACITY = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "4Ti"}
+DECLARED = ["RestartAllContainersOnContainerExits"]
+"""What the scheduler asks of a node for some pods, and the fake kubelet does."""
 
 
 def timestamp() -> str:
@@ -116,6 +118,7 @@ class Nodes:
         status = {
             "capacity": CAPACITY,
             "allocatable": CAPACITY,
+            "declaredFeatures": DECLARED,
             "conditions": conditions,
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         }

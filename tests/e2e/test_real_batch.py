@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from .kube import Json
 from .realnode.images import app as image
 from .realnode.trial import Trial
-from .realnode.workloads import container
+from .realnode.workloads import container, environment
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -80,4 +81,46 @@ def test_a_container_that_waits_for_its_next_start_is_updated_in_place(real: Tri
     real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it crashes", 60)
     real.app.until(lambda: "terminated" in real.container(0)["state"], "it waits", 30)
     real.roll("2", **pod)
+    assert real.app.uids() == born
+
+
+def rule(action: str, *codes: int) -> Json:
+    """A restart policy rule of a container, about these exit codes."""
+    return {"action": action, "exitCodes": {"operator": "In", "values": list(codes)}}
+
+
+OWN: dict[str, Json] = {
+    "a policy": {"restartPolicy": "Never"},
+    "rules about other codes": {
+        "restartPolicy": "Never",
+        "restartPolicyRules": [rule("Restart", 3)],
+    },
+}
+
+
+@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
+def test_containers_that_never_run_again_finish_their_instance(real: Trial, own: Json) -> None:
+    """By their own word, while the pod's policy is Always: no instance is run a second time."""
+    real.began(container("1", **own))
+    assert real.app.pod(0)["spec"]["restartPolicy"] == "Always"
+    real.change(container("ends", **own))
+    real.app.until(lambda: real.app.statuses == "Succ Succ Succ", "all have run", 90)
+    real.wait(20)
+    assert real.app.statuses == "Succ Succ Succ"
+    assert [len(real.app.watcher.seen(f"web-{id}")) for id in range(3)] == [1, 1, 1]
+    assert real.app.condition("Degraded").startswith("False ")
+
+
+@pytest.mark.parametrize("action", ["Restart", "RestartAllContainers"])
+def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -> None:
+    """Alone, or with all others, init containers too; the instance has not ended meanwhile."""
+    own = {"restartPolicy": "Never", "restartPolicyRules": [rule(action, 3)]}
+    pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
+    real.began(container("1", **own), replicas=1, pod=pod)
+    born = real.app.uids()
+    real.change(container("crash-late", **own), **pod)
+    real.app.until(lambda: real.container(0)["restartCount"] >= 3, "it starts again", 90)
+    first = real.app.pod(0)["status"]["initContainerStatuses"][0]
+    assert (first["restartCount"] > 0) is (action == "RestartAllContainers")
+    real.roll(container("1", **own), **pod)
     assert real.app.uids() == born

@@ -72,11 +72,12 @@ def test_somebody_elses_pod_of_that_name_is_said(app: App) -> None:
 
 
 def test_a_claim_that_a_quota_refused_is_made_when_there_is_room(app: App) -> None:
-    """Its pod waits without a node meanwhile, and runs in the end."""
+    """Its pod waits without a node meanwhile, which is said, and runs in the end."""
     app.apply(quota("one", persistentvolumeclaims="1"))
     counted(app, "one")
     app.apply(stored())
     app.until(lambda: len(app.pods) == 2 and len(app.claims()) == 1, "one claim is refused")
+    app.until(lambda: 'persistentvolumeclaim "data-web-' in app.condition("Degraded"), "said", SOON)
     app.kube.delete("v1", "resourcequotas", app.namespace, "one")
     app.nudge()
     app.settle()

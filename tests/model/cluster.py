@@ -445,9 +445,10 @@ def _may_count_as_ended_by_update(pod: Document) -> bool:
 
 def _half_ended(pod: Document) -> bool:
     """Whether some container has ended for good, and others run on."""
-    policy = pod["spec"].get("restartPolicy", "Always")
+    spec = pod["spec"]
+    policies = {one.get("restartPolicy") or spec.get("restartPolicy") for one in spec["containers"]}
     ended = ["terminated" in item["state"] for item in pod["status"].get("containerStatuses") or []]
-    return policy != "Always" and any(ended) and phase(pod) == "Running"
+    return not policies <= {None, "Always"} and any(ended) and phase(pod) == "Running"
 
 
 def _both(image: str) -> set[str]:

@@ -75,6 +75,7 @@ burstable = st.sampled_from(
 )
 """What most pods can be given one after the other."""
 modes = st.sampled_from([None, "Ignore", "InPlace", "InPlace"])
+OWN_POLICIES = ["Always", "OnFailure", "Never"]
 CPU_RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 resize_policies = st.sampled_from(
     [
@@ -108,6 +109,7 @@ def templates(draw: st.DrawFn) -> Document:
     policy = draw(st.sampled_from(["", "", "Always", "OnFailure", "Never"]))
     if policy:
         spec["restartPolicy"] = policy
+    _put(container, "restartPolicy", draw(st.sampled_from([None, None, None, *OWN_POLICIES])))
     spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([30, 5, 1]))
     container.update(draw(probes))
     if draw(st.booleans()):

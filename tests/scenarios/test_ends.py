@@ -225,3 +225,46 @@ def test_a_tapp_without_sense_can_be_deleted() -> None:
     assert sorted(life.pods) == [0, 1, 2]
     life.delete()
     assert (life.exists, life.pods) == (False, {})
+
+
+OWN: dict[str, Any] = {
+    "a policy of the container": {"container": {"restartPolicy": "Never"}},
+    "rules": {
+        "container": {
+            "restartPolicy": "Never",
+            "restartPolicyRules": [
+                {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
+            ],
+        }
+    },
+    "a native sidecar beside it": {
+        "container": {"restartPolicy": "Never"},
+        "initContainers": [{"name": "log", "image": "log:1", "restartPolicy": "Always"}],
+    },
+}
+
+
+@pytest.mark.parametrize("parts", OWN.values(), ids=OWN)
+def test_work_whose_containers_never_run_again_is_run_once(parts: dict[str, Any]) -> None:
+    """Although the pod's own policy is Always: no pod is made anew, however long one looks."""
+    life = Life()
+    life.world.kubelet.behaviour.completes = lambda pod, container: (
+        (10.0, int(pod["metadata"]["name"] == "web-1")) if container == "web" else None
+    )
+    life.begin(tapp(replicas=3, template=template(**parts))).world.run(3600)
+    assert (life.statuses, life.status["appStatus"]) == ("Succ Failed Succ", "Failed")
+    names = ("web-0", "web-1", "web-2")
+    assert sorted(life.writes()) == sorted(
+        [*each("create Pod", *names), *each("delete Pod", *names)]
+    )
+
+
+def test_work_whose_rule_starts_it_again_stays_in_its_pod() -> None:
+    """The kubelet does it, and the pod ends when no rule is about its exit code."""
+    life = Life()
+    codes = iter([42, 42, 0])
+    life.world.kubelet.behaviour.completes = lambda _pod, _container: (10.0, next(codes))
+    rules = OWN["rules"]
+    life.begin(tapp(replicas=1, template=template(**rules))).world.run(600)
+    assert life.status["appStatus"] == "Succ"
+    assert life.writes() == ["create Pod web-0", "delete Pod web-0"]

@@ -87,7 +87,10 @@ def test_a_puller_is_no_instance() -> None:
     }
     assert now["scaleLabelSelector"].endswith(",!apps.tkestack.io/puller")
     assert life.condition("ForeignPods") == ""
-    assert life.condition("Progressing").startswith("True Updating: updating: 0-4")
+    assert life.condition("Progressing") == (
+        "True PullingImages: their images are pulled first: 0-4 (web:2 on nodes node-0, node-1, "
+        "node-2)"
+    )
     for pod in pullers(life).values():
         assert set(pod["metadata"]["labels"]) == {"apps.tkestack.io/puller", "controller-uid"}
         assert pod["spec"]["tolerations"] == [{"operator": "Exists"}]
@@ -177,29 +180,36 @@ def no_image_volumes(operation: str, pod: Document) -> Document:
     return pod
 
 
-def goes_on_without(life: Life, why: str) -> None:
-    """The update waits for as long as is allowed, says so, and then takes place."""
+def goes_on_without(life: Life, why: str, wait: float = 30) -> None:
+    """The update waits for so long, says so, and then takes place; the next one does not wait."""
     life.watch_readiness()
-    life.begin_patch(template=template("web:2")).world.run(50)
+    life.begin_patch(template=template("web:2")).world.run(wait - 5)
     assert life.images() == " ".join(["web:1"] * 5)
     assert life.fewest_ready == 5
-    life.world.run(15)
+    life.world.run(10)
     assert why in life.condition("PullersNotRun")
     assert life.condition("Degraded").startswith("False")
     life.settle()
     assert life.images() == " ".join(["web:2"] * 5)
     assert life.fewest_ready == 4
-    assert life.condition("PullersNotRun") == ""
+    assert life.condition("PullersNotRun").endswith("a later one tries again")
     assert pullers(life) == {}
+    life.begin_patch(template=template("web:3")).world.run(3)
+    assert life.images().startswith("web:3")
+    while not life.complete:
+        life.world.run(1)
+        assert life.condition("PullersNotRun")
+        assert pullers(life) == {}
+    assert life.images() == " ".join(["web:3"] * 5)
 
 
 def test_where_the_api_server_refuses_pullers_updates_go_on_without() -> None:
-    life = begun(policies=[no_image_volumes], pull_seconds=60)
+    life = begun(policies=[no_image_volumes])
     goes_on_without(life, "it was asked for and is not there; the events of the TApp say why")
 
 
 def test_where_kubelets_refuse_pullers_updates_go_on_without() -> None:
-    life = begun(pull_seconds=60)
+    life = begun()
     levers = life.world.kubelet.behaviour
     levers.refuses = is_puller
     goes_on_without(life, "the kubelet refused its pod (OutOfcpu")
@@ -208,7 +218,133 @@ def test_where_kubelets_refuse_pullers_updates_go_on_without() -> None:
 def test_where_what_runs_in_pullers_cannot_be_had_updates_go_on_without() -> None:
     life = begun(pull_seconds=60, puller_image="example.com/pause:1")
     life.world.kubelet.behaviour.bad_images.add("example.com/pause:1")
-    goes_on_without(life, "example.com/pause:1")
+    goes_on_without(life, "example.com/pause:1", wait=60)
+
+
+class Refusal:
+    """Admission that refuses pullers as long as it is asked to, and counts them."""
+
+    def __init__(self, most: int = 0) -> None:
+        self.active, self.asked, self.most = True, 0, most
+        self.life: Life | None = None
+
+    def __call__(self, operation: str, pod: Document) -> Document:
+        """A policy."""
+        if operation == "CREATE" and is_puller(pod):
+            self.asked += 1
+            there = 0 if self.life is None else len(pullers(self.life))
+            if self.active and there >= self.most:
+                raise ForbiddenError("exceeded quota: pods")
+        return pod
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize("mended", ["an hour later", "asked again"])
+def test_what_was_refused_is_remembered_for_an_hour_and_tried_again(mended: str) -> None:
+    """No roll asks for pullers meanwhile; then one does, and pulls if they are there."""
+    refusal = Refusal()
+    life = begun(policies=[refusal])
+    life.begin_patch(template=template("web:2")).world.run(35)
+    said = life.condition("PullersNotRun")
+    assert said.startswith("True NoPuller: images are not pulled first: pod web-pull-x")
+    life.settle()
+    asked = refusal.asked
+    life.patch(template=template("web:3"))
+    assert refusal.asked == asked
+    refusal.active = False
+    if mended == "asked again":
+        for pre_pull in (False, True):
+            life.patch(updateStrategy={"inPlaceUpdateStrategy": {"prePull": pre_pull}})
+        assert life.condition("PullersNotRun") == ""
+    else:
+        life.world.run(HOUR)
+        assert life.condition("PullersNotRun").endswith("a later one tries again")
+    life.watch_readiness()
+    life.begin_patch(template=template("web:4")).world.run(SECONDS / 2)
+    assert (life.fewest_ready, len(pullers(life))) == (5, 3)
+    life.settle()
+    assert life.condition("PullersNotRun") == ""
+    assert not life.status.get("pulling")
+
+
+def test_what_is_refused_still_is_said_without_a_break_while_it_is_tried_again() -> None:
+    """An hour later: half a minute of waiting, and for another hour none."""
+    life = begun(policies=[Refusal()])
+    life.patch(template=template("web:2"))
+    life.world.run(HOUR)
+    life.begin_patch(template=template("web:3"))
+    for _ in range(25):
+        life.world.run(1)
+        assert life.condition("PullersNotRun")
+    assert life.images() == " ".join(["web:2"] * 5)
+    life.settle()
+    life.begin_patch(template=template("web:4")).world.run(3)
+    assert life.images().startswith("web:4")
+
+
+def test_where_there_is_room_for_one_puller_they_run_one_after_the_other() -> None:
+    """A quota that is nearly used up: nobody's image comes late, and nothing is remembered."""
+    refusal = Refusal(most=1)
+    life = begun(policies=[refusal])
+    refusal.life = life
+    life.begin_patch(template=template("web:2"), updateStrategy={"maxUnavailable": 5})
+    lost = away(life)
+    assert life.images() == " ".join(["web:2"] * 5)
+    assert lost < 5
+    assert life.condition("PullersNotRun") == ""
+
+
+def test_a_puller_that_somebody_deletes_is_made_again() -> None:
+    """However long it has been pulling; that it is gone does not mean that it was refused."""
+    life = begun(nodes=1)
+    life.world.kubelet.behaviour.pull_seconds = 60
+    life.begin_patch(template=template("web:2")).world.run(45)
+    (puller,) = pullers(life).values()
+    life.world.delete("Pod", puller["metadata"]["name"])
+    life.settle()
+    assert life.images() == " ".join(["web:2"] * 5)
+    assert life.condition("PullersNotRun") == ""
+
+
+def test_pause_forgets_nothing() -> None:
+    """What is known of pullers stays known."""
+    life = begun(policies=[Refusal()])
+    life.patch(template=template("web:2"))
+    life.patch(updateStrategy={"paused": True})
+    assert life.condition("PullersNotRun").endswith("a later one tries again")
+
+
+def test_a_puller_that_is_not_there_pulls_nothing_yet() -> None:
+    """Progressing does not say that nodes pull whose pods do not exist."""
+    life = begun(policies=[Refusal()])
+    life.begin_patch(template=template("web:2")).world.run(10)
+    assert life.condition("Progressing") == (
+        "True PullingImages: their images are pulled first: 0-4 (the pods that pull them are asked "
+        "for)"
+    )
+
+
+def test_what_runs_in_a_puller_asks_for_little() -> None:
+    """Each kind of resources that a quota or a policy may demand, for requests and for limits."""
+    life = begun()
+    asked = {"limits": {"cpu": "4", "ephemeral-storage": "2Gi", "nvidia.com/gpu": "1"}}
+    more = {"container": {"resources": asked}, "securityContext": {"runAsUser": 1001}}
+    life.begin_patch(template=template("web:2")).world.run(3)
+    plain = pullers(life)["node-0"]["spec"]
+    life.settle()
+    life.patch(template=template("web:2", **more))
+    life.begin_patch(template=template("web:3", **more)).world.run(3)
+    rich = pullers(life)["node-0"]["spec"]
+    assert plain["containers"][0]["resources"] == {
+        "requests": {"cpu": "10m", "memory": "16Mi"},
+        "limits": {"cpu": "100m", "memory": "32Mi"},
+    }
+    assert {*rich["containers"][0]["resources"]["limits"]} == {"cpu", "memory", "ephemeral-storage"}
+    assert "runAsUser" not in plain["securityContext"]
+    assert rich["securityContext"]["runAsUser"] == 1001
+    assert plain["securityContext"]["runAsNonRoot"]
 
 
 def test_ten_edits_during_the_pulls_are_one_update() -> None:

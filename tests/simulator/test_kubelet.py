@@ -156,6 +156,111 @@ def test_exits_follow_the_restart_policy(policy: str, code: int, phase: str, res
     assert _container(world)["restartCount"] == restarts
 
 
+def _rule(action: str, operator: str, *codes: int) -> dict[str, Any]:
+    return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
+
+
+RULED = [_rule("Restart", "In", 42), _rule("Restart", "NotIn", 0, 1, 42)]
+
+
+@pytest.mark.parametrize(
+    ("own", "code", "phase", "restarts"),
+    [
+        pytest.param({"restartPolicy": "Never"}, 0, "Succeeded", 0, id="Never, done"),
+        pytest.param({"restartPolicy": "Never"}, 1, "Failed", 0, id="Never, failed"),
+        pytest.param({"restartPolicy": "OnFailure"}, 0, "Succeeded", 0, id="OnFailure, done"),
+        pytest.param({"restartPolicy": "OnFailure"}, 1, "Running", 1, id="OnFailure, failed"),
+        pytest.param({"restartPolicy": "Always"}, 0, "Running", 1, id="Always"),
+        *(
+            pytest.param(
+                {"restartPolicy": "Never", "restartPolicyRules": RULED}, *rest, id=f"a rule: {rest}"
+            )
+            for rest in (
+                (42, "Running", 1),
+                (2, "Running", 1),
+                (1, "Failed", 0),
+                (0, "Succeeded", 0),
+            )
+        ),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Always", "Never"])
+def test_exits_follow_the_policy_of_the_container(
+    own: dict[str, Any], code: int, phase: str, restarts: int, policy: str
+) -> None:
+    """Whatever the pod's is: its own counts, and before it the first of its rules that fits."""
+    manifest = pod("p", restartPolicy=policy)
+    manifest["spec"]["containers"][0].update(own)
+    world = _started(manifest)
+    world.kubelet.finish(world.get("Pod", "p"), code)
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == phase
+    assert _container(world)["restartCount"] == restarts
+
+
+def test_a_pod_runs_while_one_of_its_containers_is_started_again() -> None:
+    """Of policies of all kinds: it has ended with the last container that is not."""
+    manifest = pod("p")
+    manifest["spec"]["containers"][0]["restartPolicy"] = "Never"
+    manifest["spec"]["containers"].append({"name": "other", "image": "other:1"})
+    world = _started(manifest)
+    world.kubelet.finish(world.get("Pod", "p"), 0, "main")
+    world.settle()
+    world.kubelet.finish(world.get("Pod", "p"), 0, "other")
+    world.settle()
+    both = world.get("Pod", "p")["status"]
+    assert both["phase"] == "Running"
+    assert [one["restartCount"] for one in both["containerStatuses"]] == [0, 1]
+
+
+def test_a_native_sidecar_ends_with_the_work_of_its_pod() -> None:
+    """It is started again for as long as the others are not done, and keeps no pod running."""
+    sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
+    manifest = pod("p", initContainers=[sidecar])
+    manifest["spec"]["containers"][0]["restartPolicy"] = "Never"
+    world = _started(manifest)
+    world.kubelet.finish(world.get("Pod", "p"), 1, "log")
+    world.settle()
+    assert _container(world, kind="initContainerStatuses")["restartCount"] == 1
+    world.kubelet.finish(world.get("Pod", "p"), 0, "main")
+    world.settle()
+    assert world.get("Pod", "p")["status"]["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("own", "phase"), [("Never", "Failed"), ("OnFailure", "Pending"), (None, "Pending")]
+)
+def test_an_init_container_that_never_runs_again_fails_its_pod(own: str | None, phase: str) -> None:
+    """By its own policy, although the pod's is Always."""
+    world = make_world()
+    world.kubelet.behaviour.crashing_images.add("init:1")
+    init = {"name": "init", "image": "init:1", **({"restartPolicy": own} if own else {})}
+    world.apply(pod("p", initContainers=[init]))
+    world.run(5)
+    status = world.get("Pod", "p")["status"]
+    assert (status["phase"], "containerID" in status["containerStatuses"][0]) == (phase, False)
+
+
+def test_a_rule_starts_all_containers_again() -> None:
+    """In the same pod, init containers first; whoever runs is killed, and nothing has ended."""
+    manifest = pod("p", initContainers=[{"name": "init", "image": "init:1"}])
+    rules = [_rule("RestartAllContainers", "In", 7)]
+    manifest["spec"]["containers"][0].update(restartPolicy="Never", restartPolicyRules=rules)
+    manifest["spec"]["containers"].append({"name": "other", "image": "other:1"})
+    world = _started(manifest)
+    before = world.get("Pod", "p")
+    world.kubelet.finish(before, 7, "main")
+    world.settle()
+    after = world.get("Pod", "p")
+    statuses = [*after["status"]["initContainerStatuses"], *after["status"]["containerStatuses"]]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert is_ready(after)
+    assert [one["restartCount"] for one in statuses] == [1, 1, 1]
+    world.kubelet.finish(after, 0)
+    world.settle()
+    assert "terminated" in _container(world)["state"]
+
+
 @pytest.mark.parametrize("policy", ["Never", "OnFailure"])
 def test_an_ended_container_never_starts_again(policy: str) -> None:
     """Its image may change, nothing happens."""

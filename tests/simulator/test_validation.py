@@ -189,6 +189,36 @@ def test_impossible_pods_are_refused(manifest: Object, path: str) -> None:
     assert refusal.value.path == path
 
 
+_CODES = {"operator": "In", "values": [1]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "rules", "place"),
+    [
+        ("never", [], "restartPolicy"),
+        (None, [{"action": "Restart", "exitCodes": _CODES}], "restartPolicy"),
+        ("Never", [{"action": "Stop", "exitCodes": _CODES}], "restartPolicyRules[0].action"),
+        ("Never", [{"action": "Restart"}], "restartPolicyRules[0].exitCodes"),
+        (
+            "Never",
+            [{"action": "Restart", "exitCodes": {"operator": "Is"}}],
+            "restartPolicyRules[0].exitCodes.operator",
+        ),
+    ],
+)
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_restarts_that_there_are_not_are_refused(
+    field: str, policy: str | None, rules: list[Object], place: str
+) -> None:
+    """A container's policy and its rules, in the API server's words."""
+    manifest = pod("p", initContainers=[{"name": "i", "image": "x"}])
+    manifest["spec"][field][0] |= {"restartPolicyRules": rules}
+    manifest["spec"][field][0] |= {} if policy is None else {"restartPolicy": policy}
+    with pytest.raises(InvalidError) as refusal:
+        make_world().apply(manifest)
+    assert refusal.value.path == f"spec.{field}[0].{place}"
+
+
 def test_of_a_bound_claim_only_the_size_changes() -> None:
     """Its access modes are fixed, and its limits too."""
     world = world_with_claim(grows=True)

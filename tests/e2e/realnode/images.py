@@ -149,12 +149,14 @@ class Images:
         raw = layer(self.busybox)
         self._diff = sha256(raw)
         self._layer = self._put(gzip.compress(raw, 1, mtime=0))
-        self.add(PAUSE, {"VERSION": "pause"})
+        self.add(PAUSE, {"VERSION": "pause"}, user="65535:65535")  # as the real one has it
         for tag, environment in BEHAVIOURS.items():
             self.add(app(tag), {"VERSION": tag, **environment})
         self.names[app("2-again")] = self.names["mirror.local/app:2"] = self.names[app("2")]
 
-    def add(self, name: str, environment: Mapping[str, str], megabytes: int = 0) -> None:
+    def add(
+        self, name: str, environment: Mapping[str, str], megabytes: int = 0, user: str = ""
+    ) -> None:
         """Makes an image that runs the script with this environment, and as large as that."""
         weight = ballast(megabytes)
         layers = [self._layer, *([self._put(gzip.compress(weight, 1, mtime=0))] if weight else [])]
@@ -165,6 +167,7 @@ class Images:
             "config": {
                 "Env": [f"{key}={value}" for key, value in sorted(paths.items())],
                 "Entrypoint": ["/bin/app"],
+                **({"User": user} if user else {}),
             },
             "rootfs": {
                 "type": "layers",

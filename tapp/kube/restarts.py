@@ -1,0 +1,83 @@
+"""When a kubelet starts a container again that has ended.
+
+By the container's own policy and rules, else by the pod's policy. Source: Kubernetes'
+pkg/api/v1/pod, ContainerShouldRestart; servers without the gate ContainerRestartRules (before 1.35)
+drop these fields, so a pod has them only where its kubelet goes by them.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+ALWAYS = "Always"
+RESTARTING_ALL = "RestartingAllContainers"
+"""The reason of a container that was ended because all of its pod start again."""
+NEVER = "Never"
+RESTART_ALL = "RestartAllContainers"
+"""The action of a rule that starts all of the pod again, init containers too."""
+
+
+class Rule(NamedTuple):
+    """An entry of `restartPolicyRules`.
+
+    Attributes:
+        codes: exit codes.
+        within: whether it is about these; else about all others.
+        action: what follows: `Restart`, or `RestartAllContainers`.
+    """
+
+    codes: tuple[int, ...]
+    within: bool
+    action: str
+
+
+class Restarts(msgspec.Struct, frozen=True, gc=False):
+    """When one container is started again.
+
+    Attributes:
+        policy: `Always`, `OnFailure` or `Never`.
+        rules: what counts before the policy; the first one that is about an exit code.
+    """
+
+    policy: str = ALWAYS
+    rules: tuple[Rule, ...] = ()
+
+    def action(self, exit_code: int) -> str:
+        """What the first rule asks for that is about this code; "" where none is."""
+        found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
+        return next(found, "")
+
+    def follow(self, exit_code: int | None) -> bool:
+        """Whether it is, having ended with this code; None: by others, and counts as a failure.
+
+        No rule is about that, as in a kubelet about a probe that fails.
+        """
+        if exit_code is not None and self.action(exit_code) in ("Restart", RESTART_ALL):
+            return True
+        return self.policy == ALWAYS or (self.policy == "OnFailure" and exit_code != 0)
+
+
+def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
+    """When a container of a spec is started again.
+
+    Args:
+        container: its entry in the pod's spec.
+        policy: the pod's, which counts where it has none.
+    """
+    own = container.get("restartPolicy")
+    if not isinstance(own, str) or not own:
+        return Restarts(policy)
+    rules = container.get("restartPolicyRules")
+    found = [_rule(each) for each in rules] if isinstance(rules, list) else []
+    return Restarts(own, tuple(rule for rule in found if rule is not None))
+
+
+def _rule(rule: Any) -> Rule | None:
+    """An entry of the list; None for one that no API server takes."""
+    exits = rule.get("exitCodes") if isinstance(rule, dict) else None
+    if not isinstance(exits, dict) or exits.get("operator") not in ("In", "NotIn"):
+        return None
+    values = exits.get("values")
+    codes = [code for code in values if isinstance(code, int)] if isinstance(values, list) else []
+    return Rule(tuple(codes), exits["operator"] == "In", str(rule.get("action")))

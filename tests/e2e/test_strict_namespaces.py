@@ -1,0 +1,164 @@
+"""`prePull` in namespaces of quotas and policies, with the real API server's words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import builders
+from tests.pulled import is_puller
+
+from .app import App, tapp
+from .cluster import Cluster
+from .kube import Json, Kube, KubeError
+from .kubelet_levers import Levers
+from .plugin import Plugin
+from .test_what_it_says import counted
+
+pytestmark = pytest.mark.e2e
+ADMISSION = "admissionregistration.k8s.io/v1"
+FIRST: Json = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"prePull": True}}
+LITTLE = {"cpu": "50m", "memory": "64Mi"}
+RESTRICTED_V2 = (
+    "(!has(object.spec.securityContext) || !has(object.spec.securityContext.runAsUser)) && "
+    "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.runAsUser))"
+)
+"""OpenShift gives out user ids, and refuses others."""
+SIZED = (
+    "object.spec.containers.all(c, [c.resources.?requests, c.resources.?limits].all(kinds, "
+    "kinds.hasValue() && ['cpu', 'memory'].all(kind, kind in kinds.value())))"
+)
+"""What many clusters demand of every container."""
+NO_VOLUMES = "!has(object.spec.volumes) || !object.spec.volumes.exists(v, has(v.image))"
+Demand = Callable[[str], None]
+
+
+def sized(image: str) -> Json:
+    """A template that names its resources."""
+    container: Json = {"name": "main", "resources": {"requests": LITTLE, "limits": LITTLE}}
+    return builders.template(image, container=container, terminationGracePeriodSeconds=1)
+
+
+@pytest.fixture
+def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
+    """A ValidatingAdmissionPolicy of the test's namespace: what new pods have to be."""
+    name = f"tapp-e2e-strict-{namespace[-8:]}"
+
+    def demanded(expression: str) -> None:
+        rule: Json = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+        spec: Json = {
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                "resourceRules": [{**rule, "operations": ["CREATE"]}],
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            },
+            "validations": [{"expression": expression, "reason": "Forbidden"}],
+        }
+        bound = {"policyName": name, "validationActions": ["Deny"]}
+        for kind, body in (
+            ("ValidatingAdmissionPolicy", spec),
+            ("ValidatingAdmissionPolicyBinding", bound),
+        ):
+            kube.apply(
+                {"apiVersion": ADMISSION, "metadata": {"name": name}, "kind": kind, "spec": body}
+            )
+
+    yield demanded
+    kube.delete(ADMISSION, "validatingadmissionpolicybindings", None, name)
+    kube.delete(ADMISSION, "validatingadmissionpolicies", None, name)
+
+
+def is_refused(app: App, spec: Json) -> bool:
+    """Whether the namespace refuses such a pod by now."""
+    path = app.kube.path("v1", "pods", app.namespace)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried"}, "spec": spec}
+    try:
+        app.kube.request("POST", path, pod, query={"dryRun": "All"})
+    except KubeError as error:
+        return error.status == 403
+    return False
+
+
+def pullers(app: App) -> list[Json]:
+    """The pods that pull."""
+    listed = app.kube.list_all("v1", "pods", app.namespace)
+    return [pod for pod in listed if is_puller(pod)]
+
+
+def rolls(app: App, image: str) -> float:
+    """Rolls to an image, one instance after another; the seconds until the first is written."""
+    begun = time.monotonic()
+    app.patch(template=sized(image))
+    app.until(lambda: image in app.images(), f"{image} begins", 90)
+    took = time.monotonic() - begun
+    app.settle(120)
+    return took
+
+
+@pytest.fixture
+def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
+    """`kubectl tapp` in the test's namespace."""
+    return Plugin.at(cluster, namespace, tmp_path)
+
+
+def test_a_compute_quota_takes_the_pods_that_pull(app: App, levers: Levers) -> None:
+    """They name what every pod has to name there; nothing is late, and nothing is refused."""
+    hard = {f"{kind}.{what}": "4" for kind in ("requests", "limits") for what in ("cpu",)}
+    hard |= {f"{kind}.memory": "4Gi" for kind in ("requests", "limits")}
+    quota: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "compute"}}
+    app.apply({**quota, "spec": {"hard": hard}})
+    counted(app, "compute")
+    pulls_first(app, levers)
+
+
+def test_what_plays_restricted_v2_takes_the_pods_that_pull(
+    app: App, levers: Levers, demand: Demand
+) -> None:
+    """No user id that the cluster has not given out, and no container without resources."""
+    demand(f"{RESTRICTED_V2} && {SIZED}")
+    named = {**sized("app:1")["spec"], "securityContext": {"runAsUser": 65535}}
+    app.until(lambda: is_refused(app, named), "the policy is in force")
+    assert not is_refused(app, sized("app:1")["spec"])
+    pulls_first(app, levers)
+
+
+def pulls_first(app: App, levers: Levers) -> None:
+    """A roll whose images are pulled by pods of ours, and that Progressing tells of."""
+    app.apply(tapp(template=sized("app:1"), updateStrategy=FIRST)).settle()
+    app.writes()
+    levers.pull_seconds = 4
+    app.patch(template=sized("app:2"))
+    app.until(lambda: bool(pullers(app)), "it pulls", 30)
+    app.until(lambda: "app:2 on node" in app.condition("Progressing"), "it is said", 30)
+    assert app.condition("Progressing").startswith("True PullingImages: ")
+    app.settle(120)
+    assert app.images() == "app:2 app:2 app:2"
+    assert app.condition("PullersNotRun") == ""
+    app.writes()  # none was refused
+
+
+def test_pods_that_pull_and_are_refused_cost_one_roll_half_a_minute(
+    app: App, demand: Demand, plugin: Plugin
+) -> None:
+    """The first, and none after it for an hour; `why` tells of no pull, and nobody asks again."""
+    demand(NO_VOLUMES)
+    image = {"volumes": [{"name": "v", "image": {"reference": "app:1"}}]}
+    app.until(lambda: is_refused(app, {**sized("app:1")["spec"], **image}), "it is in force")
+    app.apply(tapp(template=sized("app:1"), updateStrategy=FIRST)).settle()
+    begun = time.monotonic()
+    app.patch(template=sized("app:2"))
+    app.until(lambda: "PullingImages" in app.condition("Progressing"), "it waits", 20)
+    assert "first pulls" not in plugin.run("why", "web", "0")
+    rolls(app, "app:2")
+    assert time.monotonic() - begun < 90  # all of it; TAPP_PULL_SECONDS are ten minutes
+    said = app.condition("PullersNotRun")
+    assert said.endswith("; a later one tries again")
+    assert app.condition("Degraded").startswith("False ")
+    app.news(refused=(403, 409))
+    assert rolls(app, "app:3") < 15
+    assert app.condition("PullersNotRun") == said
+    if app.counted:
+        assert [write.what for write in app.news() if write.code == 403] == []
