@@ -43,11 +43,16 @@ def release_into(place: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
         patch.setenv("PATH", os.pathsep.join(built))
-        chart = theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
-        patch.setenv("METACONTROLLER_CHART", str(chart))
+        patch.setenv("METACONTROLLER_CHART", str(metacontroller_chart(place)))
         patch.setenv("METACONTROLLER_MANIFESTS", str(theirs or manifests_in(place)))
         assert main(["--version", VERSION, "--image", IMAGE, "--dist", str(place / "dist")]) == 0
     return place / "dist"
+
+
+def metacontroller_chart(place: Path) -> Path:
+    """Metacontroller's chart: of a checkout, where one is at hand, else a stand-in in `place`."""
+    theirs = metacontroller_manifests(os.environ)
+    return theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
 
 
 def checkout_of(commit: str, place: Path) -> Path:
