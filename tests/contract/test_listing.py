@@ -54,6 +54,8 @@ def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
     chart.copy(tmp_path / "tapp", VERSION, IMAGE)
     found = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
     assert not {"home", "sources", "icon", "maintainers"} & set(found)
+    assert (found["version"], found["appVersion"]) == (VERSION, VERSION)
+    assert chart.CHART.joinpath("Chart.yaml").read_text().count(VERSION) == 2
     assert found["keywords"]
     assert "http" not in json.dumps([found[key] for key in ("keywords", "description")])
 

@@ -331,8 +331,10 @@ def test_selectors_match_labels(installed: list[Document]) -> None:
         only(installed, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
         only(installed, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
         *[
-            constraint["labelSelector"]["matchLabels"]
-            for constraint in deployment["template"]["spec"]["topologySpreadConstraints"]
+            preferred["podAffinityTerm"]["labelSelector"]["matchLabels"]
+            for preferred in deployment["template"]["spec"]["affinity"]["podAntiAffinity"][
+                "preferredDuringSchedulingIgnoredDuringExecution"
+            ]
         ],
     ]
     for selector in selectors:
