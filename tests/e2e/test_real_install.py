@@ -236,7 +236,8 @@ def test_make_kind(
     note.append(f"real node: make kind, without Docker: {time.monotonic() - begun:.1f} s; {which}")
     assert whole.ready("same")
 
-    tried = "\n".join(re.findall(r"(?m)^  ((?:export|kubectl) .*?)(?:  .*)?$", said))
+    told = said.partition("TApp runs, and an example")[2]
+    tried = "\n".join(re.findall(r"(?m)^  ((?:export|kubectl) .*?)(?:  .*)?$", told))
     left = {name: uid for name, uid in whole.pods("same").items() if name != "same-1"}
     told = whole.do("bash", "-euc", re.sub(r"(?m)^(kubectl tapp (?:set|kill).*)", r"\1 -y", tried))
     assert "default/same: " in told

@@ -26,7 +26,7 @@ from .released import CHART, CONTROLLER, GROUP, IMAGE, Fresh, checkout_of, relea
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
 """The commit of what was there before there were releases."""
-WRITTEN = "4af0fc8d"
+WRITTEN = "4af0fc8e04a82d6d518be2c67706828511f9bb09"
 """The last commit with a chart that was written by a program."""
 OLDER_CHART = """\
 import sys

@@ -43,6 +43,8 @@ def main():
     }
     container["resources"] = {"requests": {"cpu": "1m", "memory": "8Mi"}}
     container["resources"]["limits"] = {"cpu": "100m", "memory": "32Mi"}
+    if command := os.environ.get("TEST_COMMAND"):
+        container["command"] = command.split()
     pod = {"containers": [container]}
     pod["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     template = {"metadata": {"labels": labels}, "spec": pod}
