@@ -13,7 +13,7 @@ ENV PATH=/venv/bin:$PATH \
     MALLOC_TRIM_THRESHOLD_=33554432 \
     MALLOC_MMAP_THRESHOLD_=33554432 \
     MALLOC_ARENA_MAX=1 \
-    HOST=0.0.0.0 \
+    HOST=:: \
     PORT=8080
 COPY --from=build /venv /venv
 WORKDIR /app

@@ -41,12 +41,12 @@ film: $(VENV)/.small ## Write the demo as a moving picture, docs/img/demo.svg
 	$(BIN)/python -m demo --film docs/img/demo.svg
 
 .PHONY: kind
-kind: $(VENV)/.small ## Run TApp on a kind cluster of its own (needs Docker, kind and kubectl)
-	@$(BIN)/python -m release.kind
+kind: $(VENV)/.small ## Run TApp on a kind cluster of its own (needs Docker, kind, kubectl and helm)
+	@release/kind.sh
 
 .PHONY: kind-down
-kind-down: $(VENV)/.small ## Delete that cluster
-	@$(BIN)/python -m release.kind --down
+kind-down: ## Delete that cluster
+	kind delete cluster --name tapp
 
 .PHONY: run
 run: $(VENV)/.small ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)

@@ -14,8 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8080')}"
-workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 2)
+from hooks.service import address
+
+bind = address.bind()
+workers = address.workers()
 worker_class = "hooks.service.worker.PatientWorker"  # gthread, which collects requests first
 threads = 64  # a client slow to read its answer holds one
 worker_connections = 768  # then the one that has waited longest is closed; files end at 1,024 often

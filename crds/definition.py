@@ -36,14 +36,15 @@ def custom_resource_definition() -> dict[str, Any]:
             "labels": {"app.kubernetes.io/part-of": "tapp"},
             # Argo CD then applies it as the README does: a client-side apply would keep a copy of
             # all of it in an annotation.
-            "annotations": {"argocd.argoproj.io/sync-options": "ServerSideApply=true"},
+            "annotations": {
+                "argocd.argoproj.io/sync-options": "ServerSideApply=true",
+                # Whoever uninstalls a chart keeps all TApps and their pods.
+                "helm.sh/resource-policy": "keep",
+            },
         },
         "spec": {
             "group": "apps.tkestack.io",
             "scope": "Namespaced",
-            # The old controller's CRD leaves `true` behind in clusters it was installed in, and
-            # what an apply does not name it does not change.
-            "preserveUnknownFields": False,
             "names": {
                 "kind": "TApp",
                 "listKind": "TAppList",

@@ -107,11 +107,7 @@ def write_chart(dist: Path, image: str, helm: str, home: str) -> None:
     """The packed chart, with Metacontroller's in it, after helm has found no fault with it."""
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary) / "tapp"
-        theirs = metacontroller.version()
-        made = chart.files(VERSION, image, metacontroller.REPOSITORY, theirs, home)
-        for name, text in made.items():
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text(text, encoding="utf-8")
+        chart.copy(directory, VERSION, image, home)
         metacontroller.add_chart(helm, directory)
         for verb, *rest in (("lint", "--strict"), ("package", "--destination", str(dist))):
             done = metacontroller.run(helm, verb, directory, *rest)

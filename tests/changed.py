@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "crds/": ("tests/contract/test_crd.py",),
     "metacontroller/": ("tests/contract/test_manifests.py",),
     "release/": ("tests/contract/test_release.py", "tests/contract/test_chart.py"),
-    "release/kind.py": ("tests/contract/test_kind.py",),
+    "release/kind.sh": ("tests/contract/test_kind.py",),
     "migration/": ("tests/migration",),
     "demo/": ("tests/scenarios/test_demo.py",),
     "bench/": ("tests/bench",),

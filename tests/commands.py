@@ -112,6 +112,7 @@ FROM_SOURCE = (
     "docs/migration.md: Steps 3",
     "docs/migration.md: Steps 4",
     "docs/migration.md: Steps 5",
+    "docs/migration.md: Steps 6",
     "docs/operations.md: Uninstall 4",
 )
 """Each of the three is a story on an empty control plane, from its first block to its last."""

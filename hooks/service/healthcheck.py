@@ -1,25 +1,30 @@
 """The image's health check: exits 0 if the service on this machine answers."""
 
+import http.client
 import os
 import socket
 import sys
-import urllib.error
-import urllib.request
+
+from hooks.service import address
 
 
 def main() -> int:
-    """Asks /healthz once; behind TLS (whose client certificate it has not) an open port will do."""
-    port = os.environ.get("PORT", "8080")
+    """Asks /healthz once; behind TLS (whose client certificate it has not) an open port will do.
+
+    No proxy is asked, whatever HTTP_PROXY says: it is this machine.
+    """
+    host, port = address.reached()
     if os.environ.get("TAPP_TLS_CERT_FILE"):
-        with socket.create_connection(("127.0.0.1", int(port)), timeout=2):
+        with socket.create_connection((host, port), timeout=2):
             return 0
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
-        return 0 if answer.status == 200 else 1  # noqa: PLR2004 - an HTTP status code
+    asked = http.client.HTTPConnection(host, port, timeout=2)
+    asked.request("GET", "/healthz")
+    return 0 if asked.getresponse().status == 200 else 1  # noqa: PLR2004 - an HTTP status code
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, http.client.HTTPException) as error:
         print(f"not healthy: {error}", file=sys.stderr)  # noqa: T201 - for `docker inspect`
         sys.exit(1)

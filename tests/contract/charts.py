@@ -1,9 +1,7 @@
-"""The chart as the tests use it: made once in a run, and rendered by helm."""
+"""The chart as the tests use it, rendered by helm."""
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import shutil
 import subprocess
@@ -24,8 +22,7 @@ from tests.e2e.binaries import build as binaries
 from .theirs import chart_in
 
 Document = dict[str, Any]
-DEFINITION = "templates/customresourcedefinition-tapps.apps.tkestack.io.yaml"
-NOTHING_SAID = STUB.replace("}", ", labels: {app.kubernetes.io/part-of: tapp}}")
+DEFINITION = "files/tapp.yaml"
 IMAGE = "registry.example.com/tapp-hooks:0.1.0"
 
 
@@ -42,39 +39,16 @@ def tools() -> Iterator[None]:
         yield
 
 
-@cache
-def files(place: Path) -> dict[str, str]:
-    """The chart's files; the first of a run's workers makes them, beside whose directories it is.
-
-    kustomize is called for every pair of components.
-    """
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if run is None:
-        return _made()
-    kept = place.parents[1] / f"chart-{run}.json"
-    with kept.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            kept.write_text(json.dumps(_made()))
-    found: dict[str, str] = json.loads(kept.read_text())
-    return found
-
-
-def _made() -> dict[str, str]:
-    return chart.files(VERSION, IMAGE, metacontroller.REPOSITORY, metacontroller.version())
-
-
 def unpacked(place: Path, *, stub: bool = False) -> Path:
     """The chart in a directory, with what stands in for Metacontroller's.
 
     `stub` leaves out what the definition of TApp says: helm takes longest for that.
     """
     directory = place / "tapp"
-    made = files(place)
-    assert DEFINITION in made
-    for name, text in made.items():
-        (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_text(NOTHING_SAID if stub and name == DEFINITION else text)
+    chart.copy(directory, VERSION, IMAGE)
+    if stub:
+        assert (directory / DEFINITION).exists()
+        (directory / DEFINITION).write_text(STUB)
     theirs = chart_in(place / "theirs")
     metacontroller.add_chart("helm", directory, {"METACONTROLLER_CHART": str(theirs)})
     return directory
@@ -108,6 +82,13 @@ def rendered(
     return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
+def installed(*given: Any, **more: Any) -> list[Document]:
+    """The same without those that `helm test` makes."""
+    return [
+        each for each in rendered(*given, **more) if "helm.sh/hook" not in str(each["metadata"])
+    ]
+
+
 @cache
 def _printed(
     directory: Path, values: tuple[str, ...], namespace: str, flags: tuple[str | Path, ...]
@@ -125,4 +106,18 @@ def only(documents: list[Document], kind: str, name: str | None = None) -> Docum
         for each in documents
         if each["kind"] == kind and name in (None, each["metadata"]["name"])
     ]
+    return found
+
+
+def camel(component: str) -> str:
+    """`pod-status` as the chart's values spell it: `podStatus`."""
+    head, *tail = component.split("-")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+def controller_arguments() -> list[str]:
+    """The arguments of Metacontroller, as its overlay has them."""
+    patch = yaml.safe_load((metacontroller.OVERLAY / "arguments.yaml").read_text())
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    found: list[str] = container["args"]
     return found

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from release import chart
 from release.kustomize import INSTALL, ROOT, build, components, composed
-from release.variants import camel, condition, key_of
-from tests.contract.charts import IMAGE, Document, helm, rendered, tools, unpacked
+from tests.contract.charts import IMAGE, Document, camel, helm, rendered, tools, unpacked
 from tests.sizes import FULL
 
 OPERATIONS = ROOT / "docs" / "operations.md"
@@ -38,10 +36,20 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield unpacked(tmp_path_factory.mktemp("stub"), stub=True)
 
 
+OF_ONE = (
+    "helm.sh/resource-policy",
+    "app.kubernetes.io/part-of",
+    "tapp-hooks-account",
+    "apps.tkestack.io/token",
+    "apps.tkestack.io/tls",
+)
+"""Annotations and labels that mean something to one of the two, and select nothing."""
+
+
 def comparable(value: Any) -> Any:
     """A value in which no order counts that Kubernetes does not look at: that of named items."""
     if isinstance(value, dict):
-        return {key: comparable(each) for key, each in value.items() if key != chart.POLICY}
+        return {key: comparable(each) for key, each in value.items() if key not in OF_ONE}
     if isinstance(value, list):
         items = [comparable(each) for each in value]
         named = all(isinstance(each, dict) and "name" in each for each in items)
@@ -50,11 +58,23 @@ def comparable(value: Any) -> Any:
 
 
 def by_key(documents: list[Document]) -> dict[tuple[str, ...], Any]:
-    """The objects by what they are found by; an annotation of Helm's alone counts as none."""
-    found = {key_of(each): comparable(each) for each in documents if each["kind"] != "Namespace"}
-    for each in found.values():
-        if each["metadata"].get("annotations") == {}:
-            del each["metadata"]["annotations"]
+    """The objects by what they are found by; an annotation or label of one alone counts as none."""
+    found = {}
+    for each in documents:
+        if each["kind"] == "Namespace" or "helm.sh/hook" in json.dumps(each["metadata"]):
+            continue
+        document = comparable(each)
+        meta = document["metadata"]
+        for key in ("annotations", "labels"):
+            if meta.get(key) == {}:
+                del meta[key]
+        for rules in ("ingress", "egress"):
+            once = document.get("spec", {}).get(rules) if each["kind"] == "NetworkPolicy" else None
+            if once:
+                document["spec"][rules] = [
+                    item for place, item in enumerate(once) if item not in once[:place]
+                ]
+        found[each["kind"], meta.get("namespace", ""), meta["name"]] = document
     return found
 
 
@@ -106,30 +126,16 @@ def test_no_component_is_left_out_of_values_and_schema(directory: Path) -> None:
     schema = json.loads((directory / "values.schema.json").read_text())
     assert [*values["components"]] == [camel(name) for name in NAMES]
     assert {*schema["properties"]["components"]["properties"]} == {*values["components"]}
-    assert {*schema["properties"]} - {"global"} == {*values}
+    assert {*schema["properties"]} - {"global", "enabled"} == {*values}
 
 
 def test_every_value_is_explained_where_people_look(directory: Path) -> None:
-    """In what `helm show values` prints, above each value, in the words of the schema."""
+    """In what `helm show values` prints, above each of them."""
     lines = helm("show", "values", directory).stdout.splitlines()
-    schema = json.loads((directory / "values.schema.json").read_text())
-    for name in {*schema["properties"]} - {"global"}:
+    for name in yaml.safe_load("\n".join(lines)):
         (place,) = [number for number, line in enumerate(lines) if line.startswith(f"{name}:")]
         assert lines[place - 1].startswith("# ")
-    inner = [line for line in lines if re.match(r"  (# )?[A-Z]+_\w+:|  \w+: false", line)]
+    inner = [line for line in lines if re.match(r"  (# )?[A-Z]+_\w+:|  (?!allow)\w+: false", line)]
     assert len(inner) == len(NAMES) + 15
     for line in inner:
         assert re.match(r"  # (?!\w+:)", lines[lines.index(line) - 1])
-
-
-def test_a_place_on_which_too_many_components_act_is_refused() -> None:
-    """Rather than to be wrong in the one combination that nobody built."""
-    among = [frozenset(each) for each in ((), "a", "b", "c", "ab", "ac", "bc", "abc")]
-    assert condition(lambda one: "a" in one and "b" in one, among, True) == (
-        "and .Values.components.a .Values.components.b"
-    )
-    assert condition(bool, among[:3] + among[4:5], True) == (
-        "or .Values.components.a .Values.components.b"
-    )
-    with pytest.raises(Exception, match="too many components"):
-        condition(bool, among[:7], True)

@@ -10,13 +10,23 @@ from pathlib import Path
 import pytest
 import yaml
 
-from release import values
+from release.kustomize import INSTALL
 from tapp.words.vocabulary import SHARD
-from tests.contract.charts import Document, only, rendered, templated, tools, unpacked
+from tests.contract.charts import (
+    Document,
+    controller_arguments,
+    only,
+    templated,
+    tools,
+    unpacked,
+)
+from tests.contract.charts import (
+    installed as rendered,
+)
 
 ENABLED, SHARDS = "metacontroller.enabled=true", "components.shards=true"
 LOCKS = ("components.bearerToken=true", "components.tlsCertManager=true")
-LEASES = values.INSTALL / "overlays" / "high-availability" / "leases.yaml"
+LEASES = INSTALL / "overlays" / "high-availability" / "leases.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +38,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def arguments(*more: str) -> str:
     """How Metacontroller is called, and more."""
-    return f"metacontroller.commandArgs={json.dumps([*values.controller_arguments(), *more])}"
+    return f"metacontroller.commandArgs={json.dumps([*controller_arguments(), *more])}"
 
 
 def called(made: list[Document], name: str) -> list[str]:
@@ -59,13 +69,13 @@ def test_two_replicas_elect_a_leader(directory: Path) -> None:
 
 def test_the_values_in_the_docs_elect_a_leader(directory: Path, tmp_path: Path) -> None:
     """As they are printed: the shipped arguments, and one more."""
-    page = (values.INSTALL.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (INSTALL.parent / "docs" / "operations.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(metacontroller:\n  enabled: true\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
     file.write_text(text)
     made = rendered(directory, flags=("--values", file))
     name = only(made, "StatefulSet")["metadata"]["name"]
-    assert called(made, name) == [*values.controller_arguments(), "--leader-election"]
+    assert called(made, name) == [*controller_arguments(), "--leader-election"]
     assert only(made, "StatefulSet")["spec"]["replicas"] == 2
 
 
@@ -99,7 +109,7 @@ def test_a_shard_has_a_registration_and_a_metacontroller_of_its_own(
     labels = controller["template"]["metadata"]["labels"]
     assert labels.items() >= mine.items()
     assert controller["selector"]["matchLabels"] == labels
-    others = [each for each in values.controller_arguments() if "selector" not in each]
+    others = [each for each in controller_arguments() if "selector" not in each]
     assert {*called(made, "tapp-metacontroller-b")} == {
         *others,
         f"--target-label-selector={SHARD}=b",

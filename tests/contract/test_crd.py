@@ -94,12 +94,17 @@ def test_fits_a_client_side_apply() -> None:
 def test_argo_cd_applies_it_on_the_server() -> None:
     """As the README does: on its own Argo CD would apply on the client."""
     annotations = CRD["metadata"]["annotations"]
-    assert annotations == {"argocd.argoproj.io/sync-options": "ServerSideApply=true"}
+    assert annotations["argocd.argoproj.io/sync-options"] == "ServerSideApply=true"
 
 
-def test_switches_off_what_the_old_definition_left_on() -> None:
-    """A definition from v1beta1 times keeps `true` unless an apply names the field."""
-    assert CRD["spec"]["preserveUnknownFields"] is False
+def test_names_no_field_that_is_not_stored() -> None:
+    """Argo CD would apply it again and again; docs/migration.md has a patch for old definitions."""
+    assert "preserveUnknownFields" not in CRD["spec"]
+
+
+def test_a_chart_that_goes_leaves_it() -> None:
+    """With the definition all TApps would go, and their pods."""
+    assert CRD["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
 # --- how people reach it --------------------------------------------------------------------------

@@ -165,7 +165,10 @@ def test_the_way_from_the_old_controller_is_in_order() -> None:
     markdown = section(ROOT / "docs" / "migration.md", "Steps")
     found = re.findall(r"(?m)^ *((?:kubectl|python3) .*?)(?: +#.*)?$", markdown)
     steps = [line for line in found if "wait" not in line and "get pods" not in line]
-    words = ["scale deployment", "delete validating", "migration", "--apply", "apply --server-side"]
+    words = [
+        *("scale deployment", "delete validating", "migration", "--apply", "patch crd"),
+        "apply --server-side",
+    ]
     assert [word for word, step in zip(words, steps, strict=True) if word not in step] == []
     assert "cluster-wide" in text(ROOT / "docs" / "migration.md")
 
@@ -179,9 +182,11 @@ def test_settings_are_documented_as_they_are() -> None:
     for name, field in typed.items():
         default = "unset" if field.default is None else f"`{field.default}`"
         assert documented[name] == [default, field.description]
-    served = text(ROOT / "gunicorn.conf.py") + text(ROOT / "hooks" / "service" / "metrics.py")
+    service = ROOT / "hooks" / "service"
+    files = (ROOT / "gunicorn.conf.py", service / "metrics.py", service / "address.py")
+    served = "".join(text(file) for file in files)
     read = set(
-        re.findall(r"""environ(?:\.get\(|\[)["']([A-Z_]+)|"([A-Z_]+)" (?:not )?in os""", served)
+        re.findall(r"""environ(?:\.get\(|\[|, )["']([A-Z_]+)|"([A-Z_]+)" (?:not )?in os""", served)
     )
     assert documented.keys() == typed.keys() | {a or b for a, b in read}
 

@@ -116,7 +116,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name, ca in (("ours", trustme.CA()), ("theirs", trustme.CA())):
         ca.cert_pem.write_to_path(folder / f"{name}.ca")
         for role in ("server", "client"):
-            made = ca.issue_cert(HOST, "tapp-hooks.tapp-system")
+            made = ca.issue_cert(HOST, "tapp-hooks.tapp-system.svc")
             made.private_key_and_cert_chain_pem.write_to_path(folder / f"{name}.{role}")
             made.private_key_pem.write_to_path(folder / f"{name}.{role}.key")
             made.cert_chain_pems[0].write_to_path(folder / f"{name}.{role}.crt")

@@ -40,7 +40,8 @@ HOOKS = ("sync", "finalize", "customize")
 
 STATE_METRICS = INSTALL / "components" / "monitoring" / "kube-state-metrics.yaml"
 """Not for the API server: a file of kube-state-metrics'."""
-FILES = sorted(set(INSTALL.rglob("*.yaml")) - {STATE_METRICS})
+FOR_KUSTOMIZE = INSTALL / "namespace" / "replacements.yaml"
+FILES = sorted(set(INSTALL.rglob("*.yaml")) - {STATE_METRICS, FOR_KUSTOMIZE})
 
 
 def kustomize() -> list[str] | None:
@@ -330,8 +331,10 @@ def test_selectors_match_labels(installed: list[Document]) -> None:
         only(installed, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
         only(installed, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
         *[
-            constraint["labelSelector"]["matchLabels"]
-            for constraint in deployment["template"]["spec"]["topologySpreadConstraints"]
+            preferred["podAffinityTerm"]["labelSelector"]["matchLabels"]
+            for preferred in deployment["template"]["spec"]["affinity"]["podAntiAffinity"][
+                "preferredDuringSchedulingIgnoredDuringExecution"
+            ]
         ],
     ]
     for selector in selectors:
@@ -349,11 +352,11 @@ def test_hook_urls_reach_the_service(installed: list[Document]) -> None:
     (container,) = pod_spec(installed)["containers"]
     (listening,) = container["ports"]
     variables = environment(installed)
-    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}"
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
     scheme = "https" if "TAPP_TLS_CERT_FILE" in variables else "http"
     assert port["targetPort"] == listening["name"]
     assert variables["PORT"] == str(listening["containerPort"])
-    assert variables["HOST"] == "0.0.0.0"
+    assert variables["HOST"] == "::"
     for name, webhook in webhooks(installed).items():
         assert webhook["url"] == f"{scheme}://{host}:{port['port']}/{name}"
 
@@ -417,7 +420,7 @@ def test_registration_of_pods() -> None:
             "sync": {
                 "version": "v2",
                 "webhook": {
-                    "url": "http://tapp-hooks.tapp-system:8080/pod-status",
+                    "url": "http://tapp-hooks.tapp-system.svc:8080/pod-status",
                     "timeout": "10s",
                 },
             }
@@ -497,8 +500,14 @@ class TestPodSecurityRestricted:
         assert pod_spec(installed)["securityContext"]["runAsNonRoot"] is True
 
     def test_running_as_non_root_user(self, installed: list[Document]) -> None:
-        """A number, because the kubelet cannot tell whether a name is root."""
-        assert pod_spec(installed)["securityContext"]["runAsUser"] == 65532
+        """The image's, a number, because the kubelet cannot tell whether a name is root.
+
+        OpenShift's restricted-v2 refuses ids in a pod: it gives each namespace its own.
+        """
+        assert "\nUSER 65532:65532\n" in (INSTALL.parent / "Dockerfile").read_text()
+        assert not {"runAsUser", "runAsGroup", "fsGroup"} & {
+            *pod_spec(installed)["securityContext"]
+        }
         for container in containers(pod_spec(installed)):
             assert not {"runAsUser", "runAsNonRoot"} & set(container["securityContext"])
 
@@ -641,7 +650,7 @@ def test_components_say_of_every_hook_how_it_is_called_in_any_order(order: tuple
     found = webhooks(documents)
     assert ("pod-status" in found) == ("pod-status" in order)
     tls = "tls-cert-manager" in order
-    base = f"http{'s' * tls}://tapp-hooks.tapp-system:{8443 if tls else 8080}"
+    base = f"http{'s' * tls}://tapp-hooks.tapp-system.svc:{8443 if tls else 8080}"
     lock = {
         "bearer-token": ("authorization", {"type": "Bearer", "secretRef": key_of_secret("token")}),
         "tls-cert-manager": ("caBundle", {"secretRef": key_of_secret("ca.crt", "tls")}),

@@ -43,11 +43,16 @@ def release_into(place: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
         patch.setenv("PATH", os.pathsep.join(built))
-        chart = theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
-        patch.setenv("METACONTROLLER_CHART", str(chart))
+        patch.setenv("METACONTROLLER_CHART", str(metacontroller_chart(place)))
         patch.setenv("METACONTROLLER_MANIFESTS", str(theirs or manifests_in(place)))
         assert main(["--version", VERSION, "--image", IMAGE, "--dist", str(place / "dist")]) == 0
     return place / "dist"
+
+
+def metacontroller_chart(place: Path) -> Path:
+    """Metacontroller's chart: of a checkout, where one is at hand, else a stand-in in `place`."""
+    theirs = metacontroller_manifests(os.environ)
+    return theirs.parents[1] / "deploy/helm/metacontroller" if theirs else chart_in(place)
 
 
 def checkout_of(commit: str, place: Path) -> Path:
@@ -93,6 +98,12 @@ class Fresh:
         stack.enter_context(FakeKubelet(self.kubeconfig))
 
     @property
+    def path(self) -> str:
+        """PATH with kubectl and helm, as they were built."""
+        built = (str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"])
+        return os.pathsep.join(built)
+
+    @property
     def hook_url(self) -> str:
         """Where the service answers, for a Metacontroller on this host."""
         return self.hook.url
@@ -101,10 +112,9 @@ class Fresh:
 
     def run(self, *command: str | Path) -> subprocess.CompletedProcess[str]:
         """Runs kubectl or helm to its end, whatever that is."""
-        built = [str(build.bin_dir()), str(build.helm().bin_dir), os.environ["PATH"]]
         homes = {f"HELM_{name}_HOME": str(self.directory) for name in ("CACHE", "CONFIG", "DATA")}
         environment = os.environ | homes
-        environment |= {"KUBECONFIG": str(self.kubeconfig), "PATH": os.pathsep.join(built)}
+        environment |= {"KUBECONFIG": str(self.kubeconfig), "PATH": self.path}
         return subprocess.run(
             command, env=environment, text=True, capture_output=True, check=False,
             stdin=subprocess.DEVNULL,

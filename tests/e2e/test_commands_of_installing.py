@@ -208,7 +208,7 @@ def test_from_source_and_from_the_old_controller(story: Story) -> None:
     """No pod is made anew on the way, and none goes when TApp is removed in the end."""
     born = old_world(story)
     *steps, last = FROM_SOURCE
-    story.play(tuple(steps[:-1]), {}, {"docs/migration.md: Steps 4": Story.works})
+    story.play(tuple(steps[:-1]), {}, {"docs/migration.md: Steps 5": Story.works})
     story.is_ready()
     story.type(steps[-1])
     assert story.fresh.pods("web") == born

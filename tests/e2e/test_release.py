@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
+import sys
 import tarfile
 import tempfile
 import time
@@ -18,12 +19,27 @@ from hooks.version import VERSION
 
 from .app import tapp
 from .cluster import REPOSITORY, choose
+from .definitions import definition_files
 from .hook import HookService
 from .released import CHART, CONTROLLER, GROUP, IMAGE, Fresh, checkout_of, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREVIOUS = "18f57e17ed8ea9a8fd1fa454e6efe74921bbdedb"
 """The commit of what was there before there were releases."""
+WRITTEN = "4af0fc8e04a82d6d518be2c67706828511f9bb09"
+"""The last commit with a chart that was written by a program."""
+OLDER_CHART = """\
+import sys
+from pathlib import Path
+from release import chart
+for name, text in chart.files("0.1.0", sys.argv[2], "oci://none", "4.17.2").items():
+    file = Path(sys.argv[1], name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+described = Path(sys.argv[1], "Chart.yaml")
+head = described.read_text().partition("dependencies:")
+described.write_text(head[0] + "keywords:" + head[2].partition("keywords:")[2])
+"""
 HELM = ("--namespace", "tapp-system")
 TAPPS = "tapps.apps.tkestack.io"
 
@@ -188,7 +204,7 @@ def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
     mark = fresh.plane.audit.mark()
     with tarfile.open(dist / CHART) as packed:
         packed.extractall(tmp_path, filter="data")
-    file = tmp_path / "tapp" / "templates" / f"customresourcedefinition-{TAPPS}.yaml"
+    file = tmp_path / "tapp" / "files" / "tapp.yaml"
     file.write_text(file.read_text().replace("    - ta\n", "    - ta\n    - tapplet\n"))
 
     def state() -> tuple[list[str], int]:
@@ -207,6 +223,43 @@ def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
     assert state() == (["ta", "tapplet"], 3)
     fresh.do("helm", "rollback", "tapp", "1", *HELM, *wait)
     assert state() == (["ta"], 2)
+    assert fresh.ready("web")
+    assert fresh.pods("web") == before
+    assert untouched(fresh, mark)
+
+
+def test_an_upgrade_from_the_chart_that_a_program_wrote(
+    fresh: Fresh, dist: Path, tmp_path: Path
+) -> None:
+    """With values that were set then, the image as a text; no pod of a TApp is touched."""
+    older = checkout_of(WRITTEN, tmp_path)
+    made = subprocess.run(
+        [sys.executable, "-c", OLDER_CHART, tmp_path / "tapp", IMAGE],
+        cwd=older, env=os.environ | {"PATH": fresh.path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    set_then = ("--set", f"image={IMAGE},replicas=3,components.podStatus=true")
+    chart = ("tapp", tmp_path / "tapp", *HELM)
+    fresh.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tapp-system"}})
+    for file in definition_files(os.environ)[-1:]:
+        fresh.do("kubectl", "create", "-f", file)
+    fresh.do("helm", "install", *chart, *set_then)
+    fresh.serve()
+    fresh.control()
+    before = runs(fresh)
+    mark = fresh.plane.audit.mark()
+    fresh.do("helm", "upgrade", "tapp", dist / CHART, *HELM, "--reset-then-reuse-values")
+    fresh.control()
+    deployment = fresh.kube.get("apps/v1", "deployments", "tapp-system", "tapp-hooks")["spec"]
+    pod = deployment["template"]["spec"]
+    assert (deployment["replicas"], pod["containers"][0]["image"]) == (3, IMAGE)
+    assert "runAsUser" not in pod["securityContext"]
+    found = fresh.kube.get(
+        "metacontroller.k8s.io/v1alpha1", "compositecontrollers", None, CONTROLLER
+    )
+    url = found["spec"]["hooks"]["sync"]["webhook"]["url"]
+    assert url == "http://tapp-hooks.tapp-system.svc:8080/sync"
     assert fresh.ready("web")
     assert fresh.pods("web") == before
     assert untouched(fresh, mark)
