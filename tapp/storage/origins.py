@@ -29,9 +29,15 @@ class Origins:
         return self._recorded.template(name, instance, called)
 
     def applied(self, pod: Pod) -> Template | None:
-        """The same as the pod's own text has it; None where that does not tell."""
+        """The same as the pod's own text has it; None where that does not tell.
+
+        Resources there may be somebody's resize: they are believed only if the revision says so.
+        """
         body = applied_body(self._world.manifest_of(pod))
         if body is None:
             return None
         found = resolve("", body, ignores_resources=self._world.tapp.spec.ignores_resources)
-        return found if isinstance(found, Template) else None
+        if not isinstance(found, Template):
+            return None
+        known = pod.spec.template_hash in (found.revision, found.other_revision)
+        return found if known or found.hashes.whole == found.hashes.bare else None
