@@ -17,7 +17,6 @@ from tapp.decide.instances import (
     block_creations,
     instances_of,
     mark_removals,
-    recall,
     set_pace,
 )
 from tapp.decide.judge import UP_TO_DATE, Action, Verdict, judge
@@ -25,6 +24,7 @@ from tapp.decide.marks import Marks, mark
 from tapp.decide.missing import Since, missing_claims, missing_services
 from tapp.decide.partition import Partition, follow_current, keep_back
 from tapp.decide.pulls import Pulls, pulls
+from tapp.decide.recall import recall
 from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
@@ -154,7 +154,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     partition = keep_back(world, instances)
     block_creations(world, instances)
     ahead = look_ahead(world, instances)
-    recall(world, instances)
+    recall(world, instances, options)
     if spec.resizes:
         look(instances, world, options, now)
     app = app_status(instances)

@@ -1,10 +1,11 @@
 """What a sync is given: the TApp with its children, and the operator's choices."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from tapp.kube.objects import ClaimObject, RevisionObject
+from tapp.kube.tolerations import SECONDS
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.spec.lookup import Templates
@@ -27,7 +28,7 @@ class Options:
     """
 
     delete_pod_after_app_finish: bool = True
-    toleration_seconds: int = 300
+    toleration_seconds: int = SECONDS
     lost_node_seconds: int = 300
     max_new_pods_bytes: int = 32 << 20
     max_pullers: int = 10
@@ -72,6 +73,7 @@ class World:
             shows none at all.
         pullers: name -> pod of ours that pulls images on a node.
         services: name -> Service.
+        manifest_of: a pod -> its labels, annotations and spec: few are looked at.
     """
 
     tapp: TApp
@@ -85,3 +87,4 @@ class World:
     storage_classes: Mapping[str, bool] | None = None
     pullers: Mapping[str, Pod] = field(default_factory=dict)
     services: Mapping[str, Manifest] = field(default_factory=dict)
+    manifest_of: Callable[[Pod], Manifest] = lambda pod: pod.manifest

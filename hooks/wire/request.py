@@ -184,6 +184,7 @@ def world_of(request: Request[TApp]) -> World:
         storage_classes=request.storage_classes,
         pullers=pullers,
         services=request.services,
+        manifest_of=request.manifest,
     )
 
 

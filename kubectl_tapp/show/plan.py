@@ -37,6 +37,7 @@ EFFECTS = {
     Effect.RESIZE: "in place, where a pod can be resized",
     Effect.IN_PLACE: "in place",
     Effect.METADATA: "labels and annotations, nothing restarts",
+    Effect.SAME: "the same pods, written in another way",
     Effect.NEW_PODS: "for new pods only",
 }
 ORDER = tuple(SIGNS)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from simulator.api.apply import LAST_APPLIED
-from simulator.api.defaults import default_pod_spec, default_service_spec, encode
+from simulator.api.defaults import default_service_spec
 from simulator.api.store import ForbiddenError
 from simulator.api.validation import storage_of
 from simulator.objects.objects import (
@@ -28,6 +28,9 @@ from simulator.objects.objects import (
     with_meta,
 )
 from simulator.objects.quantity import compare
+from tapp.kube.resources import quality_of as quality
+from tapp.kube.stored import admitted_spec, encoded, stored_spec
+from tapp.kube.tolerations import SECONDS, with_defaults
 
 Operation = Literal["CREATE", "UPDATE"]
 Policy = Callable[[Operation, Object], Object]
@@ -41,7 +44,6 @@ _NOT_RESIZABLE = (
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_UNREACHABLE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def _token_volume(name: str) -> Object:
@@ -61,8 +63,6 @@ def _token_volume(name: str) -> Object:
 
 
 def _add_service_account(spec: Object, suffix: str) -> Object:
-    account = spec.get("serviceAccountName") or "default"
-    spec = {**spec, "serviceAccountName": account, "serviceAccount": account}
     if spec.get("automountServiceAccountToken") is False:
         return spec
     volume = f"kube-api-access-{suffix}"
@@ -83,35 +83,11 @@ def _add_service_account(spec: Object, suffix: str) -> Object:
     return spec
 
 
-def _add_tolerations(spec: Object) -> Object:
-    tolerations = spec.get("tolerations") or []
-    added = [
-        {"effect": "NoExecute", "key": key, "operator": "Exists", "tolerationSeconds": 300}
-        for key in _UNREACHABLE
-        if not any(_tolerates(toleration, key) for toleration in tolerations)
-    ]
-    return {**spec, "tolerations": [*tolerations, *added]} if added else spec
-
-
-def _tolerates(toleration: Object, key: str) -> bool:
-    return toleration.get("key", "") in (key, "") and toleration.get("effect", "") in (
-        "NoExecute",
-        "",
-    )
-
-
-def quality(spec: Object) -> str:
-    """Return the QoS class of a pod, by its containers and init containers."""
-    both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
-    resources = [c.get("resources") or {} for c in both]
-    if not any(r.get("requests") or r.get("limits") for r in resources):
-        return "BestEffort"
-    limits = [r.get("limits") or {} for r in resources]
-    guaranteed = all(
-        {"cpu", "memory"} <= limit.keys() and limit == (r.get("requests") or {})
-        for limit, r in zip(limits, resources, strict=True)
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
+def _with_tolerations(spec: Object) -> Object:
+    return {
+        **spec,
+        "tolerations": with_defaults(spec.get("tolerations") or [], SECONDS),
+    }
 
 
 def _class_of(claim: Object) -> str:
@@ -132,21 +108,20 @@ class Admission:
 
     def pod_create(self, pod: Object) -> Object:
         """Return the pod as it is stored when created."""
-        spec = default_pod_spec(encode(pod.get("spec") or {}))
+        spec = stored_spec(pod.get("spec") or {})
         suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
-        spec = _add_service_account(spec, suffix)
-        spec = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
-        pod = self._policies("CREATE", {**pod, "spec": _add_tolerations(spec)})
+        spec = _with_tolerations(_add_service_account(admitted_spec(spec), suffix))
+        pod = self._policies("CREATE", {**pod, "spec": spec})
         return {**pod, "status": {"phase": "Pending", "qosClass": quality(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:
         """Return the pod as the API server reads it from an update."""
-        spec = default_pod_spec(encode(pod.get("spec") or {}))
-        return self._policies("UPDATE", {**pod, "spec": _add_tolerations(spec)})
+        spec = stored_spec(pod.get("spec") or {})
+        return self._policies("UPDATE", {**pod, "spec": _with_tolerations(spec)})
 
     def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
         """Return the claim as it is stored when created, where there are these StorageClasses."""
-        spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
+        spec = {"volumeMode": "Filesystem", **encoded(claim.get("spec") or {})}
         if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
             marks = {name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes}
             if defaults := [name for name, mark in marks.items() if mark == "true"]:
@@ -157,7 +132,7 @@ class Admission:
 
     def claim_update(self, claim: Object) -> Object:
         """Return the claim as the API server reads it from an update."""
-        spec = {"volumeMode": "Filesystem", **encode(claim.get("spec") or {})}
+        spec = {"volumeMode": "Filesystem", **encoded(claim.get("spec") or {})}
         return self._policies("UPDATE", {**claim, "spec": spec})
 
     def service_create(self, service: Object) -> Object:
@@ -195,7 +170,7 @@ class Admission:
         for policy in self.policies:
             changed = policy(operation, obj)
             if changed is not obj and changed["kind"] == "Pod":
-                changed = {**changed, "spec": default_pod_spec(encode(changed["spec"]))}
+                changed = {**changed, "spec": stored_spec(changed["spec"])}
             obj = changed
         return obj
 

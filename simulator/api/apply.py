@@ -2,9 +2,10 @@
 
 Rules (its pkg/dynamic/apply): keys of last-applied that are not desired go, desired keys are
 merged, all others stay. A list whose items (observed, last applied and desired together) are all
-objects sharing one of `MERGE_KEYS` is merged item by item; any other list is replaced. Items with
-equal keys collapse: the last one overwrites them all. A value of the wrong type, and null, count
-as empty. Nothing is mutated, and what does not change is shared with the observed object.
+objects sharing a merge key (tapp/kube/project.py) is merged item by item; any other list is
+replaced. Items with equal keys collapse: the last one overwrites them all. A value of the wrong
+type, and null, count as empty. Nothing is mutated, and what does not change is shared with the
+observed object.
 """
 
 import re
@@ -13,10 +14,9 @@ from operator import is_
 import msgspec
 
 from simulator.objects.objects import Json, Object, annotations_of, meta, with_meta
+from tapp.kube.project import MERGE_KEYS, merge_key  # noqa: F401 - tests ask here for both
 
 LAST_APPLIED = "metacontroller.k8s.io/last-applied-configuration"
-
-MERGE_KEYS = ("containerPort", "port", "mountPath", "name", "uid", "ip", "path")
 
 SYSTEM_FIELDS = (
     "selfLink",
@@ -42,17 +42,6 @@ def canonical_json(value: Json) -> str:
     """Encode like Go's json.Marshal: sorted keys, HTML characters escaped."""
     text = _encoder.encode(value).decode()
     return _HTML.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
-
-
-def merge_key(*lists: list[Json]) -> str | None:
-    """Return the key by which these lists form a map, or None if they do not."""
-    common: set[str] | None = None
-    for items in lists:
-        for item in items:
-            if not isinstance(item, dict):
-                return None
-            common = set(item) if common is None else common & item.keys()
-    return next((key for key in MERGE_KEYS if common and key in common), None)
 
 
 def _as_text(value: Json) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from simulator.api.admission import Admission
-from simulator.api.defaults import encode, fill_in
+from simulator.api.defaults import fill_in
 from simulator.api.resize import resized
 from simulator.api.store import (
     DEFAULT,
@@ -62,6 +62,7 @@ from simulator.objects.objects import (
     version_of,
     with_meta,
 )
+from tapp.kube.stored import encoded
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _SERVER_FIELDS = (
@@ -262,7 +263,7 @@ class Cluster:
         return gone
 
     def _named(self, kind: Kind, obj: Object) -> Object:
-        metadata: Object = encode(meta(obj), "metadata")
+        metadata: Object = encoded(meta(obj), "metadata")
         if not metadata.get("name") and metadata.get("generateName"):
             suffix = f"{next(self._generated):05d}"
             metadata = {**metadata, "name": f"{metadata['generateName']}{suffix}"}
@@ -289,7 +290,7 @@ class Cluster:
         return old
 
     def _server_fields(self, obj: Object, old: Object) -> Object:
-        metadata: Object = encode(meta(obj), "metadata")
+        metadata: Object = encoded(meta(obj), "metadata")
         for field in _SERVER_FIELDS:
             metadata.pop(field, None)
             if field in meta(old):

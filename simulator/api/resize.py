@@ -3,10 +3,11 @@
 Sources: Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), ValidatePodResize.
 """
 
-from simulator.api.admission import quality
-from simulator.api.defaults import CONTAINER_LISTS, containers_of, default_pod_spec, encode
-from simulator.api.validation import refuse
+from simulator.api.defaults import CONTAINER_LISTS, containers_of
+from simulator.api.validation import check_amounts, refuse
 from simulator.objects.objects import Object
+from tapp.kube.resources import quality_of as quality
+from tapp.kube.stored import stored_spec
 
 _RESIZABLE = ("cpu", "memory")
 
@@ -27,12 +28,14 @@ def resized(old: Object, asked: Object) -> Object:
                 else one
                 for one in spec[field]
             ]
-    new = {**old, "spec": default_pod_spec(encode(spec))}
+    new = {**old, "spec": stored_spec(spec)}
     _check(new, old)
     return new
 
 
 def _check(new: Object, old: Object) -> None:
+    for field, index, container in containers_of(new["spec"]):
+        check_amounts(new, f"spec.{field}[{index}]", container)
     if quality(new["spec"]) != quality(old["spec"]):
         reason = "Pod QOS Class may not change as a result of resizing"
         raise refuse(new, "spec", f"Forbidden: {reason}")

@@ -22,7 +22,7 @@ from simulator.objects.objects import (
     owners_of,
     same,
 )
-from simulator.objects.quantity import compare
+from simulator.objects.quantity import QuantityError, canonical, compare
 
 ONLY_THESE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -118,6 +118,7 @@ def check_pod(pod: Object) -> None:
         names.add(name)
         _check_image(pod, path, container)
         _check_restarts(pod, path, container)
+        check_amounts(pod, path, container)
         mounts = container.get("volumeMounts") or []
         for number, mount in enumerate(mounts):
             if mount.get("name") not in volumes:
@@ -159,6 +160,16 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
     if image != image.strip():
         reason = "must not have leading or trailing whitespace"
         raise refuse(pod, f"{path}.image", f'Invalid value: "{image}": {reason}')
+
+
+def check_amounts(pod: Object, path: str, container: Object) -> None:
+    """Refuse resources that are no quantities; a real API server cannot even decode them."""
+    for kind in ("limits", "requests"):
+        for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
+            try:
+                canonical(amount)
+            except QuantityError as error:
+                raise refuse(pod, f"{path}.resources.{kind}[{name}]", str(error)) from None
 
 
 def check_pod_update(new: Object, old: Object) -> None:

@@ -15,7 +15,7 @@ from tapp.decide.changes import Mark, Told
 from tapp.decide.instances import Instance
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
-from tapp.kube.tolerations import with_defaults, without_limit
+from tapp.kube.tolerations import of_pods, without_limit
 from tapp.pod.hold import NO_HOLD, hold_of
 from tapp.pod.manifest import Manifest
 from tapp.spec.model import TApp
@@ -89,10 +89,9 @@ def new_pod(
             for volume, claim in volumes.items()
         ]
     tolerations = spec.get("tolerations") or []
-    if tapp.spec.force_delete_pod:
-        spec["tolerations"] = with_defaults(without_limit(tolerations), None)
-    elif tolerations:
-        spec["tolerations"] = with_defaults(tolerations, toleration_seconds)
+    moved = tapp.spec.force_delete_pod
+    if moved or tolerations:
+        spec["tolerations"] = of_pods(tolerations, toleration_seconds, moved=moved)
     for section in ("containers", "initContainers"):
         if section in spec:
             spec[section] = without_repeats(spec[section])

@@ -1,7 +1,6 @@
 """What each number of a TApp is: its pod, its template, its status, and what it may wait for."""
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -14,7 +13,6 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import Claims, Made
-from tapp.storage.history import recorded_hashes
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
@@ -42,7 +40,9 @@ class Instance(msgspec.Struct, gc=False):
         remove_finished: whether its finished pod is due for removal.
         updated: whether its pod carries the revision of its template.
         recorded: the hash without images and resources (`Hashes.bare`) of the template whose
-            revision its pod carries instead, as the history tells; "" where it does not.
+            revision its pod carries instead; "" where nobody can tell (`recall.py`).
+        alike: whether that one means the same, but for images, labels and annotations.
+        respelled: whether it means the same in everything.
         resize: what its pod lacks of its template's resources (`resizes.py`); None where a change
             of these is not done in the pod.
         resizing: how far its kubelet is with resources that its template asks for; None if done.
@@ -74,6 +74,8 @@ class Instance(msgspec.Struct, gc=False):
     never_migrate: bool = False
     updated: bool = False
     recorded: str = ""
+    alike: bool = False
+    respelled: bool = False
     resize: Wanted | None = None
     resizing: Resizing | None = None
     infeasible: str = ""
@@ -194,23 +196,6 @@ def instances_of(world: World, now: float) -> list[Instance]:
         )
         instances.append(instance)
     return instances
-
-
-def recall(world: World, instances: Iterable[Instance]) -> None:
-    """Looks up what pods were made of that differ in more than their hashes can tell."""
-    unknown: dict[str, list[Instance]] = {}
-    for instance in instances:
-        pod, template = instance.pod, instance.template
-        if pod is None or instance.updated or not isinstance(template, Template):
-            continue
-        if pod.odd or pod.foreign:
-            continue
-        instance.recorded = pod.spec.bare_hash
-        if not instance.recorded and pod.spec.uniq_hash not in template.hashes:
-            unknown.setdefault(pod.spec.template_hash or "", []).append(instance)
-    for revision, found in recorded_hashes(world, unknown).items() if unknown else ():
-        for instance in unknown[revision]:
-            instance.recorded = found
 
 
 def block_creations(world: World, instances: list[Instance]) -> None:

@@ -21,7 +21,7 @@ from tapp.spec.revision import without_resources
 from tapp.spec.templates import Template, Unresolved, running
 from tapp.words.reasons import Reason
 from tapp.words.times import written
-from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT
+from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT, Wish
 
 
 class Action(StrEnum):
@@ -242,6 +242,8 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         if isinstance(other, Verdict):
             return other
         in_place = other
+    elif instance.respelled:
+        return _labelled(pod, template)
     else:
         more = _beyond_metadata(instance, spec, template)
         in_place = not more
@@ -270,13 +272,21 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     return _anew(instance, template, Reason.TEMPLATE_CHANGED, message)
 
 
+def _labelled(pod: Pod, template: Template) -> Verdict:
+    """The labels of a template that makes the pod that there is."""
+    message = f"template {template.name!r} makes the same pod, written in another way"
+    if pod.spec.hold is not None and pod.spec.hold.covers(Wish.UPDATE):
+        return hold(Reason.UP_TO_DATE, f"{message}; it is labelled when its hold ends")
+    return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
+
+
 def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> str:
     """In what a pod of ours differs that no update in place changes, "" if in nothing.
 
     Resources are no such thing if they are left to others, or if the pod has those of the template:
     somebody has resized it.
     """
-    if spec.uniq_hash == template.uniq:
+    if spec.uniq_hash == template.uniq or instance.alike:
         return ""
     if not _differs_in_resources(instance, spec, template):
         return "more than images and metadata"
@@ -326,6 +336,7 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"
         return Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change)
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
-    if not pod.foreign and spec.uniq_hash != template.uniq and not template.ignores_resources:
+    same = spec.uniq_hash == template.uniq or instance.alike or template.ignores_resources
+    if not pod.foreign and not same:
         message += "; its pod has the resources already"
     return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)

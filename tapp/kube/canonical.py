@@ -18,6 +18,8 @@ Form = Callable[[Any], Any]
 _QUANTITY = re.compile(
     r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))", re.ASCII
 )
+_LARGEST = 2**63 - 1
+"""What Kubernetes makes of any larger one that is written with a binary unit."""
 _LONGEST = 400
 """Characters of the longest quantity that is read; Python prints no number of 4,300 digits."""
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -79,11 +81,14 @@ def quantity(value: str | float) -> str | float:
     billionths = nano(text)
     if billionths is None:
         return value
+    units = {unit: power + 9 for unit, power in _DECIMAL.items()}
     if "e" in text.lower() and not text.endswith(("E", "Ei")):
-        return value  # the exponent family keeps its own form; rare, and one harmless write
-    if text.endswith("i") and billionths % 10**9 == 0 and abs(billionths) >= 1024 * 10**9:
-        return _in_units(billionths // 10**9, {"": 0, **_BINARY}, 2)
-    return _in_units(billionths, {unit: power + 9 for unit, power in _DECIMAL.items()}, 10)
+        units = {f"e{power}" if power else "": power + 9 for power in _DECIMAL.values()}
+    if text.endswith("i"):
+        billionths = min(billionths, _LARGEST * 10**9)
+        if billionths % 10**9 == 0 and abs(billionths) >= 1024 * 10**9:
+            return _in_units(billionths // 10**9, {"": 0, **_BINARY}, 2)
+    return _in_units(billionths, units, 10)
 
 
 def _in_units(number: int, units: dict[str, int], base: int) -> str:

@@ -4,7 +4,34 @@ Names are compared in the form that container runtimes report, by the reference 
 distribution (github.com/distribution/reference): `nginx` is `docker.io/library/nginx:latest`.
 """
 
+import re
+from typing import Any
+
 _HUB = "docker.io"
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REFERENCE = re.compile(
+    rf"(?:(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_WORD}(?:/{_WORD})*"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
+    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+_IDENTIFIER = re.compile("[a-f0-9]{64}")
+_LONGEST = 1_000
+"""Characters of an image's name that are looked at; a repository has 255 at most."""
+
+
+def pull_policy(image: Any) -> str:
+    """The `imagePullPolicy` of a container that has none (SetDefaults_Container).
+
+    `Always` for the tag `latest`, also where no tag and no digest is written; what is no name at
+    all has no tag.
+    """
+    is_short = isinstance(image, str) and len(image) <= _LONGEST
+    found = _REFERENCE.fullmatch(image) if is_short else None
+    if found is None or _IDENTIFIER.fullmatch(image):
+        return "IfNotPresent"
+    tag = found["tag"] or ("" if found["digest"] else "latest")
+    return "Always" if tag == "latest" else "IfNotPresent"
 
 
 def canonical_name(image: str) -> str:

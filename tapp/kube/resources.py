@@ -1,9 +1,9 @@
 """What a container asks for, as far as two spellings of it mean the same."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from tapp.kube.canonical import comparable, nano
+from tapp.kube.canonical import comparable, nano, quantity
 
 Sizes = dict[tuple[str, str], int]
 """`limits` or `requests`, and the resource -> how much, in billionths; -1 for what is no size."""
@@ -28,12 +28,94 @@ def with_requests(resources: Any) -> Any:
     return {**resources, "requests": {**limits, **(requests if isinstance(requests, dict) else {})}}
 
 
+def rounded(amount: Any) -> Any:
+    """An amount of a resource in whole thousandths, up (SetDefaults_ResourceList)."""
+    billionths = nano(str(amount)) if isinstance(amount, str | int | float) else None
+    if not billionths or billionths % 10**6 == 0:
+        return amount
+    return quantity(f"{-(-billionths // 10**6)}m")
+
+
+def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
+    """A pod's spec with what its own `resources` leave out, where it has any.
+
+    Limits of huge pages are those of its containers; requests are theirs, else its limits
+    (defaultHugePagePodLimits, defaultPodRequests).
+    """
+    resources = spec.get("resources")
+    if not isinstance(resources, dict):
+        return spec
+    limits, requests = (dict(_part(spec, kind)) for kind in ("limits", "requests"))
+    if limits or requests:
+        found = _of_containers(spec, "limits", lambda name: name.startswith(_HUGE))
+        limits = {**{name: size for name, size in found.items() if name not in requests}, **limits}
+    if limits:
+        found = _of_containers(spec, "requests", lambda name: name in _OF_QUALITY)
+        whole = {name: size for name, size in limits.items() if _is_of_pods(name)}
+        requests = {**whole, **found, **requests}
+    parts = {"limits": limits, "requests": requests}
+    return {
+        **spec,
+        "resources": {**resources, **{kind: part for kind, part in parts.items() if part}},
+    }
+
+
+def _part(holder: Any, kind: str) -> dict[str, Any]:
+    """The limits or requests of a container, or of a pod; none where they are none."""
+    resources = holder.get("resources")
+    part = resources.get(kind) if isinstance(resources, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def _is_of_pods(name: str) -> bool:
+    return name in _OF_QUALITY or name.startswith(_HUGE)
+
+
+def _of_containers(
+    spec: dict[str, Any], kind: str, is_meant: Callable[[str], bool]
+) -> dict[str, str | float]:
+    """What all containers of a pod ask for at once (component-helpers, AggregateContainer...).
+
+    Init containers run before the others, one after another, and sidecars beside all that follow.
+    """
+    total: dict[str, int] = {}
+    most: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    binary = set[str]()
+
+    def sizes(container: Any) -> dict[str, int]:
+        meant = {name: size for name, size in _part(container, kind).items() if is_meant(name)}
+        binary.update(name for name, size in meant.items() if str(size).endswith("i"))
+        return {name: nano(str(size)) or 0 for name, size in meant.items()}
+
+    for container in spec.get("containers") or []:
+        total = _added(total, sizes(container))
+    for container in spec.get("initContainers") or []:
+        own = sizes(container)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = _added(total, own), _added(sidecars, own)
+            own = sidecars
+        else:
+            own = _added(own, sidecars)
+        most = {name: max(most.get(name, 0), own.get(name, 0)) for name in most | own}
+    found = {name: max(total.get(name, 0), most.get(name, 0)) for name in total | most}
+    return {
+        name: quantity(f"{size // 10**9 // 1024}Ki")
+        if name in binary and size % (1024 * 10**9) == 0
+        else quantity(f"{size}n")
+        for name, size in found.items()
+    }
+
+
+def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
+
+
 def sizes_of(resources: Any) -> Sizes:
     """All sizes of a container's `resources`; none where it has none."""
     found: Sizes = {}
     for kind in ("limits", "requests"):
-        part = resources.get(kind) if isinstance(resources, dict) else None
-        for name, value in (part if isinstance(part, dict) else {}).items():
+        for name, value in _part({"resources": resources}, kind).items():
             size = nano(str(value))
             found[kind, name] = -1 if size is None else size
     return found
@@ -54,4 +136,13 @@ def quality(containers: Iterable[Any]) -> str:
     return "Guaranteed" if guaranteed and same else "Burstable"
 
 
+def quality_of(spec: dict[str, Any]) -> str:
+    """The QoS class of a pod with this spec: by the pod's own resources, if it has any."""
+    if spec.get("resources") is not None:
+        return quality([spec["resources"]])
+    both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    return quality([container.get("resources") for container in both])
+
+
 _OF_QUALITY = ("cpu", "memory")
+_HUGE = "hugepages-"

@@ -7,6 +7,9 @@ Toleration = dict[str, Any]
 
 SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """The taints of a node that is not heard of."""
+SECONDS = 300
+"""For how long pods tolerate them that do not say: what a cluster has that does not say otherwise
+(`--default-not-ready-toleration-seconds`)."""
 
 
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
@@ -32,6 +35,19 @@ def without_limit(tolerations: Iterable[Toleration]) -> list[Toleration]:
         for item in tolerations
     ]
     return [_exists(key) for key in SILENT if _limit(items, key) is not None] + items
+
+
+def of_pods(tolerations: Iterable[Toleration], seconds: int, *, moved: bool) -> list[Toleration]:
+    """The tolerations of the pod that is made of a template with these.
+
+    Args:
+        tolerations: the template's.
+        seconds: the cluster's default for the two taints.
+        moved: whether this service moves pods from lost nodes: then nobody else is to.
+    """
+    if moved:
+        return with_defaults(without_limit(tolerations), None)
+    return with_defaults(tolerations, seconds)
 
 
 def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> list[Toleration]:

@@ -39,6 +39,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         resize_restarts: container -> the resources for which it is started again if they change.
         template_images: container name -> image as the template had it when it was last applied.
         images: container name -> image in the spec, of containers and init containers.
+        not_pulling: names of those whose tag would have them pull always, and that do not.
         main_containers: names of the containers that are no init containers.
         running_containers: names of those that the pod's readiness depends on: all that keep
             running.
@@ -81,6 +82,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     resize_restarts: Mapping[str, tuple[str, ...]] = {}
     template_images: Mapping[str, str] = {}
     images: Mapping[str, str] = {}
+    not_pulling: tuple[str, ...] = ()
     main_containers: tuple[str, ...] = ()
     running_containers: tuple[str, ...] = ()
     restart_policy: str = ALWAYS

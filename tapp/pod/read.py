@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tapp.kube import objects
-from tapp.kube.images import runs_image
+from tapp.kube.images import pull_policy, runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.once import mounted
 from tapp.kube.project import duplicate_merge_key
@@ -109,6 +109,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         template_images=read_annotation(objects.decode_images, annotations.get(TEMPLATE_IMAGES))
         or {},
         images={item["name"]: item.get("image", "") for item in both},
+        not_pulling=tuple(item["name"] for item in both if _rests(item)),
         main_containers=tuple(item["name"] for item in main),
         running_containers=tuple(item["name"] for item in running),
         restart_policy=policy,
@@ -146,6 +147,11 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
     return spec, odd
+
+
+def _rests(container: dict[str, Any]) -> bool:
+    policy = _word(container.get("imagePullPolicy"))
+    return policy not in ("", "Always") and pull_policy(container.get("image")) == "Always"
 
 
 def _resize_restarts(containers: list[dict[str, Any]]) -> dict[str, tuple[str, ...]]:

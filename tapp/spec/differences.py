@@ -10,8 +10,10 @@ from typing import Any
 
 import msgspec
 
-from tapp.kube.canonical import comparable
+from tapp.kube.canonical import canonical, comparable
 from tapp.kube.project import merge_key
+from tapp.kube.tolerations import SECONDS, with_defaults
+from tapp.spec.meaning import meaning
 from tapp.spec.reads import read_by, restarting
 from tapp.spec.revision import (
     own_annotations,
@@ -40,6 +42,8 @@ class Effect(StrEnum):
     """A container that runs on restarts, by another image or for what it reads; the pod stays."""
     METADATA = "Metadata"
     """Written on the pods; nothing restarts."""
+    SAME = "Same"
+    """Nothing: a pod is made with it either way, and pods get the new revision's label."""
     NEW_PODS = "NewPods"
     """Nothing for pods that are there; the next ones have it."""
 
@@ -89,14 +93,24 @@ def differences(
     always = set(changed(without_resources(one), without_resources(other)))
     of_resources = Effect.RESIZE if resizes else Effect.RESOURCES
     of_resources = Effect.NEW_PODS if ignores_resources else of_resources
-    for path in changed(one, other):
+    paths = list(changed(one, other))
+    meant = [_made(body.get("spec") or {}) for body in (before, after) if paths]
+    for path in paths:
         effect = Effect.RECREATE if path in always else of_resources
         effect = effect if path in forcing else Effect.IN_PLACE
+        if at(meant[0], path) == at(meant[1], path):
+            effect = Effect.SAME
         found.append(_difference(("spec", *path), (before, after), effect))
     if (old.get("finalizers") or []) != (new.get("finalizers") or []):
         path = "metadata", "finalizers"
         found.append(_difference(path, (before, after), Effect.NEW_PODS))
     return found
+
+
+def _made(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec of the pods that are made of one, in the one form of all that mean the same."""
+    made = meaning(canonical(spec))
+    return {**made, "tolerations": with_defaults(made.get("tolerations") or [], SECONDS)}
 
 
 def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:

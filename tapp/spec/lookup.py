@@ -7,6 +7,7 @@ import msgspec
 
 from tapp.kube.canonical import Forms
 from tapp.spec.beside import UNSAID, Beside, recorded_beside
+from tapp.spec.meaning import Meaning
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.shapes import name_taken
@@ -32,7 +33,14 @@ class _Data(msgspec.Struct, rename="camel"):
     default_values: dict[str, str] = {}
 
 
+class _Bare(msgspec.Struct):
+    """The same without the values: odd ones hide no template."""
+
+    template: dict[str, Any]
+
+
 _decode_data = msgspec.json.Decoder(_Data).decode
+_decode_bare = msgspec.json.Decoder(_Bare).decode
 _MOST_RECORDS: Final = 16
 """Records whose templates are held: more are in use only where rolls were never finished."""
 
@@ -155,7 +163,7 @@ class Templates:
 
     def _as_recorded(self, name: str, data: bytes) -> "Templates | None":
         try:
-            found = _decode_data(data)
+            found = _read_data(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         beside = recorded_beside(data)
@@ -225,10 +233,12 @@ class Templates:
             for part in _SHARED
             if (value := getattr(template, part)) == getattr(filled, part)
         }
+        made = _Made(template, key, claims, forms)
         found = self._own[key] = replace(
             filled,
             **same,
-            made=_Made(template, key, claims, forms),
+            made=made,
+            meaning=Meaning(made.whole),
             written=Written(template.revision, filled.hashes.bare),
         )
         return found
@@ -251,13 +261,27 @@ class _Made:
     forms: Forms
 
     def __call__(self) -> dict[str, Any]:
+        return spec_of(self._body(), self.claims, self.forms)
+
+    def whole(self) -> dict[str, Any]:
+        """The same with the volumes that claims take precedence over."""
+        return spec_of(self._body(), forms=self.forms)
+
+    def _body(self) -> Any:
         slots = self.template.slots
         own = dict(zip(slots.names, self.own[1:], strict=True))
-        return spec_of(slots.filled(self.template.body, own), self.claims, self.forms)
+        return slots.filled(self.template.body, own)
 
 
 _SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted", "mounts")
 """What instances mostly have in common, and then hold once."""
+
+
+def _read_data(data: bytes) -> _Data:
+    try:
+        return _decode_data(data)
+    except msgspec.ValidationError:
+        return _Data(_decode_bare(data).template)
 
 
 def _slots_or_problem(body: Any) -> Slots | str:

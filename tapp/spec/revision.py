@@ -65,7 +65,7 @@ def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
         "labels": own_labels(metadata),
         "spec": spec,
     }
-    return Revisions(_digest(whole), _digest(without_images(spec)))
+    return Revisions(digest(whole), digest(without_images(spec)))
 
 
 def without_images(spec: dict[str, Any]) -> dict[str, Any]:
@@ -105,5 +105,6 @@ def runs_on(field: str, container: dict[str, Any]) -> bool:
     return field == "containers" or container.get("restartPolicy") == "Always"
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """A hash of what is written as JSON, with the prefix of this algorithm."""
     return PREFIX + sha256(_encode(value)).hexdigest()[:20]

@@ -1,7 +1,7 @@
 """Templates of one spec: what each name stands for, and its revision."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +10,7 @@ from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.kube.once import mounted, repeated
 from tapp.spec import revision
+from tapp.spec.meaning import Meaning
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.reads import Reads, read_by, requests_of
 from tapp.spec.shapes import name_taken, shape_problem
@@ -62,6 +63,7 @@ class Template:
         slots: its placeholders, none in one that an instance can run.
         body: where it has placeholders, the template as its author wrote it.
         written: what it is an instance's own of, None where it has never had a placeholder.
+        meaning: what it means, however it is written.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Template:
     watched: bool
     obstacle: str
     size: int
+    meaning: Meaning = field(compare=False)
     slots: Slots = NO_SLOTS
     body: Any = None
     written: Written | None = None
@@ -183,10 +186,13 @@ def resolved(
         watched=has_served_gate(spec),
         obstacle=obstacle or _refused(name, spec),
         size=len(text) + 2 * len(msgspec.json.encode(images)),  # a text within a text
+        meaning=Meaning(lambda: spec_of(body)),
     )
 
 
-def spec_of(body: Any, claims: frozenset[str], forms: Forms = FORMS) -> dict[str, Any]:
+def spec_of(
+    body: Any, claims: frozenset[str] = frozenset(), forms: Forms = FORMS
+) -> dict[str, Any]:
     """A template's spec in canonical form, without the volumes of claims."""
     spec: dict[str, Any] = forms.canonical(body["spec"])
     if claims and "volumes" in spec:

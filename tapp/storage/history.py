@@ -6,7 +6,6 @@ whose tell its label and its annotation, never its name (docs/design.md, "Histor
 """
 
 from collections.abc import Container, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -17,9 +16,9 @@ from tapp.kube.objects import RevisionObject
 from tapp.spec.beside import NOTHING, UNSAID, Beside, beside_of, recorded_beside
 from tapp.spec.lookup import Templates
 from tapp.spec.model import ParentMeta
-from tapp.spec.templates import Template, resolve
+from tapp.spec.templates import Template
 from tapp.spec.values import NO_VALUES, KeptValues
-from tapp.storage.records import Content, Record, What, content_name, decode_data, read_record
+from tapp.storage.records import Content, Record, What, content_name, read_record
 from tapp.world import World
 
 LONGEST = 128 << 10
@@ -129,25 +128,6 @@ def plan_history(
     wanted = _Wanted(world, lines, in_use)
     plan.create = _missing(world, used, newest | going, wanted, highest)
     return plan
-
-
-def recorded_hashes(world: World, revisions: Container[str]) -> dict[str, str]:
-    """Hashes without images and resources of the templates that had these revisions.
-
-    Returns:
-        Revision -> `Hashes.bare`, as far as the history has such templates.
-    """
-    known: dict[str, str] = {}
-    for record in world.revisions.values():
-        labels = record.metadata.labels
-        revision = "" if labels is None else labels.revision or ""
-        if revision in known or revision not in revisions:
-            continue
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            found = resolve("", decode_data(record.data).template)
-            if isinstance(found, Template) and revision in (found.revision, found.other_revision):
-                known[revision] = found.hashes.bare
-    return known
 
 
 def _kept(

@@ -6,9 +6,7 @@ A content is known by one name: the template's revision and, where it reads valu
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import Final, NamedTuple
 
 from tapp.kube.objects import RevisionObject
 from tapp.pod.pod import Pod
@@ -43,15 +41,6 @@ class Record(NamedTuple):
     def content(self) -> Content:
         """The same, whatever the template is called."""
         return self.revision, self.values
-
-
-class _Data(msgspec.Struct):
-    """`data` of a ControllerRevision, its values apart: odd ones hide no template."""
-
-    template: Any
-
-
-decode_data = msgspec.json.Decoder(_Data).decode
 
 
 def read_record(revision: RevisionObject) -> Record | None:

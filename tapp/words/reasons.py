@@ -52,6 +52,7 @@ class Reason(StrEnum):
     ENDED_BY_UPDATE = "EndedByUpdate", _MOVING, "its update ended its pod, which is replaced"
     NODE_LOST = "NodeLost", _MOVING, "its node is lost; it starts elsewhere"
     ADOPTED = "Adopted", _MOVING, "another controller made its pod, and its template fits"
+    SAME_MEANING = "SameMeaning", _MOVING, "its template makes the same pod, written in another way"
     RESTART_ASKED = "RestartAsked", _MOVING, "a restart is asked for"
     TEMPLATE_CHANGED = "TemplateChanged", _MOVING, "its template differs from its pod"
     NOT_IN_PLACE = "NotInPlace", _MOVING, "gets a new pod, because in place it could not be done"

@@ -15,6 +15,7 @@ from typing import Any
 
 from simulator.world import merge_patch
 from tests.scenarios.life import EXAMPLES, example
+from tests.spellings import fully_written
 
 from .shapes import SHAPES, claim, pod_template
 
@@ -85,6 +86,23 @@ AFTERWARDS: dict[str, tuple[Step, ...]] = {
     "work": tuple(Step("finish", pod=f"work-{n}", code=int(n == 3)) for n in range(4)),
     "stored": (Step("delete"),),
 }
+
+
+def spelling_stories() -> list[Story]:
+    """Every shape, and then with the defaults written out, and as it was."""
+    return [_spelling(f"s{n:02}", spec) for n, spec in enumerate(SHAPES.values())]
+
+
+def _spelling(name: str, spec: Json) -> Story:
+    plain = pod_template(name, "app:1", spec)
+    written = {**plain, "spec": fully_written(plain["spec"])}
+    metadata = {"name": name}
+    tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata}
+    steps = [
+        Step("apply", documents=({**tapp, "spec": {"replicas": 2, "template": body}},))
+        for body in (plain, written, plain)
+    ]
+    return Story(name, tuple(steps))
 
 
 def random_story(seed: int) -> Story:

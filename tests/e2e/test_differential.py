@@ -20,7 +20,7 @@ import pytest
 from simulator.objects.objects import changed_paths
 
 from .cluster import Cluster
-from .edits import Story, example_stories, random_story
+from .edits import Story, example_stories, random_story, spelling_stories
 from .kube import Kube
 from .kubelet import FakeKubelet
 from .proxy import HookProxy
@@ -145,6 +145,13 @@ def report(found: list[str]) -> str:
 def test_examples(real: Real, note: list[str]) -> None:
     found = play_all(example_stories(), real, complete=True)
     note.append(f"differential: {len(example_stories())} examples, stale writes {dict(real.stale)}")
+    assert not found, report(found)
+
+
+def test_defaults_written_out_and_removed(real: Real, note: list[str]) -> None:
+    """Of many shapes: in both worlds each pod gets its labels, and nothing restarts."""
+    found = play_all(spelling_stories(), real)
+    note.append(f"differential: {len(spelling_stories())} shapes spelt in two ways")
     assert not found, report(found)
 
 

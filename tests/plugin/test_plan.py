@@ -53,6 +53,14 @@ EDITS: dict[str, tuple[dict[str, Any], dict[str, list[int]]]] = {
     "nothing": ({}, {"unchanged": [0, 1, 2]}),
     "an image": ({"template": template("web:2")}, {"in place": [0, 1, 2]}),
     "a variable": ({"template": template("web:1", container=ENV)}, {"recreated": [0, 1, 2]}),
+    "a default that is written out": (
+        {"template": template("web:1", restartPolicy="Always", dnsPolicy="ClusterFirst")},
+        {"labels only": [0, 1, 2]},
+    ),
+    "a default that is written out, and an image": (
+        {"template": template("web:2", restartPolicy="Always")},
+        {"in place": [0, 1, 2]},
+    ),
     "more instances": ({"replicas": 5}, {"unchanged": [0, 1, 2], "created": [3, 4]}),
     "fewer instances": ({"replicas": 1}, {"unchanged": [0], "deleted": [1, 2]}),
     "a stopped instance": ({"statuses": {"1": "Killed"}}, {"unchanged": [0, 2], "deleted": [1]}),
@@ -85,6 +93,26 @@ def test_each_instance_has_its_fate(case: str) -> None:
 def test_a_new_pod_has_the_field_as_its_reason() -> None:
     life = life_of(tapp(replicas=2))
     edited = changed(life, template=template("web:2", container=ENV))
+    first = foretell(life, edited).instances[0]
+    assert (first.outcome, first.fields) == (Outcome.RECREATED, ("spec.containers[web].env",))
+
+
+def test_a_default_that_is_written_out_is_said_to_change_nothing(web: StandIn) -> None:
+    """In what changes, and in what becomes of whom."""
+    made = storing()
+    edit = stored(
+        replicas=4, template={**made, "spec": {**made["spec"], "dnsPolicy": "ClusterFirst"}}
+    )
+    said = kubectl_tapp(web, "plan", "web", "-f", "-", stdin=json.dumps(edit))
+    assert "the same pods, written in another way" in said.out
+    assert "labels only" in said.out
+    assert "forces new pods" not in said.out
+
+
+def test_a_default_beside_another_field_is_no_reason_for_a_new_pod() -> None:
+    """Only what forces it is named."""
+    life = life_of(tapp(replicas=2))
+    edited = changed(life, template=template("web:1", container=ENV, restartPolicy="Always"))
     first = foretell(life, edited).instances[0]
     assert (first.outcome, first.fields) == (Outcome.RECREATED, ("spec.containers[web].env",))
 

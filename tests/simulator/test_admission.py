@@ -8,6 +8,7 @@ import pytest
 
 from simulator.api.admission import lean_pods
 from simulator.api.apply import LAST_APPLIED
+from simulator.api.store import InvalidError
 from simulator.objects.objects import Object, annotations_of
 from simulator.objects.quantity import QuantityError, canonical
 from tests.policies import inject_sidecar, rewrite_images, strip_last_applied
@@ -30,6 +31,13 @@ from tests.simulator.fake_hook import group, make_world, pod
         ("0", "0"),
         (1, "1"),
         (0.25, "250m"),
+        ("1" * 20, "1" * 20),
+        ("123456789012345678901234567890m", "123456789012345678901234567890m"),
+        ("9" * 30 + "k", "9" * 30 + "k"),
+        ("16Ei", "9223372036854775807"),
+        ("12e2", "1200"),
+        ("1000e3", "1e6"),
+        (" 1Gi ", "1Gi"),
     ],
 )
 def test_quantities_are_canonical(given: Any, stored: str) -> None:
@@ -93,6 +101,62 @@ def test_empty_values_vanish() -> None:
     assert "command" not in container
     assert container["env"] == [{"name": "EMPTY"}, {"name": "SET", "value": "1"}]
     assert container["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+def _asking(*resources: Object, **pod_resources: Any) -> Object:
+    made = pod("p", **pod_resources)
+    containers = [
+        {"name": f"c{i}", "image": "a:1", "resources": r} for i, r in enumerate(resources)
+    ]
+    return {**made, "spec": {**made["spec"], "containers": containers}}
+
+
+_WHOLE = {"cpu": "1", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(_asking({}), "BestEffort", id="nothing"),
+        pytest.param(_asking({"limits": {"nvidia.com/gpu": 1}}), "BestEffort", id="GPUs alone"),
+        pytest.param(_asking({"limits": {"cpu": "0"}}), "BestEffort", id="a limit of 0"),
+        pytest.param(
+            _asking({"requests": {"cpu": "0", "memory": "0"}}), "BestEffort", id="requests of 0"
+        ),
+        pytest.param(_asking({"limits": _WHOLE}), "Guaranteed", id="limits"),
+        pytest.param(
+            _asking({"limits": {**_WHOLE, "nvidia.com/gpu": 1}}), "Guaranteed", id="GPUs beside"
+        ),
+        pytest.param(
+            _asking({"limits": {**_WHOLE, "memory": "0"}}), "Burstable", id="one limit of 0"
+        ),
+        pytest.param(
+            _asking({"limits": _WHOLE, "requests": {"memory": "1024Mi"}}), "Guaranteed",
+            id="the same in other units",
+        ),
+        pytest.param(_asking({"limits": _WHOLE}, {}), "Burstable", id="a container without any"),
+        pytest.param(_asking({"requests": {"cpu": "1"}}), "Burstable", id="requests"),
+        pytest.param(
+            _asking({}, resources={"limits": _WHOLE}), "Guaranteed", id="limits of the pod"
+        ),
+        pytest.param(
+            _asking({"requests": {"cpu": "500m"}}, resources={"limits": _WHOLE}), "Burstable",
+            id="limits of the pod, and less for a container",
+        ),
+        pytest.param(
+            _asking({"limits": {"example.com/fpga": "9" * 25}}), "BestEffort", id="25 digits"
+        ),
+    ],
+)  # fmt: skip
+def test_a_pod_has_the_quality_that_kubernetes_gives_it(given: Object, expected: str) -> None:
+    """By what is above zero of cpu and memory (ComputePodQOS)."""
+    assert _create(given)["status"]["qosClass"] == expected
+
+
+def test_resources_that_are_no_quantities_are_refused() -> None:
+    """An API server cannot decode them."""
+    with pytest.raises(InvalidError, match="limits"):
+        _create(_asking({"limits": {"cpu": "1Qi"}}))
 
 
 def test_own_tolerations_are_kept_in_front() -> None:

@@ -1,0 +1,314 @@
+"""A pod's spec as the API server stores it: empty fields gone, and the defaults filled in.
+
+The one table of Kubernetes' defaults, for the service and for the simulator's API server. Sources,
+all of Kubernetes 1.36: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go; the types of
+core/v1, whose zero values are not written where they are no pointers and tagged `omitempty`;
+conversion.go. tests/e2e/test_stored_pods.py compares every field with a real API server.
+"""
+
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from tapp.kube.canonical import quantity
+from tapp.kube.images import pull_policy
+from tapp.kube.resources import rounded, with_pod_resources, with_requests
+
+Document = dict[str, Any]
+
+_FREE_MAPS: Final = frozenset(
+    {
+        *("labels", "annotations", "nodeSelector", "matchLabels", "userAnnotations"),
+        *("volumeAttributes", "options"),
+    }
+)
+"""Maps of the author's own keys: nothing inside is a field."""
+_QUANTITY_MAPS: Final = frozenset({"limits", "requests", "overhead", "capacity"})
+_QUANTITIES: Final = ("sizeLimit", "divisor")
+_ABSENT_MAPS: Final = _FREE_MAPS | _QUANTITY_MAPS
+"""Maps that vanish when empty; an empty object (`emptyDir: {}`) means something."""
+
+_ABSENT_ZEROS: Final = frozenset(
+    {
+        *("failureThreshold", "hostPort", "initialDelaySeconds", "partition", "periodSeconds"),
+        *("successThreshold", "timeoutSeconds", "nodePort", "healthCheckNodePort"),
+        *("generation", "observedGeneration"),
+    }
+)
+_ABSENT_FALSE: Final = frozenset(
+    {
+        *("chapAuthDiscovery", "chapAuthSession", "hostIPC", "hostNetwork", "hostPID"),
+        *("readOnly", "sslEnabled", "stdin", "stdinOnce", "tty", "publishNotReadyAddresses"),
+    }
+)
+_ABSENT_BLANKS: Final = frozenset(
+    {
+        *("action", "apiVersion", "audience", "certificateChainPath", "containerName"),
+        *("credentialBundlePath", "datasetName", "datasetUUID", "directory", "dnsPolicy"),
+        *("effect", "fsType", "group", "host", "hostIP", "hostname", "image", "imagePullPolicy"),
+        *("iscsiInterface", "key", "keyPath", "keyType", "keyring", "level", "medium", "name"),
+        *("nodeName", "operator", "path", "pool", "prefix", "priorityClassName", "protocol"),
+        *("protectionDomain", "pullPolicy", "reference", "request", "restartPolicy", "revision"),
+        *("role", "schedulerName", "scheme", "secretFile", "secretName", "serviceAccount"),
+        *("serviceAccountName", "signerName", "storageMode", "storagePolicyID", "storagePool"),
+        *("storagePolicyName", "subPath", "subPathExpr", "subdomain", "targetContainerName"),
+        *("tenant", "terminationMessagePath", "terminationMessagePolicy", "type", "user"),
+        *("value", "volumeName", "volumeNamespace", "workingDir"),
+        # of Services
+        *("clusterIP", "externalName", "externalTrafficPolicy", "loadBalancerIP"),
+        "sessionAffinity",
+    }
+)
+_POINTERS: Final = {
+    "azureDisk": {"fsType", "kind", "readOnly"},
+    "csi": {"fsType", "readOnly"},
+    "hostPath": {"type"},
+    "clusterTrustBundle": {"name", "signerName"},
+    "options[]": {"value"},
+    "containers[]": {"restartPolicy"},
+    "initContainers[]": {"restartPolicy"},
+    "ephemeralContainers[]": {"restartPolicy"},
+    "httpHeaders[]": {"value"},
+    "sysctls[]": {"value"},
+}
+"""Where a field of such a name is a pointer, or always written: it stays."""
+
+
+def encoded(value: Any, field: str = "") -> Any:
+    """A value without what the API server does not write: nulls, and zero values of its types.
+
+    Args:
+        value: a pod's spec, a Service's or a claim's, or a part of one.
+        field: the name of the field that it stands in, `name[]` for an entry of a list.
+    """
+    if isinstance(value, dict):
+        return _encoded_map(value, field)
+    if isinstance(value, list):
+        return [encoded(item, f"{field}[]") for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _encoded_map(value: Document, field: str) -> Document:
+    if field in _FREE_MAPS:
+        return value
+    if field in _QUANTITY_MAPS:
+        return {key: rounded(_amount(item)) for key, item in value.items() if item is not None}
+    kept, result = _POINTERS.get(field, ()), {}
+    for key, item in value.items():
+        if key in _QUANTITIES and item is not None:
+            result[key] = _amount(item)
+            continue
+        inner = encoded(item, key)
+        if inner is None or inner == [] or (key not in kept and _is_absent(key, inner)):
+            continue
+        result[key] = inner
+    return result
+
+
+def _amount(value: Any) -> Any:
+    """A quantity as it is written; what is none stays, and is refused by whoever validates it."""
+    if isinstance(value, str):
+        return quantity(value.strip())
+    return quantity(value) if isinstance(value, int | float) else value
+
+
+def _is_absent(key: str, value: Any) -> bool:
+    if value is False:
+        return key in _ABSENT_FALSE
+    if isinstance(value, dict):
+        return not value and key in _ABSENT_MAPS
+    if isinstance(value, str):
+        return not value and key in _ABSENT_BLANKS
+    return bool(value == 0 and key in _ABSENT_ZEROS)
+
+
+class _Kind(NamedTuple):
+    """A type of core/v1: what it has where it is left out, and the types of its fields."""
+
+    defaults: Any = MappingProxyType({})
+    parts: Any = MappingProxyType({})
+
+
+_PROBE_DEFAULTS: Final = {
+    "timeoutSeconds": 1,
+    "periodSeconds": 10,
+    "successThreshold": 1,
+    "failureThreshold": 3,
+}
+_MODE: Final = {"defaultMode": 420}
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+
+KINDS: Final = {
+    "PodSpec": _Kind(
+        {
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": 30,
+            "dnsPolicy": "ClusterFirst",
+            "securityContext": {},
+            "schedulerName": "default-scheduler",
+            "enableServiceLinks": True,
+        },
+        {
+            **dict.fromkeys(_CONTAINERS, "Container"),
+            "volumes": "Volume",
+            "affinity": "Affinity",
+            "securityContext": "PodSecurityContext",
+        },
+    ),
+    "PodSecurityContext": _Kind(parts={"sysctls": "WithValue"}),
+    "WithValue": _Kind({"value": ""}),
+    "Affinity": _Kind(
+        parts={
+            "nodeAffinity": "NodeAffinity",
+            "podAffinity": "PodAffinity",
+            "podAntiAffinity": "PodAffinity",
+        }
+    ),
+    "NodeAffinity": _Kind(parts={"preferredDuringSchedulingIgnoredDuringExecution": "Preferred"}),
+    "Preferred": _Kind({"preference": {}}),
+    "PodAffinity": _Kind(
+        parts={"preferredDuringSchedulingIgnoredDuringExecution": "PreferredPods"}
+    ),
+    "PreferredPods": _Kind({"podAffinityTerm": {}}),
+    "Container": _Kind(
+        {
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+            "resources": {},
+        },
+        {
+            "ports": "ContainerPort",
+            "env": "EnvVar",
+            "livenessProbe": "Probe",
+            "readinessProbe": "Probe",
+            "startupProbe": "Probe",
+            "lifecycle": "Lifecycle",
+        },
+    ),
+    "ContainerPort": _Kind({"protocol": "TCP"}),
+    "EnvVar": _Kind(parts={"valueFrom": "EnvVarSource"}),
+    "EnvVarSource": _Kind(
+        parts={
+            "fieldRef": "FieldRef",
+            "resourceFieldRef": "ResourceFieldRef",
+            "fileKeyRef": "FileKeyRef",
+        }
+    ),
+    "FieldRef": _Kind({"apiVersion": "v1"}),
+    "ResourceFieldRef": _Kind({"divisor": "0"}),
+    "FileKeyRef": _Kind({"optional": False}),
+    "Probe": _Kind(_PROBE_DEFAULTS, {"httpGet": "HTTPGet", "grpc": "GRPC"}),
+    "HTTPGet": _Kind({"path": "/", "scheme": "HTTP"}, {"httpHeaders": "WithValue"}),
+    "GRPC": _Kind({"service": ""}),
+    "Lifecycle": _Kind(parts={"postStart": "Handler", "preStop": "Handler"}),
+    "Handler": _Kind(parts={"httpGet": "HTTPGet", "sleep": "Sleep"}),
+    "Sleep": _Kind({"seconds": 0}),
+    "Volume": _Kind(
+        parts={
+            "hostPath": "HostPath",
+            "secret": "WithMode",
+            "configMap": "WithMode",
+            "downwardAPI": "DownwardAPI",
+            "projected": "Projected",
+            "iscsi": "ISCSI",
+            "rbd": "RBD",
+            "azureDisk": "AzureDisk",
+            "scaleIO": "ScaleIO",
+            "ephemeral": "Ephemeral",
+        }
+    ),
+    "HostPath": _Kind({"type": ""}),
+    "WithMode": _Kind(_MODE),
+    "DownwardAPI": _Kind(_MODE, {"items": "DownwardAPIItem"}),
+    "DownwardAPIItem": _Kind(
+        parts={"fieldRef": "FieldRef", "resourceFieldRef": "ResourceFieldRef"}
+    ),
+    "Projected": _Kind(_MODE, {"sources": "Projection"}),
+    "Projection": _Kind(
+        parts={"downwardAPI": "ProjectedDownwardAPI", "serviceAccountToken": "Token"}
+    ),
+    "ProjectedDownwardAPI": _Kind(parts={"items": "DownwardAPIItem"}),
+    "Token": _Kind({"expirationSeconds": 3600}),
+    "ISCSI": _Kind({"iscsiInterface": "default", "lun": 0}),
+    "RBD": _Kind({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
+    "AzureDisk": _Kind(
+        {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
+    ),
+    "ScaleIO": _Kind({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
+    "Ephemeral": _Kind(parts={"volumeClaimTemplate": "ClaimTemplate"}),
+    "ClaimTemplate": _Kind({"metadata": {}}, {"spec": "ClaimSpec"}),
+    "ClaimSpec": _Kind({"volumeMode": "Filesystem", "resources": {}}),
+}
+"""Type of core/v1 -> its defaults, as far as they depend on nothing else."""
+
+
+def stored_spec(spec: Document) -> Document:
+    """The spec of a pod as it is stored when no admission changes it; `spec` stays as it is."""
+    filled: Document = _filled(encoded(spec), "PodSpec")
+    if account := filled.get("serviceAccountName") or filled.get("serviceAccount"):
+        filled |= {"serviceAccountName": account, "serviceAccount": account}
+    seconds = filled["terminationGracePeriodSeconds"]
+    if isinstance(seconds, int) and seconds < 0:
+        filled["terminationGracePeriodSeconds"] = 1
+    on_host = bool(filled.get("hostNetwork"))
+    for field in _CONTAINERS:
+        if isinstance(filled.get(field), list):
+            filled[field] = [_container(item, on_host) for item in filled[field]]
+    if isinstance(filled.get("volumes"), list):
+        filled["volumes"] = [_volume(item) for item in filled["volumes"]]
+    return with_pod_resources(filled)
+
+
+def admitted_spec(spec: Document) -> Document:
+    """A stored spec with what the admission plugins ServiceAccount and Priority fill in.
+
+    As far as that depends on nothing but the pod: a cluster whose PriorityClasses give another
+    priority refuses what is written otherwise.
+    """
+    account = spec.get("serviceAccountName") or "default"
+    filled = {"priority": 0, "preemptionPolicy": "PreemptLowerPriority", **spec}
+    return {**filled, "serviceAccountName": account, "serviceAccount": account}
+
+
+def _filled(value: Any, kind: str) -> Any:
+    if isinstance(value, list):
+        return [_filled(item, kind) for item in value]
+    if not isinstance(value, dict):
+        return value
+    defaults, parts = KINDS[kind]
+    found = {**defaults, **value}
+    for field, part in parts.items():
+        if field in value:
+            found[field] = _filled(value[field], part)
+    return found
+
+
+def _container(container: Any, on_host: bool) -> Any:
+    if not isinstance(container, dict):
+        return container
+    found = {
+        "imagePullPolicy": pull_policy(container.get("image")),
+        **container,
+        "resources": with_requests(container["resources"]),
+    }
+    if on_host and isinstance(ports := found.get("ports"), list):
+        found["ports"] = [_host_port(port) for port in ports]
+    return found
+
+
+def _host_port(port: Any) -> Any:
+    if not isinstance(port, dict) or "containerPort" not in port:
+        return port
+    return {"hostPort": port["containerPort"], **port}
+
+
+def _volume(volume: Any) -> Any:
+    if not isinstance(volume, dict):
+        return volume
+    if volume.keys() == {"name"}:
+        return {**volume, "emptyDir": {}}
+    image = volume.get("image")
+    if not isinstance(image, dict):
+        return volume
+    return {**volume, "image": {"pullPolicy": pull_policy(image.get("reference")), **image}}

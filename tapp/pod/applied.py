@@ -1,0 +1,74 @@
+"""The template that a pod was made of, as its own text has it: Metacontroller's annotation.
+
+That has the fields of the template, with the values that the pod has: what admission has changed,
+or a resize, is another value there. So it tells of this pod only, and no revision.
+"""
+
+from typing import Any
+
+import msgspec
+
+from tapp.kube import objects
+from tapp.pod.manifest import Manifest, read_annotation
+from tapp.spec.revision import runs_on
+from tapp.words.vocabulary import LAST_APPLIED, NEVER_IN_TEMPLATES, TEMPLATE_IMAGES
+
+Document = dict[str, Any]
+
+
+def applied_body(manifest: Manifest) -> Document | None:
+    """The template of a pod, as far as that tells; None where nothing does."""
+    applied = read_annotation(msgspec.json.decode, manifest.annotations.get(LAST_APPLIED))
+    spec = _map(applied, "spec")
+    if not spec:
+        return None
+    metadata = _map(applied, "metadata")
+    own = {
+        part: {
+            key: text for key, text in _map(metadata, part).items() if key not in NEVER_IN_TEMPLATES
+        }
+        for part in ("labels", "annotations")
+    }
+    images = read_annotation(objects.decode_images, manifest.annotations.get(TEMPLATE_IMAGES)) or {}
+    spec = {**spec, **_sections(spec, images), "volumes": _volumes(spec, manifest.name)}
+    if spec.get("hostname") == manifest.name and "subdomain" in spec:
+        spec = {key: part for key, part in spec.items() if key not in ("hostname", "subdomain")}
+    return {"metadata": own, "spec": spec}
+
+
+def _authors(entries: Document) -> Document:
+    return {key: text for key, text in entries.items() if key not in NEVER_IN_TEMPLATES}
+
+
+def _sections(spec: Document, images: dict[str, str]) -> Document:
+    """The containers with the images of the template: restarts in place spell them otherwise."""
+    return {
+        section: [
+            {**item, "image": images[item["name"]]}
+            if item.get("name") in images and runs_on(section, item)
+            else item
+            for item in _items(spec, section)
+        ]
+        for section in ("containers", "initContainers")
+        if section in spec
+    }
+
+
+def _volumes(spec: Document, pod: str) -> list[Document]:
+    """The volumes that are not of the instance's claims, whose names end as the pod's."""
+    return [
+        item
+        for item in _items(spec, "volumes")
+        if _map(item, "persistentVolumeClaim").get("claimName") != f"{item.get('name')}-{pod}"
+    ]
+
+
+def _map(value: Any, key: str) -> Document:
+    part = value.get(key) if isinstance(value, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def _items(value: Document, key: str) -> list[Document]:
+    items = value.get(key)
+    found = items if isinstance(items, list) else []
+    return [item for item in found if isinstance(item, dict)]

@@ -1,0 +1,115 @@
+"""Pods as a real API server stores them, field by field: the table of defaults is checked by it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from simulator.api.admission import Admission
+from tests.spellings import DIFFERENT, OTHERS, SAMPLES, Spelling, spellings
+
+from .kube import Kube
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+Json = dict[str, Any]
+_NUMBERS = itertools.count(1)
+_SECONDS = 3
+"""The default of tolerations in these clusters, where others have 300."""
+
+
+class _NoChance:
+    """Chance without any: the API server's own is compared without."""
+
+    def choices(self, letters: str, k: int) -> str:
+        return letters[0] * k
+
+
+def stored(kube: Kube, namespace: str, spec: Json) -> Json:
+    """The spec that a pod has which was created with this one, and its QoS class."""
+    name = f"p{next(_NUMBERS)}"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": "web"}},
+        "spec": spec,
+    }
+    made = kube.create({**pod, "spec": {"nodeSelector": {"no": "node"}, **spec}})
+    found = {**made["spec"], "qosClass": made["status"]["qosClass"]}
+    if not spec.get("nodeSelector"):
+        found.pop("nodeSelector", None)
+    return _without_chance(found)
+
+
+def simulated(spec: Json) -> Json:
+    """The same in the simulator."""
+    pod = Admission(_NoChance()).pod_create({"kind": "Pod", "metadata": {}, "spec": spec})  # type: ignore[arg-type]
+    return _without_chance({**pod["spec"], "qosClass": pod["status"]["qosClass"]})
+
+
+def _without_chance(value: Any) -> Any:
+    """The same without the random part of the token volume's name, and with common seconds."""
+    if isinstance(value, dict):
+        return {key: _without_chance(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_chance(item) for item in value]
+    if type(value) is int and value == _SECONDS:
+        return 300
+    token = isinstance(value, str) and value.startswith("kube-api-access-")
+    return "kube-api-access" if token else value
+
+
+def different(one: Any, other: Any, path: str = "") -> list[str]:
+    """Where two values differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [
+            line
+            for key in sorted(one.keys() | other.keys())
+            for line in different(one.get(key, "-"), other.get(key, "-"), f"{path}.{key}")
+        ]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [line for i, pair in pairs for line in different(*pair, f"{path}[{i}]")]
+    same = one == other and type(one) is type(other)
+    return [] if same else [f"{path}: {one!r} and {other!r}"]
+
+
+def test_the_simulator_stores_what_a_real_api_server_stores(kube: Kube, namespace: str) -> None:
+    """Each sample, each spelling of it, and each pod that is close to one."""
+    account = {"metadata": {"name": "other", "namespace": namespace}}
+    kube.create({"apiVersion": "v1", "kind": "ServiceAccount", **account})
+    specs = {**SAMPLES, **OTHERS}
+    for spelling in spellings():
+        specs |= {f"{spelling.name}, left out": spelling.plain, spelling.name: spelling.written}
+    for name, (one, other) in DIFFERENT.items():
+        specs |= {f"{name}: before": one, f"{name}: after": other}
+    seen: dict[str, Json] = {}
+    found = []
+    for name, spec in specs.items():
+        key = repr(spec)
+        if key not in seen:
+            seen[key] = stored(kube, namespace, spec)
+        found += [f"{name}: {line}" for line in different(simulated(spec), seen[key])]
+    assert not found, "\n".join(found)
+
+
+def test_a_default_that_is_written_out_makes_the_same_pod(kube: Kube, namespace: str) -> None:
+    """For a real API server, whatever our table says."""
+    seen: dict[str, Json] = {}
+
+    def of(spec: Json) -> Json:
+        key = repr(spec)
+        if key not in seen:
+            seen[key] = stored(kube, namespace, spec)
+        return seen[key]
+
+    def lines(spelling: Spelling) -> list[str]:
+        return different(of(spelling.plain), of(spelling.written))
+
+    found = [f"{each.name}: {line}" for each in spellings() for line in lines(each)]
+    assert not found, "\n".join(found)
+    pairs = {name: pair for name, pair in DIFFERENT.items() if "account" not in name}
+    same = [name for name, (one, other) in pairs.items() if of(one) == of(other)]
+    assert not same

@@ -1,0 +1,411 @@
+"""Pod specs that mean the same, written in two ways: what the API server fills in, left out or not.
+
+Driven by the table of defaults itself (`tapp/kube/stored.py`): every default of every type is
+written out once, in every place of the samples where that type stands. What depends on more than
+the type is listed. A real API server is asked in tests/e2e/test_stored_pods.py.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tapp.kube.stored import KINDS
+
+Json = dict[str, Any]
+
+_HTTP: Json = {"httpGet": {"port": 80, "httpHeaders": [{"name": "X-A"}]}}
+_SOURCES: list[Json] = [
+    {"hostPath": {"path": "/srv"}},
+    {"secret": {"secretName": "s"}},
+    {"configMap": {"name": "c", "items": [{"key": "a", "path": "a"}]}},
+    {
+        "downwardAPI": {
+            "items": [
+                {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+                {
+                    "path": "cpu",
+                    "resourceFieldRef": {"resource": "limits.cpu", "containerName": "app"},
+                },
+            ]
+        }
+    },
+    {
+        "projected": {
+            "sources": [
+                {"serviceAccountToken": {"path": "token"}},
+                {
+                    "downwardAPI": {
+                        "items": [
+                            {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
+                            {
+                                "path": "cpu",
+                                "resourceFieldRef": {
+                                    "resource": "limits.cpu",
+                                    "containerName": "app",
+                                },
+                            },
+                        ]
+                    }
+                },
+                {"secret": {"name": "s"}},
+            ]
+        }
+    },
+    {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a"}},
+    {"rbd": {"monitors": ["10.0.0.1:6789"], "image": "disk"}},
+    {"azureDisk": {"diskName": "d", "diskURI": "https://example.com/d"}},
+    {"scaleIO": {"gateway": "g", "system": "s", "volumeName": "v", "secretRef": {"name": "s"}}},
+    {
+        "ephemeral": {
+            "volumeClaimTemplate": {
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                }
+            }
+        }
+    },
+    {"emptyDir": {}},
+    {"csi": {"driver": "csi.example.com"}},
+]
+_TERM: Json = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+_APP: Json = {
+    "name": "app",
+    "image": "registry.example.com:5000/app:1",
+    "ports": [{"containerPort": 80, "name": "http"}, {"containerPort": 53, "protocol": "UDP"}],
+    "env": [
+        {"name": "A", "value": "a"},
+        {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+    ],
+    "livenessProbe": _HTTP,
+    "readinessProbe": {"grpc": {"port": 81}},
+    "startupProbe": {"exec": {"command": ["true"]}},
+    "lifecycle": {
+        "postStart": {"httpGet": {"port": 80}},
+        "preStop": {"sleep": {}},
+    },
+}
+SAMPLES: dict[str, Json] = {
+    "containers": {
+        "containers": [_APP, {"name": "side", "image": "side:1"}],
+        "initContainers": [
+            {"name": "init", "image": "init:1"},
+            {
+                **_APP,
+                "name": "sidecar",
+                "restartPolicy": "Always",
+                "ports": [{"containerPort": 90}],
+            },
+        ],
+    },
+    "volumes": {
+        "containers": [{"name": "app", "image": "app:1"}],
+        "volumes": [{"name": f"v{index}", **source} for index, source in enumerate(_SOURCES)],
+    },
+    "a variable of a file": {
+        "containers": [
+            {
+                "name": "app",
+                "image": "app:1",
+                "env": [
+                    {
+                        "name": "F",
+                        "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "f", "key": "K"}},
+                    }
+                ],
+            }
+        ],
+        "volumes": [{"name": "v", "emptyDir": {}}],
+    },
+    "scheduling": {
+        "containers": [{"name": "app", "image": "app:1"}],
+        "affinity": {
+            "nodeAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 1,
+                        "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]},
+                    }
+                ]
+            },
+            "podAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 1, "podAffinityTerm": _TERM}
+                ]
+            },
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]},
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+            }
+        ],
+        "tolerations": [{"key": "gpu", "value": "yes"}],
+        "securityContext": {"sysctls": [{"name": "net.ipv4.tcp_syncookies"}]},
+    },
+}
+_NOT_VALID_EMPTY = {
+    ("Preferred", "preference"),
+    ("PreferredPods", "podAffinityTerm"),
+    ("ClaimSpec", "resources"),
+}
+"""Defaults that no valid pod has: the types write them, and validation wants more."""
+
+
+class Spelling(NamedTuple):
+    """One spec in two ways.
+
+    Attributes:
+        name: what is written out.
+        plain: without it.
+        written: with it.
+        kind: the type and the field of the table, where it is of the table.
+    """
+
+    name: str
+    plain: Json
+    written: Json
+    kind: tuple[str, str] = ("", "")
+
+
+def app(image: str = "app:1", **container: Any) -> Json:
+    """A spec with one container that has these fields."""
+    return {"containers": [{"name": "app", "image": image, **container}]}
+
+
+def _volume(**source: Any) -> Json:
+    return {**app(), "volumes": [{"name": "v", **source}]}
+
+
+def _on_host(**port: Any) -> Json:
+    return {**app(ports=[{"containerPort": 80, **port}]), "hostNetwork": True}
+
+
+def _huge(**pod: Any) -> Json:
+    resources = {"limits": {"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "2Mi"}}
+    return {**app(resources=resources), "resources": {"limits": {"memory": "2Gi", **pod}}}
+
+
+_LIMITS: Json = {"cpu": "500m", "memory": "1Gi"}
+_POD: Json = {"limits": {"cpu": "2", "memory": "2Gi"}}
+_INIT: Json = {
+    **app(resources={"requests": {"cpu": "1", "memory": "1Gi"}}),
+    "initContainers": [
+        {"name": "big", "image": "i:1", "resources": {"requests": {"cpu": "1500m"}}}
+    ],
+}
+
+LISTED = [
+    Spelling(f"pull policy of {image}", app(image), app(image, imagePullPolicy=policy))
+    for image, policy in {
+        "app:1": "IfNotPresent",
+        "app": "Always",
+        "app:latest": "Always",
+        "registry.example.com:5000/app": "Always",
+        "registry.example.com:5000/app:2": "IfNotPresent",
+        f"app@sha256:{'a' * 64}": "IfNotPresent",
+        f"app:latest@sha256:{'a' * 64}": "Always",
+        f"app:1@sha256:{'a' * 64}": "IfNotPresent",
+        "App": "IfNotPresent",
+        "localhost/app": "Always",
+        "Example/app": "Always",
+        "a__b/c-d": "Always",
+        "a" * 64: "IfNotPresent",
+        "not a name": "IfNotPresent",
+    }.items()
+] + [
+    Spelling(
+        "pull policy of an image volume",
+        _volume(image={"reference": "models:1"}),
+        _volume(image={"reference": "models:1", "pullPolicy": "IfNotPresent"}),
+    ),
+    Spelling(
+        "pull policy of an image volume without a tag",
+        _volume(image={"reference": "models"}),
+        _volume(image={"reference": "models", "pullPolicy": "Always"}),
+    ),
+    Spelling("a volume of no kind", _volume(), _volume(emptyDir={})),
+    Spelling("a host port", _on_host(), _on_host(hostPort=80)),
+    Spelling(
+        "requests of limits",
+        app(resources={"limits": _LIMITS}),
+        app(resources={"limits": _LIMITS, "requests": {**_LIMITS, "memory": "1024Mi"}}),
+    ),
+    Spelling(
+        "one request of limits",
+        app(resources={"limits": _LIMITS, "requests": {"cpu": "0.25"}}),
+        app(resources={"limits": _LIMITS, "requests": {"cpu": "250m", "memory": "1Gi"}}),
+    ),
+    Spelling(
+        "less than a thousandth",
+        app(resources={"requests": {"cpu": "0.1m"}}),
+        app(resources={"requests": {"cpu": "1m"}}),
+    ),
+    Spelling(
+        "requests of the pod, of its limits",
+        {**app(), "resources": _POD},
+        {**app(), "resources": {**_POD, "requests": _POD["limits"]}},
+    ),
+    Spelling(
+        "requests of the pod, of its containers",
+        {**_INIT, "resources": _POD},
+        {**_INIT, "resources": {**_POD, "requests": {"cpu": "1500m", "memory": "1Gi"}}},
+    ),
+    Spelling("huge pages of the pod", _huge(), _huge(**{"hugepages-2Mi": "2Mi"})),
+    Spelling("the older account", {**app(), "serviceAccountName": "default"},
+             {**app(), "serviceAccount": "default"}),
+    Spelling("both accounts", {**app(), "serviceAccountName": "default"},
+             {**app(), "serviceAccountName": "default", "serviceAccount": "other"}),
+    Spelling("the account", app(), {**app(), "serviceAccountName": "default"}),
+    Spelling("the priority", app(), {**app(), "priority": 0}),
+    Spelling("preemption", app(), {**app(), "preemptionPolicy": "PreemptLowerPriority"}),
+    Spelling("no host network", app(), {**app(), "hostNetwork": False, "hostPID": False}),
+    Spelling("nothing in lists and maps", app(),
+             {**app(command=[], env=[], ports=[]), "volumes": [], "nodeSelector": {},
+              "tolerations": [], "imagePullSecrets": [], "hostAliases": []}),
+    Spelling("blanks", app(),
+             {**app(workingDir="", imagePullPolicy="", terminationMessagePath=""),
+              "hostname": "", "nodeName": "", "priorityClassName": "", "dnsPolicy": "",
+              "schedulerName": "", "restartPolicy": ""}),
+    Spelling("zeros of a probe", app(livenessProbe={"tcpSocket": {"port": 1}}),
+             app(livenessProbe={"tcpSocket": {"port": 1, "host": ""}, "periodSeconds": 0,
+                                "initialDelaySeconds": 0, "failureThreshold": 0})),
+    Spelling("no terminal", app(), app(stdin=False, tty=False, stdinOnce=False)),
+    Spelling("a variable without a value", app(env=[{"name": "A"}]),
+             app(env=[{"name": "A", "value": ""}])),
+    Spelling("quantities", app(resources={"requests": {"cpu": "500m", "memory": "1Gi"}}),
+             app(resources={"requests": {"cpu": 0.5, "memory": "1024Mi"}})),
+]  # fmt: skip
+
+DIFFERENT: dict[str, tuple[Json, Json]] = {
+    "another protocol": (app(ports=[{"containerPort": 80}]),
+                         app(ports=[{"containerPort": 80, "protocol": "UDP"}])),
+    "the other pull policy": (app(), app(imagePullPolicy="Always")),
+    "a policy of latest that is not its default": (
+        app("app:latest"), app("app:latest", imagePullPolicy="IfNotPresent")),
+    "another restart policy": (app(), {**app(), "restartPolicy": "OnFailure"}),
+    "another grace period": (app(), {**app(), "terminationGracePeriodSeconds": 31}),
+    "another period": (app(livenessProbe={"tcpSocket": {"port": 1}}),
+                       app(livenessProbe={"tcpSocket": {"port": 1}, "periodSeconds": 11})),
+    "another mode": (_volume(secret={"secretName": "s"}),
+                     _volume(secret={"secretName": "s", "defaultMode": 256})),
+    "other requests than the limits": (
+        app(resources={"limits": _LIMITS}),
+        app(resources={"limits": _LIMITS, "requests": {"cpu": "499m"}})),
+    "no service links": (app(), {**app(), "enableServiceLinks": False}),
+    "not privileged, said": (app(), app(securityContext={"privileged": False})),
+    "a security context without anything in it": (app(), app(securityContext={"runAsUser": 0})),
+    "the order of variables": (app(env=[{"name": "A"}, {"name": "B"}]),
+                               app(env=[{"name": "B"}, {"name": "A"}])),
+    "the order of ports": (app(ports=[{"containerPort": 1}, {"containerPort": 2}]),
+                           app(ports=[{"containerPort": 2}, {"containerPort": 1}])),
+    "the order of containers": (
+        {"containers": [*app()["containers"], {"name": "b", "image": "b:1"}]},
+        {"containers": [{"name": "b", "image": "b:1"}, *app()["containers"]]}),
+    "the order of arguments": (app(args=["a", "b"]), app(args=["b", "a"])),
+    "an operator of a toleration": ({**app(), "tolerations": [{"key": "a", "value": "b"}]},
+                                    {**app(), "tolerations": [
+                                        {"key": "a", "operator": "Equal", "value": "b"}]}),
+    "a policy of topology": (
+        SAMPLES["scheduling"],
+        {**SAMPLES["scheduling"], "topologySpreadConstraints": [
+            {**SAMPLES["scheduling"]["topologySpreadConstraints"][0],
+             "nodeTaintsPolicy": "Ignore"}]}),
+    "another account": (app(), {**app(), "serviceAccountName": "other"}),
+    "another interface": (_volume(iscsi={"targetPortal": "a", "iqn": "iqn.2001-04.com.a:b"}),
+                          _volume(iscsi={"targetPortal": "a", "iqn": "iqn.2001-04.com.a:b",
+                                         "iscsiInterface": "other"})),
+}  # fmt: skip
+"""What two pods differ in that the API server stores, close to what is the same."""
+
+
+def spellings() -> list[Spelling]:
+    """All of them: those of the table, and those that are listed."""
+    return [*_of_table(), *LISTED]
+
+
+def _of_table() -> Iterator[Spelling]:
+    for name, spec in SAMPLES.items():
+        for path, kind in _places(spec, "PodSpec"):
+            holder = _at(spec, path)
+            for field, default in KINDS[kind].defaults.items():
+                if field in holder or (kind, field) in _NOT_VALID_EMPTY:
+                    continue
+                written = copy.deepcopy(spec)
+                _at(written, path)[field] = copy.deepcopy(default)
+                where = ".".join(map(str, (name, *path, field)))
+                yield Spelling(where, spec, written, (kind, field))
+
+
+def _places(
+    value: Any, kind: str, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _places(item, kind, (*path, index))
+        return
+    yield path, kind
+    for field, part in KINDS[kind].parts.items():
+        if field in value:
+            yield from _places(value[field], part, (*path, field))
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for part in path:
+        value = value[part]
+    return value
+
+
+def fully_written(spec: Json, pick: Any = lambda _: True) -> Json:
+    """A spec with all of the table's defaults written out that `pick` chooses."""
+    written = copy.deepcopy(spec)
+    for path, kind in _places(spec, "PodSpec"):
+        holder = _at(written, path)
+        for field, default in KINDS[kind].defaults.items():
+            if field not in holder and (kind, field) not in _NOT_VALID_EMPTY and pick(field):
+                holder[field] = copy.deepcopy(default)
+    return written
+
+
+OTHERS: dict[str, Json] = {
+    "GPUs alone": app(resources={"limits": {"nvidia.com/gpu": 1}}),
+    "a limit of 0": app(resources={"limits": {"cpu": "0"}}),
+    "requests of 0": app(resources={"requests": {"cpu": "0", "memory": 0}}),
+    "twenty digits": app(resources={"requests": {"memory": "1" * 20}}),
+    "more than fits": app(resources={"requests": {"memory": "16Ei"}}),
+    "an exponent": app(resources={"requests": {"memory": "12e2", "cpu": "1000e-3"}}),
+    "fractions of a binary unit": app(resources={"requests": {"memory": "0.1Ki"}}),
+    "limits of the pod": {**app(), "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
+    "zeros of volumes": {
+        **app(),
+        "volumes": [
+            {"name": "i", "iscsi": {"targetPortal": "10.0.0.1:3260", "lun": 0, "fsType": "",
+                                    "iqn": "iqn.2001-04.com.example:a", "readOnly": False,
+                                    "chapAuthDiscovery": False, "chapAuthSession": False}},
+            {"name": "c", "csi": {"driver": "csi.example.com", "readOnly": False, "fsType": ""}},
+            {"name": "a", "azureDisk": {"diskName": "d", "diskURI": "https://example.com/d",
+                                        "readOnly": True, "fsType": ""}},
+            {"name": "g", "gcePersistentDisk": {"pdName": "d", "partition": 0, "fsType": ""}},
+            {"name": "n", "nfs": {"server": "s", "path": "/p", "readOnly": False}},
+            {"name": "s", "secret": {"secretName": "s", "optional": False, "items": []}},
+            {"name": "e", "emptyDir": {"medium": "", "sizeLimit": "0.5Gi"}},
+        ],
+    },
+    "pointers to nothing": {
+        **app(securityContext={"privileged": False, "runAsNonRoot": False, "runAsUser": 0},
+              env=[{"name": "A", "valueFrom": {"configMapKeyRef": {
+                  "name": "c", "key": "k", "optional": False}}}]),
+        "automountServiceAccountToken": False, "hostUsers": True, "setHostnameAsFQDN": False,
+        "shareProcessNamespace": False, "securityContext": {"fsGroup": 0, "supplementalGroups": []},
+        "dnsConfig": {"options": [{"name": "ndots", "value": ""}, {"name": "edns0"}]},
+        "affinity": {}, "hostAliases": [{"ip": "10.0.0.1", "hostnames": []}],
+    },
+    "a negative grace period": {**app(), "terminationGracePeriodSeconds": -1},
+}  # fmt: skip
+"""Pods of which only a real API server tells how they are stored."""
