@@ -35,12 +35,12 @@ def plan(session: Session, asked: Asked) -> Exit:
     """Shows what the edit would do; the exit code says if it is refused, or a condition holds."""
     conditions = [read_condition(text) for text in asked.fail_if or []]
     found = _forecast(session, asked)
+    if asked.html is not None:  # before anything is printed: a reader may go away
+        _write_page(found, asked.html)
     if asked.output is None:
         print_plan(session.console, found, folded=not asked.unfold)
     else:
         session.say(printed(as_document(found), asked.output))
-    if asked.html is not None:
-        _write_page(found, asked.html)
     if found.refused:
         return Exit.FAILED
     held = [each for each in conditions if each.holds(found)]

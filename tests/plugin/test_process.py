@@ -84,6 +84,66 @@ def test_a_reader_that_goes_away_is_no_error(place: Path) -> None:
     process.stderr.close()
 
 
+def test_the_page_of_a_plan_is_written_whoever_reads_the_text(place: Path, tmp_path: Path) -> None:
+    """`kubectl tapp plan --html FILE | head -0`."""
+    example, page = "examples/rolling-update", tmp_path / "plan.html"
+    words = ["--from", f"{example}/1-create.yaml", "-f", f"{example}/2-update.yaml"]
+    process = subprocess.Popen(
+        command("plan", *words, "--html", str(page)),
+        cwd=ROOT,
+        env=around(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait() == 141
+    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+
+
+WORDS = {
+    "words": "{place}/k3s kubectl",
+    "with options": "{place}/k3s kubectl --kubeconfig 'a b'",
+    "by PATH": "k3s kubectl",
+    "a path": "{place}/kubectl",
+    "a path with a blank": "{place}/my tools/kubectl",
+    "only blanks": "  ",
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_the_variable_kubectl_is_a_command(place: Path, case: str) -> None:
+    """As it would be typed; one that is a program's path is that program."""
+    for name in ("k3s", "my tools/kubectl"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(f'#!/bin/sh\nexec "{place}/kubectl" "$@"\n')
+        (place / name).chmod(0o755)
+    environment = around(place, KUBECTL=WORDS[case].format(place=place))
+    done = subprocess.run(
+        command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Running" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ("'k3s kubectl", "error: the variable KUBECTL is not a command: No closing quotation"),
+        ("k4s kubectl", "error: kubectl cannot be run (No such file or directory): see PATH and"),
+    ],
+)
+def test_a_variable_that_is_no_command_is_a_sentence(
+    place: Path, named: str, sentence: str
+) -> None:
+    environment = around(place, KUBECTL=named)
+    done = subprocess.run(
+        command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().startswith(sentence)
+
+
 def test_ctrl_c_ends_it_without_a_word(place: Path) -> None:
     """While kubectl waits; both are in the terminal's foreground group."""
     process = subprocess.Popen(
