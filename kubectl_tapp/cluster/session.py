@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.base.observed import Observed
@@ -65,6 +65,11 @@ class Session:
             force_terminal=None if terminal else False,
         )  # fmt: skip
 
+    @staticmethod
+    def unread() -> None:
+        """Goes on where nobody reads any more: who said `-y` asked for the write, not the text."""
+        sys.stdout = cast("TextIO", _Unread(sys.stdout))
+
     @property
     def interactive(self) -> bool:
         """Whether there is a person to ask."""
@@ -117,6 +122,34 @@ class Session:
         """A line on standard error: what is not part of the answer."""
         _printable()
         print(plain(text), file=sys.stderr)
+
+
+class _Unread:
+    """Standard output whose reader may go away, as `grep -q` does; the rest goes nowhere then."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> int:
+        """Writes it, if it is read."""
+        with self._or_nowhere():
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes what was held back, if it is read."""
+        with self._or_nowhere():
+            self._file.flush()
+
+    @contextmanager
+    def _or_nowhere(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
 
 
 @contextmanager

@@ -25,6 +25,8 @@ case " $* " in
   *" get tapps.apps.tkestack.io web "*) cat {place}/tapp.json ;;
   *" get tapps.apps.tkestack.io slow "*) touch {place}/asked; sleep 60 ;;
   *" get pods "*) cat {place}/pods.json ;;
+  *" patch "*" --dry-run=server "*) cat {place}/tapp.json ;;
+  *" patch "*) touch {place}/patched; cat {place}/tapp.json ;;
   *" get deployments.apps "*) echo 'Error from server (NotFound): not found' >&2; exit 1 ;;
   *) echo '{{"items": []}}' ;;
 esac
@@ -99,6 +101,26 @@ def test_the_page_of_a_plan_is_written_whoever_reads_the_text(place: Path, tmp_p
     process.stdout.close()
     assert process.wait() == 141
     assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+
+
+def test_who_says_yes_need_not_read(place: Path) -> None:
+    """`kubectl tapp pause web -y | head -0`: it is done, and the shell is told so."""
+    (place / "patched").unlink(missing_ok=True)
+    process = subprocess.Popen(
+        command("pause", "web", "-y"),
+        cwd=ROOT,
+        env=around(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 0
+    assert (place / "patched").exists()
+    process.stderr.close()
 
 
 WORDS = {
