@@ -176,12 +176,20 @@ def _placed(edited: Document, live: Document) -> Document:
     edited = copy.deepcopy(edited)
     metadata = edited.setdefault("metadata", {})
     metadata.setdefault("namespace", live["metadata"].get("namespace") or "default")
-    for name in ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"):
+    for name in _OF_THE_SERVER:
         metadata.pop(name, None)
     edited.pop("status", None)
     if isinstance(edited.get("spec"), dict):
         edited["spec"].setdefault("replicas", TAppSpec.model_fields["replicas"].default)
     return edited
+
+
+_OF_THE_SERVER = (
+    "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
+    "ownerReferences",
+)  # fmt: skip
+"""Metadata that a file has if it was read from a cluster. Its owner is in that cluster: without it
+the TApp would be collected."""
 
 
 def _before(

@@ -17,6 +17,7 @@ import yaml
 from kubectl_tapp.forecast import assumed, foresee
 from kubectl_tapp.forecast.timing import Timing
 from simulator.metacontroller.hook_client import WsgiHook
+from simulator.objects.objects import with_meta
 from simulator.world import World
 from tests.builders import claim_template, manifest, template
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
@@ -385,3 +386,18 @@ def test_an_edit_by_options_of_a_file(tmp_path: Path) -> None:
     }.items():
         said = kubectl_tapp(nowhere(), "plan", "--from", str(tmp_path / "old"), *words)
         assert said.lines[0].startswith(f"TApp default/web: {summary}")
+
+
+def test_a_file_may_be_what_kubectl_has_shown(tmp_path: Path) -> None:
+    """`kubectl get tapp web -o yaml`: with a status, finalizers, and an owner that is elsewhere."""
+    old = dict(running(yaml.safe_dump(edited("nothing", 3)[0])).world.get("TApp", "web"))
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "game", "uid": "1234"}
+    old = with_meta(old, ownerReferences=[{**owner, "controller": True}])
+    (tmp_path / "old").write_text(yaml.safe_dump(old))
+    for words in (["--replicas", "5"], ["-f", str(tmp_path / "new")]):
+        (tmp_path / "new").write_text(
+            yaml.safe_dump({**old, "spec": {**old["spec"], "replicas": 5}})
+        )
+        said = kubectl_tapp(nowhere(), "plan", "--from", str(tmp_path / "old"), *words)
+        assert (said.code, said.err) == (0, "")
+        assert said.lines[0].startswith("TApp default/web: 2 created")
