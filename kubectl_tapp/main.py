@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.base.targets import TARGETS, switched
 from kubectl_tapp.cluster.kubectl import Runner
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands import verbs
@@ -53,7 +54,7 @@ def _options(
     """What stands before the command."""
 
 
-app.callback(options_metavar="[options]")(with_targets(_options))
+app.callback(options_metavar="[options]")(with_targets(_options, shown=TARGETS))
 register(app, status)
 register(app, why)
 register(app, list_tapps, "list")
@@ -85,7 +86,7 @@ def run(
     parser = command()
     try:
         code = parser.main(
-            [*arguments],
+            switched([*arguments]),
             prog_name=PROGRAM if completing else _NAME,
             standalone_mode=False,
             obj=Session(runner, clock, sleep=sleep),

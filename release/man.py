@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hooks.version import VERSION
-from kubectl_tapp.commands.options import TARGETS
+from kubectl_tapp.base.targets import TARGETS
 from kubectl_tapp.main import command
 
 from .kustomize import ROOT
@@ -20,7 +20,7 @@ _NAME = "kubectl tapp"
 _FILES = """.SH ENVIRONMENT
 .TP
 .B KUBECTL
-Another kubectl than the one on PATH.
+Another kubectl than the one on PATH, as it would be typed: k3s kubectl.
 .SH SEE ALSO
 .BR kubectl (1)
 """

@@ -15,12 +15,10 @@ from simulator.node.nodes import NO_EXECUTE, UNREACHABLE
 from simulator.node.takeover import Sight
 from simulator.objects.clock import EPOCH, Clock
 from simulator.objects.kinds import NAMESPACE, NODE, Kind, UnknownKindError
-from simulator.objects.objects import Object, namespace_of, owners_of, uid_of
+from simulator.objects.objects import Object, namespace_of, owners_of, uid_of, version_of
 from simulator.world import World
 
 SPARE = "another-node"
-SEED = 7919
-"""Of the chances: another one than worlds have that begin empty, so that no id comes twice."""
 
 
 def clock_at(now: float, tick: float = 0.0) -> Clock:
@@ -53,8 +51,8 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
         silent_nodes: names of nodes that are not heard of.
         options: others of `World`.
     """
-    world = World(controller, hook, clock=clock, seed=SEED, nodes=0, **options)  # type: ignore[arg-type]
     objects = sorted(objects, key=lambda obj: obj["kind"] != NAMESPACE.name)
+    world = World(controller, hook, clock=clock, version=_newest(objects), nodes=0, **options)  # type: ignore[arg-type]
     world.kubelet.behaviour = levers
     world.kubelet.sight = Sight(clock.moment, patience)
     named = {(obj.get("spec") or {}).get("nodeName") for obj in objects if obj["kind"] == "Pod"}
@@ -69,6 +67,16 @@ def seeded(  # noqa: PLR0913 - a world and what is in it
         node = world.cluster.get(NODE, "", name)
         world.cluster.edit(NODE, node, lambda old: {**old, "spec": {"taints": [taint]}})
     return world
+
+
+def _newest(objects: list[Object]) -> int:
+    """The newest version of these objects, at least 1.
+
+    A world that takes over what another one has left begins at a newer version than that one did:
+    whatever bears a uid or a container's id of a world was written by it.
+    """
+    versions = [version_of(obj) for obj in objects]
+    return max([1, *(int(each) for each in versions if each.isascii() and each.isdecimal())])
 
 
 def _missing_owners(objects: list[Object], known: set[str]) -> list[Object]:

@@ -63,6 +63,7 @@ class World:
         *,
         clock: Clock | None = None,
         seed: int = 0,
+        version: int = 0,
         nodes: int = 3,
         policies: Iterable[Policy] = (),
         crds: Iterable[Object] = (),
@@ -70,11 +71,29 @@ class World:
         keep_calls: int = 500,
         decorators: Iterable[Object] = (),
     ) -> None:
+        """Build it around nothing.
+
+        Args:
+            composite_controller: what Metacontroller is to serve.
+            hook: what answers its calls.
+            clock: shows the time.
+            seed: of the chances.
+            version: the newest resourceVersion of what it is to take over (`simulator.seed`). All
+                that it writes is newer, and all uids, container ids and addresses are of it: so
+                they are other ones than those of any world before.
+            nodes: how many nodes there are.
+            policies: admission of the cluster.
+            crds: definitions of the custom kinds.
+            kinds: further kinds.
+            keep_calls: how many calls of the hook are kept.
+            decorators: DecoratorControllers.
+        """
         self.clock = clock or Clock()
         self.kinds = Kinds(kinds)
+        seed += version << 32
         for crd in crds:
             self.kinds.add_definition(crd)
-        self.cluster = Cluster(self.clock, self.kinds, random.Random(seed))  # noqa: S311
+        self.cluster = Cluster(self.clock, self.kinds, random.Random(seed), version)  # noqa: S311
         self.cluster.admission.policies.extend(policies)
         self.garbage_collector = GarbageCollector(self.cluster, self.clock)
         self.claim_controller = ClaimController(self.cluster, self.clock)

@@ -1,7 +1,7 @@
 """What the plugin reads from and writes to a cluster, through the user's kubectl."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -12,6 +12,7 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.targets import Given, passed_on
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
 from kubectl_tapp.cluster.registration import (
     Registration,
@@ -34,11 +35,6 @@ _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
 STOPS = "--field-selector=reason=Killing,involvedObject.kind=Pod"
 """The events that tell when pods were stopped."""
-_FLAGS = {
-    "kubeconfig": "--kubeconfig", "context": "--context", "as_user": "--as",
-    "request_timeout": "--request-timeout",
-}  # fmt: skip
-"""Name of a target -> kubectl's option for it."""
 _TIMEOUT = "30s"
 _AT_ONCE = 4
 """Calls of kubectl at the same time."""
@@ -50,19 +46,16 @@ _Words = list[str]
 class Cluster:
     """One cluster and namespace, as one user sees them."""
 
-    def __init__(self, targets: Mapping[str, str], runner: Runner | None = None) -> None:
+    def __init__(self, targets: Given, runner: Runner | None = None) -> None:
         """What is left out is left to kubectl.
 
         Args:
-            targets: kubectl's own options that were given: name -> value.
+            targets: kubectl's own options that were given.
             runner: what runs kubectl; None for the program itself.
         """
         self._runner = runner or Program()
-        self._namespace = targets.get("namespace")
-        given = {"request_timeout": _TIMEOUT, **targets}
-        self._options = [
-            f"{flag}={given[name]}" for name, flag in _FLAGS.items() if given.get(name)
-        ]
+        self._namespace: str | None = targets.get("namespace")
+        self._options = [*passed_on({"request_timeout": _TIMEOUT, **targets})]
 
     @cached_property
     def namespace(self) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class Program:
             given.seek(0)
             try:
                 process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
-                    [self._path(), *arguments],
+                    [*self._words(), *arguments],
                     stdin=given,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -91,14 +92,20 @@ class Program:
                     shown = len(complete)
 
     @staticmethod
-    def _path() -> str:
-        named = os.environ.get("KUBECTL")
-        path = named or shutil.which("kubectl")
-        if not path:
+    def _words() -> list[str]:
+        """The program, and what stands before all arguments: `k3s kubectl`."""
+        named = os.environ.get("KUBECTL", "").strip() or "kubectl"
+        if shutil.which(named):  # a path may have blanks
+            return [named]
+        try:
+            words = shlex.split(named)
+        except ValueError as error:
+            raise CommandError(f"the variable KUBECTL is not a command: {error}") from None
+        if not words or named == "kubectl":
             raise CommandError(
                 "there is no kubectl on PATH: install it, or name it in the variable KUBECTL"
             )
-        return path
+        return words
 
 
 class KubectlError(CommandError):

@@ -1,11 +1,12 @@
 """Which CompositeController serves a TApp, the service behind it, and its operator's choices."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from kubectl_tapp.base.observed import Document
-from tapp.words.digits import whole
 from tapp.words.vocabulary import SHARD
 
 if TYPE_CHECKING:
@@ -13,16 +14,6 @@ if TYPE_CHECKING:
 
 FINALIZER = "metacontroller.io/compositecontroller-"
 """What Metacontroller puts before a CompositeController's name, on each TApp that it serves."""
-_FLAG, _NUMBER = "flag", "number"
-_SETTINGS = {
-    "TAPP_DELETE_POD_AFTER_APP_FINISH": ("delete_pod_after_app_finish", _FLAG),
-    "TAPP_TOLERATION_SECONDS": ("toleration_seconds", _NUMBER),
-    "TAPP_LOST_NODE_SECONDS": ("lost_node_seconds", _NUMBER),
-    "TAPP_MAX_NEW_PODS_BYTES": ("max_new_pods_bytes", _NUMBER),
-    "TAPP_RESIZE": ("resize", _FLAG),
-}
-"""The variables of `hooks.service.settings` that decisions depend on."""
-_TRUE = ("true", "1", "yes", "on", "t", "y")
 
 
 class Registration(NamedTuple):
@@ -78,18 +69,21 @@ def service_of(controller: Document) -> tuple[str, str] | None:
 
 
 def chosen(deployment: Document | None) -> "Options":
-    """The operator's choices as a Deployment has them; the defaults for what it does not say."""
-    from tapp.world import Options  # noqa: PLC0415 - it costs start time
+    """The operator's choices as a Deployment has them; the defaults for what it does not say.
 
-    if deployment is None:
-        return Options()
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    written = {each["name"]: each.get("value") for each in containers[0].get("env") or []}
-    values: dict[str, Any] = {}
-    for variable, (name, kind) in _SETTINGS.items():
-        value = (written.get(variable) or "").strip()
-        if kind == _FLAG and value:
-            values[name] = value.lower() in _TRUE
-        elif (number := whole(value, 18)) is not None:
-            values[name] = number
+    Each option has a variable, as `hooks.service.settings` reads it: case does not matter, nor how
+    a truth is spelled.
+    """
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - it costs start time
+
+    from tapp.world import Options  # noqa: PLC0415
+
+    containers = [] if deployment is None else deployment["spec"]["template"]["spec"]["containers"]
+    variables = [each for one in containers for each in one.get("env") or []]
+    written = {str(each["name"]).upper(): str(each.get("value") or "") for each in variables}
+    read, values = TypeAdapter(Options).validate_python, dict[str, Any]()
+    for option in fields(Options):
+        if value := written.get(f"TAPP_{option.name.upper()}", "").strip():
+            with suppress(ValidationError):  # no service would start with it
+                values[option.name] = getattr(read({option.name: value}), option.name)
     return Options(**values)

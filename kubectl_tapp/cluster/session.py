@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.base.targets import Given, together
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.cluster.kubectl import Runner
 
@@ -30,19 +31,18 @@ class Session:
     Attributes:
         runner: what runs kubectl; None for the program itself.
         now: the time, in seconds since the epoch.
-        targets: kubectl's own options that were given: name -> value.
+        targets: kubectl's own options that were given.
         sleep: lets so many seconds pass.
     """
 
     runner: Runner | None = None
     now: Callable[[], float] = time.time
-    targets: dict[str, str] = field(default_factory=dict)
+    targets: Given = field(default_factory=dict)
     sleep: Callable[[float], None] = time.sleep
 
-    def narrowed(self, **targets: str | None) -> "Session":
-        """The same with further options; the later ones win, as they stand behind."""
-        given = {name: value for name, value in targets.items() if value is not None}
-        return replace(self, targets={**self.targets, **given})
+    def narrowed(self, **targets: Any) -> "Session":
+        """The same with further options, which stand behind those that it has."""
+        return replace(self, targets=together(self.targets, targets))
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -64,6 +64,11 @@ class Session:
             file=sys.stdout, width=width, highlight=False, soft_wrap=False, emoji=False,
             force_terminal=None if terminal else False,
         )  # fmt: skip
+
+    @staticmethod
+    def unread() -> None:
+        """Goes on where nobody reads any more: who said `-y` asked for the write, not the text."""
+        sys.stdout = cast("TextIO", _Unread(sys.stdout))
 
     @property
     def interactive(self) -> bool:
@@ -117,6 +122,34 @@ class Session:
         """A line on standard error: what is not part of the answer."""
         _printable()
         print(plain(text), file=sys.stderr)
+
+
+class _Unread:
+    """Standard output whose reader may go away, as `grep -q` does; the rest goes nowhere then."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def write(self, text: str) -> int:
+        """Writes it, if it is read."""
+        with self._or_nowhere():
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes what was held back, if it is read."""
+        with self._or_nowhere():
+            self._file.flush()
+
+    @contextmanager
+    def _or_nowhere(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.targets import TARGETS
 from kubectl_tapp.cluster.cluster import NAMESPACES, TAPPS, Cluster
 from kubectl_tapp.cluster.session import Session
 
@@ -19,9 +20,8 @@ Offer = Callable[[typer.Context, list[str], str], list[str]]
 def _cluster(ctx: typer.Context) -> Cluster:
     """The cluster of the options that stand on the line so far."""
     session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
-    targets = ("namespace", "context", "kubeconfig", "as_user")
     for at in reversed(_line(ctx)):
-        session = session.narrowed(**{name: at.params.get(name) for name in targets})
+        session = session.narrowed(**{name: at.params.get(name) for name in TARGETS})
     return session.narrowed(request_timeout=_SECONDS).cluster
 
 

@@ -39,6 +39,8 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
 
     if tapps and all_namespaces:
         raise UsageError("name TApps, or ask for all namespaces, not both")
+    if yes:
+        session.unread()
     switches = {
         "--all-namespaces": all_namespaces, "--keep-claims": keep_claims, "--force": force,
         "--apply": not dry_run,

@@ -6,7 +6,7 @@ A command is a function whose first parameter is a `Session`. `register` gives i
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from kubectl_tapp.base.arguments import read_duration
+from kubectl_tapp.base.targets import COMMON, TARGETS
 from kubectl_tapp.commands.complete import contexts, ids, names, namespaces
 
 
@@ -89,23 +90,30 @@ class Choices:
         return read_duration(self.timeout)
 
 
-def _as_for_kubectl(*names: str, **more: Any) -> Any:
-    return Annotated[str | None, option(*names, help="As for kubectl.", **more)]
+_OFFERED: dict[str, Any] = {"namespace": namespaces, "context": contexts}
+"""Target -> what completion offers for it."""
 
 
-TARGETS: dict[str, Any] = {
-    "namespace": _as_for_kubectl("-n", "--namespace", metavar="NAME", autocompletion=namespaces),
-    "context": _as_for_kubectl("--context", metavar="NAME", autocompletion=contexts),
-    "kubeconfig": _as_for_kubectl("--kubeconfig", metavar="FILE"),
-    "as_user": _as_for_kubectl("--as", metavar="USER"),
-    "request_timeout": _as_for_kubectl("--request-timeout", metavar="30s"),
-}
+def _target(name: str, *, shown: bool) -> Any:
+    """One of kubectl's options, for typer."""
+    target = TARGETS[name]
+    kind: Any = (list[str] if target.several else str) if target.metavar else bool
+    more: dict[str, Any] = {"metavar": target.metavar} if target.metavar else {}
+    if name in _OFFERED:
+        more["autocompletion"] = _OFFERED[name]
+    return Annotated[
+        kind | None, option(*target.words, help="As for kubectl.", hidden=not shown, **more)
+    ]
 
 
-def with_targets(function: Callable[..., Any]) -> Callable[..., Any]:
+def with_targets(function: Callable[..., Any], shown: Iterable[str] = COMMON) -> Callable[..., Any]:
     """The function for typer: kubectl's options become part of its first argument, the Session.
 
     An argument that is a dataclass becomes an option for each of its fields.
+
+    Args:
+        function: a command.
+        shown: which of kubectl's options its help has; it takes all.
     """
     _, *own = inspect.signature(function, eval_str=True).parameters.values()
     whole = next((each for each in own if is_dataclass(each.annotation)), None)
@@ -118,7 +126,7 @@ def with_targets(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(ctx.obj, whole.annotation(**values))
         return function(ctx.obj, **values)
 
-    targets = [keyword(name, kind, None) for name, kind in TARGETS.items()]
+    targets = [keyword(name, _target(name, shown=name in shown), None) for name in TARGETS]
     return with_parameters(run, function, [keyword("ctx", typer.Context), *own, *targets])
 
 

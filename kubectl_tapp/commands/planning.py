@@ -1,9 +1,9 @@
 """What `kubectl tapp plan` does: the edit as the API server would take it, played and shown."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from hooks.wire.decode import WireError
-from kubectl_tapp.base import shipped
 from kubectl_tapp.base.arguments import (
     read_ids,
     read_images,
@@ -16,11 +16,11 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.cluster import PODS, STOPS
 from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import Asked
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
+from kubectl_tapp.forecast import assumed
 from kubectl_tapp.forecast.bar import bar
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
@@ -29,19 +29,18 @@ from kubectl_tapp.show.page import page
 from kubectl_tapp.show.plan import as_document, print_plan
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
-from tapp.world import Options
 
 
 def plan(session: Session, asked: Asked) -> Exit:
     """Shows what the edit would do; the exit code says if it is refused, or a condition holds."""
     conditions = [read_condition(text) for text in asked.fail_if or []]
     found = _forecast(session, asked)
+    if asked.html is not None:  # before anything is printed: a reader may go away
+        _write_page(found, asked.html)
     if asked.output is None:
         print_plan(session.console, found, folded=not asked.unfold)
     else:
         session.say(printed(as_document(found), asked.output))
-    if asked.html is not None:
-        _write_page(found, asked.html)
     if found.refused:
         return Exit.FAILED
     held = [each for each in conditions if each.holds(found)]
@@ -82,8 +81,7 @@ def _without_cluster(session: Session, asked: Asked) -> Forecast:
     if edited is not None:
         old["metadata"].setdefault("namespace", edited["metadata"].get("namespace") or "default")
         _same_place(edited, old["metadata"]["namespace"], f"{asked.from_} has")
-    registration = Registration(shipped.manifest(shipped.COMPOSITE), Options())
-    now = session.now()
+    registration, now = assumed.registration(), session.now()
     try:
         observed = as_running(old, registration, now)
     except WireError as error:
@@ -92,7 +90,8 @@ def _without_cluster(session: Session, asked: Asked) -> Forecast:
         edited = _edited(observed.tapp, asked, now)
     with bar("playing the plan") as tell:
         assumptions = Assumptions(asked.broken, made_up=True, tell=tell)
-        return forecast(observed, edited, registration, now, assumptions)
+        found = forecast(observed, edited, registration, now, assumptions)
+    return replace(found, notes=(*found.notes, *assumed.said(found, observed.tapp, edited)))
 
 
 def _with_cluster(session: Session, asked: Asked) -> Forecast:

@@ -180,6 +180,8 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
 
     def run(session: Session, name: str, **values: Any) -> None:
         choices = Choices(**{each: values.pop(each) for each in shared})
+        if choices.yes:
+            session.unread()
         function(Verb(session, session.observed(name), choices), **values)
 
     first = [keyword("session", Session), keyword("name", Name)]

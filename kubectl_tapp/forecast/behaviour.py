@@ -66,9 +66,9 @@ class Behaviour(Levers):
         first = containers(pod["spec"])[0]
         return max(pace.begin - _OVERHEAD, 0.0) if container == first["name"] else 0.0
 
-    def pull_error(self, _image: str) -> str:
-        """No registry was asked, so none is quoted."""
-        return "it is taken as broken"
+    def pull_error(self, image: str) -> str:
+        """No registry was asked, so none is quoted; as each kubelet's, it names the image."""
+        return f"{image} is taken as broken"
 
     def no_room(self, pod: Document, _nodes: int) -> str:
         """As it was said of the pod that has none."""

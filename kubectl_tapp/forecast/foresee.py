@@ -10,6 +10,7 @@ from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.forecast import assumed
 from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.behaviour import (
     Behaviour,
@@ -34,6 +35,7 @@ from kubectl_tapp.forecast.unfold import unfold
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
 from tapp.plan import Plan
+from tapp.spec.model import TAppSpec
 
 QUIET = 900.0
 """Seconds without any change after which a forecast takes it that nothing more comes."""
@@ -138,11 +140,14 @@ def _decided(
 def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
     """A TApp from a file, as if it were running since an hour before `now`, all that it asks done.
 
+    What else its cluster has is assumed (`kubectl_tapp.forecast.assumed`).
+
     Raises:
         hooks.wire.decode.WireError: it cannot run.
     """
     tapp, now = _placed(tapp, tapp), in_ticks(now)
-    empty = Observed({**tapp, "metadata": {**tapp["metadata"], "uid": None}})
+    nothing = {**tapp, "metadata": {**tapp["metadata"], "uid": None}}
+    empty = Observed(nothing, storage_classes=assumed.storage_classes())
     known = behaviour(_paces(tapp, tapp, Timing()), [], now)
     runner = Run(empty, registration, known, now - 3600)
     try:
@@ -153,10 +158,12 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
     if record.refused:
         raise WireError("", record.refused)
     world, space = runner.world, tapp["metadata"]["namespace"]
+    claims = world.list("PersistentVolumeClaim", space)
     return Observed(
         world.get("TApp", tapp["metadata"]["name"], space),
         pods=world.list("Pod", space),
-        claims=world.list("PersistentVolumeClaim", space),
+        claims=claims,
+        storage_classes=assumed.storage_classes(claims),
         revisions=world.list("ControllerRevision", space),
         services=world.list("Service", space),
         namespace=world.cluster.get(NAMESPACE, "", space),
@@ -165,14 +172,24 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
 
 
 def _placed(edited: Document, live: Document) -> Document:
-    """The edited TApp with a namespace, and with nothing that only a server writes."""
+    """The edited TApp with a namespace and its CRD's default, without what only a server writes."""
     edited = copy.deepcopy(edited)
     metadata = edited.setdefault("metadata", {})
     metadata.setdefault("namespace", live["metadata"].get("namespace") or "default")
-    for name in ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"):
+    for name in _OF_THE_SERVER:
         metadata.pop(name, None)
     edited.pop("status", None)
+    if isinstance(edited.get("spec"), dict):
+        edited["spec"].setdefault("replicas", TAppSpec.model_fields["replicas"].default)
     return edited
+
+
+_OF_THE_SERVER = (
+    "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
+    "ownerReferences",
+)  # fmt: skip
+"""Metadata that a file has if it was read from a cluster. Its owner is in that cluster: without it
+the TApp would be collected."""
 
 
 def _before(

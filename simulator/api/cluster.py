@@ -59,6 +59,7 @@ from simulator.objects.objects import (
     owners_of,
     same,
     uid_of,
+    uids,
     version_of,
     with_meta,
 )
@@ -80,16 +81,15 @@ _FINISHED = ("Succeeded", "Failed")
 class Cluster:
     """All objects of one cluster; implements `store.Store`."""
 
-    def __init__(self, clock: Clock, kinds: Kinds, rng: random.Random) -> None:
+    def __init__(self, clock: Clock, kinds: Kinds, rng: random.Random, version: int = 0) -> None:
         self.clock = clock
         self.kinds = kinds
         self.admission = Admission(rng)
-        self.revision = 0
+        self.revision = version
         self._objects: dict[Kind, dict[Key, Object]] = {}
         self._homes: dict[str, tuple[Kind, Key]] = {}
         self._listeners: list[Callable[[Event], None]] = []
-        self._uids = count(1)
-        self._series = 0
+        self._uids = uids(version)
         self._generated = count(1)
 
     def subscribe(self, listener: Callable[[Event], None]) -> None:
@@ -153,7 +153,7 @@ class Cluster:
             obj = fill_in(obj, kind.schema)
         obj = with_meta(
             obj,
-            uid=f"{self._series:08x}-0000-4000-8000-{next(self._uids):012x}",
+            uid=next(self._uids),
             creationTimestamp=self.clock.timestamp(),
             generation=1 if kind.has_generation else None,
             deletionTimestamp=None,
@@ -162,14 +162,7 @@ class Cluster:
         return self._commit(kind, None, obj)
 
     def restore(self, kind: Kind, obj: Object) -> None:
-        """Take an object of another cluster as it is, with its uid, its versions and its status.
-
-        What is created from now on has newer versions, and uids that no simulation began with.
-        """
-        version = version_of(obj)
-        known = version.isascii() and version.isdigit()
-        self.revision = max(self.revision, int(version) if known else 0)
-        self._series = 0x5EED0000
+        """Take an object of another cluster as it is, with its uid, its versions and its status."""
         self._objects.setdefault(kind, {})[key_of(obj)] = obj
         self._homes[uid_of(obj)] = kind, key_of(obj)
         self._publish(Event(kind, None, obj, self.revision))
@@ -265,8 +258,7 @@ class Cluster:
     def _named(self, kind: Kind, obj: Object) -> Object:
         metadata: Object = encoded(meta(obj), "metadata")
         if not metadata.get("name") and metadata.get("generateName"):
-            suffix = f"{next(self._generated):05d}"
-            metadata = {**metadata, "name": f"{metadata['generateName']}{suffix}"}
+            metadata = {**metadata, "name": self._free_name(kind, metadata)}
         if kind.namespaced:
             if not metadata.get("namespace"):
                 message = "an empty namespace may not be set during creation"
@@ -275,6 +267,11 @@ class Cluster:
             metadata.pop("namespace", None)
         metadata.pop("resourceVersion", None)
         return {**obj, "metadata": metadata}
+
+    def _free_name(self, kind: Kind, metadata: Object) -> str:
+        names = (f"{metadata['generateName']}{number:05d}" for number in self._generated)
+        space = metadata.get("namespace", "") if kind.namespaced else ""
+        return next(name for name in names if (space, name) not in self._objects.get(kind, {}))
 
     def _guarded(self, kind: Kind, obj: Object) -> Object:
         old = self.get(kind, *key_of(obj))

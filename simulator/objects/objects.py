@@ -5,6 +5,7 @@ reflect.DeepEqual, by which Metacontroller compares: it is type-sensitive.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any
 
 Json = Any
@@ -32,6 +33,13 @@ def namespace_of(obj: Object) -> str:
 def uid_of(obj: Object) -> str:
     """Return metadata.uid."""
     return str(meta(obj).get("uid", ""))
+
+
+def uids(version: int) -> Iterator[str]:
+    """Make the uids of a cluster whose first resourceVersion comes after this one."""
+    text, mark = f"{version:014x}", "5eed" if version else "0000"
+    series = f"{mark}{text[:4]}-{text[4:8]}-4{text[8:11]}-8{text[11:]}"
+    return (f"{series}-{number:012x}" for number in count(1))
 
 
 def version_of(obj: Object) -> str:

@@ -25,6 +25,8 @@ case " $* " in
   *" get tapps.apps.tkestack.io web "*) cat {place}/tapp.json ;;
   *" get tapps.apps.tkestack.io slow "*) touch {place}/asked; sleep 60 ;;
   *" get pods "*) cat {place}/pods.json ;;
+  *" patch "*" --dry-run=server "*) cat {place}/tapp.json ;;
+  *" patch "*) touch {place}/patched; cat {place}/tapp.json ;;
   *" get deployments.apps "*) echo 'Error from server (NotFound): not found' >&2; exit 1 ;;
   *) echo '{{"items": []}}' ;;
 esac
@@ -82,6 +84,86 @@ def test_a_reader_that_goes_away_is_no_error(place: Path) -> None:
     assert process.stderr.read() == ""
     assert process.wait() == 141
     process.stderr.close()
+
+
+def test_the_page_of_a_plan_is_written_whoever_reads_the_text(place: Path, tmp_path: Path) -> None:
+    """`kubectl tapp plan --html FILE | head -0`."""
+    example, page = "examples/rolling-update", tmp_path / "plan.html"
+    words = ["--from", f"{example}/1-create.yaml", "-f", f"{example}/2-update.yaml"]
+    process = subprocess.Popen(
+        command("plan", *words, "--html", str(page)),
+        cwd=ROOT,
+        env=around(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait() == 141
+    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+
+
+def test_who_says_yes_need_not_read(place: Path) -> None:
+    """`kubectl tapp pause web -y | head -0`: it is done, and the shell is told so."""
+    (place / "patched").unlink(missing_ok=True)
+    process = subprocess.Popen(
+        command("pause", "web", "-y"),
+        cwd=ROOT,
+        env=around(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 0
+    assert (place / "patched").exists()
+    process.stderr.close()
+
+
+WORDS = {
+    "words": "{place}/k3s kubectl",
+    "with options": "{place}/k3s kubectl --kubeconfig 'a b'",
+    "by PATH": "k3s kubectl",
+    "a path": "{place}/kubectl",
+    "a path with a blank": "{place}/my tools/kubectl",
+    "only blanks": "  ",
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_the_variable_kubectl_is_a_command(place: Path, case: str) -> None:
+    """As it would be typed; one that is a program's path is that program."""
+    for name in ("k3s", "my tools/kubectl"):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text(f'#!/bin/sh\nexec "{place}/kubectl" "$@"\n')
+        (place / name).chmod(0o755)
+    environment = around(place, KUBECTL=WORDS[case].format(place=place))
+    done = subprocess.run(
+        command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Running" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ("'k3s kubectl", "error: the variable KUBECTL is not a command: No closing quotation"),
+        ("k4s kubectl", "error: kubectl cannot be run (No such file or directory): see PATH and"),
+    ],
+)
+def test_a_variable_that_is_no_command_is_a_sentence(
+    place: Path, named: str, sentence: str
+) -> None:
+    environment = around(place, KUBECTL=named)
+    done = subprocess.run(
+        command("status", "web"), cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().startswith(sentence)
 
 
 def test_ctrl_c_ends_it_without_a_word(place: Path) -> None:

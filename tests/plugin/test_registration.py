@@ -2,13 +2,20 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from hooks.service.settings import Settings
 from kubectl_tapp.cluster.cluster import Cluster
 from kubectl_tapp.cluster.kubectl import Finished
+from kubectl_tapp.cluster.registration import chosen
 from tapp.words.vocabulary import SHARD
+from tapp.world import Options
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.scenarios.apps import tapp
+from tests.scenarios.life import Life
 
 OWN = "metacontroller.io/compositecontroller-tapp-controller"
 
@@ -60,3 +67,61 @@ def test_the_controller_in_charge_is_asked_for(metadata: dict[str, Any] | None, 
     cluster = Cluster({}, Kubectl([*others, *registered("", "b", "c")]))
     tapp = None if metadata is None else {"metadata": metadata}
     assert cluster.controller(tapp)["metadata"]["name"] == name
+
+
+def deployment(**variables: str) -> dict[str, Any]:
+    """The service's Deployment, with an injected container beside it."""
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    secret = {"name": "TAPP_TOLERATION_SECONDS", "valueFrom": {"configMapKeyRef": {"name": "x"}}}
+    injected = {"name": "proxy", "env": [{"name": "LEVEL", "value": "1"}, secret]}
+    containers = [injected, {"name": "hooks", "env": env}, {"name": "bare"}]
+    return {"spec": {"template": {"spec": {"containers": containers}}}}
+
+
+OTHERS = {
+    option.name: [str(not option.default).lower(), "T", "no"]
+    if isinstance(option.default, bool)
+    else ["1234", " 4321 ", "+4321"]
+    if isinstance(option.default, int)
+    else ["registry.example.com/pause:4"]
+    for option in fields(Options)
+}
+"""Option -> texts of its variable."""
+
+
+@pytest.mark.parametrize(
+    ("option", "text"), [(option, text) for option, texts in OTHERS.items() for text in texts]
+)
+@pytest.mark.parametrize("spelling", [str.upper, str.lower])
+def test_each_option_is_read_as_the_service_reads_it(
+    option: str, text: str, spelling: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All options that decisions depend on, one that is added tomorrow included."""
+    variable = spelling(f"tapp_{option}")
+    monkeypatch.setenv(variable, text)
+    options = Settings().options
+    assert chosen(deployment(**{variable: text})) == options
+
+
+def test_what_no_service_would_start_with_is_the_default() -> None:
+    """And what is said elsewhere, or about something else."""
+    odd = {"TAPP_RESIZE": "perhaps", "TAPP_MAX_PULLERS": "", "TAPP_MORE": "1", "RESIZE": "true"}
+    assert chosen(deployment(**odd)) == chosen(None) == Options()
+
+
+def test_a_plan_takes_the_options_that_the_service_runs_with() -> None:
+    """An image for pullers that is nowhere: updates wait for it as long as its operator says."""
+    spec = {"updateStrategy": {"inPlaceUpdateStrategy": {"prePull": True}}}
+    life = Life().apply(tapp(replicas=1, **spec))
+    life.world.namespace("tapp-system")
+    variables = {"TAPP_PULL_SECONDS": "30", "TAPP_PULLER_IMAGE": "gone:1"}
+    metadata = {"name": "tapp-hooks", "namespace": "tapp-system"}
+    service = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    life.world.apply({**service, **deployment(**variables)})
+    said = kubectl_tapp(
+        StandIn(life.world), "plan", "web", "--image", "web=web:2", "--assume-broken", "gone:1",
+        "-o", "json",
+    )  # fmt: skip
+    (instance,) = json.loads(said.out)["instances"]
+    assert instance["outcome"] == "in place"
+    assert 25 < instance["began"] < 40

@@ -1,0 +1,403 @@
+"""A plan from two files foretells what a plan of the same TApp in a cluster does.
+
+The cluster is one in which everything is there that a plan from files takes for granted.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise, permutations, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubectl_tapp.forecast import assumed, foresee
+from kubectl_tapp.forecast.timing import Timing
+from simulator.metacontroller.hook_client import WsgiHook
+from simulator.objects.objects import with_meta
+from simulator.world import World
+from tests.builders import claim_template, manifest, template
+from tests.plugin.standin import Said, StandIn, kubectl_tapp
+from tests.scenarios.life import EXAMPLES, Life, registration
+from tests.sizes import cases
+
+Document = dict[str, Any]
+Edit = Callable[[int], tuple[Document, Document]]
+SIZES = (1, 2, 3, 6, 12)
+REVISION = re.compile(r"(?<=web)-(?:pull-x)?[0-9a-f]{10}(?=\")")
+AT = "2026-01-05T12:00:00Z"
+
+
+def pod(image: str = "web:1", **more: Any) -> Document:
+    """The template of all edits."""
+    return template(image, terminationGracePeriodSeconds=5, **more)
+
+
+def rolling(**strategy: Any) -> Document:
+    """A budget, and what else the strategy says."""
+    return {"updateStrategy": {"maxUnavailable": "40%", **strategy}}
+
+
+def in_place(**strategy: Any) -> Document:
+    """What is to be done about updates in place."""
+    return rolling(inPlaceUpdateStrategy=strategy)
+
+
+def asking(cpu: str) -> Document:
+    """A container with resources."""
+    return {"resources": {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}}
+
+
+def annotated(key: str) -> Document:
+    """The template asks for a restart."""
+    return pod(annotations={key: AT})
+
+
+def mounting(*names: str) -> Document:
+    """A template whose container mounts claims."""
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    return pod(container={"volumeMounts": mounts})
+
+
+def storing(**sizes: str) -> Document:
+    """Claims, and a template that mounts them."""
+    claims = [claim_template(name, size) for name, size in sizes.items()]
+    return {"template": mounting(*sizes), "volumeClaimTemplates": claims}
+
+
+def valued(text: str, count: int) -> Document:
+    """Values of each instance, and a template that reads them."""
+    env = [{"name": "KEY", "value": "$(tapp.values.key)"}]
+    values = {str(id): {"key": f"{text}{id}"} for id in range(count)}
+    return {"template": pod(container={"env": env}), "values": values}
+
+
+NEW = {"template": pod("web:2")}
+POOL = {"templatePool": {"blue": pod("web:3")}}
+SERVICES = {"serviceTemplate": {"spec": {"ports": [{"name": "web", "port": 80}]}}}
+ENDED = {"persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}
+PROBED = {"readinessProbe": {"tcpSocket": {"port": 80}}}
+GATES = [{"conditionType": "apps.tkestack.io/InPlaceUpdateReady"}]
+
+EDITS: dict[str, Edit] = {
+    "nothing": lambda _: ({}, {}),
+    "more instances": lambda n: ({}, {"replicas": n + 2}),
+    "many more": lambda n: ({}, {"replicas": 2 * n + 1}),
+    "none at all": lambda _: ({}, {"replicas": 0}),
+    "fewer instances": lambda n: ({}, {"replicas": n - 1}),
+    "fewer, and their claims": lambda n: (
+        storing(data="1Gi") | ENDED, storing(data="1Gi") | ENDED | {"replicas": n - 1}
+    ),
+    "more, with claims": lambda n: (storing(data="1Gi"), storing(data="1Gi") | {"replicas": n + 1}),
+    "kill": lambda n: ({}, {"statuses": {str(n - 1): "Killed"}}),
+    "start": lambda n: ({"statuses": {str(n - 1): "Killed"}}, {}),
+    "an image": lambda _: (rolling(), rolling() | NEW),
+    "an image, one at a time": lambda _: ({}, NEW),
+    "an image, all at once": lambda _: (
+        rolling(maxUnavailable="100%"), rolling(maxUnavailable="100%") | NEW
+    ),
+    "an image, the last first": lambda _: (
+        rolling(order="Descending"), rolling(order="Descending") | NEW
+    ),
+    "an image and more instances": lambda n: ({}, NEW | {"replicas": n + 1}),
+    "an image and fewer instances": lambda n: ({}, NEW | {"replicas": n - 1}),
+    "one of two images": lambda _: (
+        {"template": pod(sidecars=[{"name": "log", "image": "log:1"}])},
+        {"template": pod(sidecars=[{"name": "log", "image": "log:2"}])},
+    ),
+    "an image with a probe": lambda _: (
+        {"template": pod(container=PROBED)}, {"template": pod("web:2", container=PROBED)}
+    ),
+    "an image and minReadySeconds": lambda _: (
+        rolling() | {"minReadySeconds": 7}, rolling() | {"minReadySeconds": 7} | NEW
+    ),
+    "a drain before it": lambda _: (
+        in_place(gracePeriodSeconds=4) | {"template": pod(readinessGates=GATES)},
+        in_place(gracePeriodSeconds=4) | {"template": pod("web:2", readinessGates=GATES)},
+    ),
+    "an image that is pulled first": lambda _: (
+        in_place(prePull=True), in_place(prePull=True) | NEW
+    ),
+    "images pulled from now on": lambda _: (rolling(), in_place(prePull=True) | NEW),
+    "a restart": lambda _: (
+        rolling(), rolling() | {"template": annotated("kubectl.kubernetes.io/restartedAt")}
+    ),
+    "a restart in place": lambda _: (
+        rolling(), rolling() | {"template": annotated("apps.tkestack.io/restart-in-place")}
+    ),
+    "a variable": lambda _: (
+        rolling(),
+        rolling() | {"template": pod(container={"env": [{"name": "LEVEL", "value": "debug"}]})},
+    ),
+    "a label": lambda _: (
+        rolling(), rolling() | {"template": pod(labels={"app": "web", "tier": "front"})}
+    ),
+    "a grace period": lambda _: (
+        rolling(), rolling() | {"template": template("web:1", terminationGracePeriodSeconds=9)}
+    ),
+    "a claim is added": lambda _: (
+        rolling() | storing(data="1Gi"), rolling() | storing(data="1Gi", logs="1Gi")
+    ),
+    "the first claim": lambda _: (rolling(), rolling() | storing(data="1Gi")),
+    "a claim grows": lambda _: (storing(data="1Gi", logs="1Gi"), storing(data="2Gi", logs="1Gi")),
+    "a claim shrinks": lambda _: (storing(data="2Gi"), storing(data="1Gi")),
+    "a claim template goes": lambda _: (
+        storing(data="1Gi", logs="1Gi"), storing(data="1Gi")
+    ),
+    "another template for one": lambda n: (POOL, POOL | {"templates": {str(n - 1): "blue"}}),
+    "a template that is new": lambda _: ({}, POOL | {"templates": {"0": "blue"}}),
+    "a template that is not there": lambda _: ({}, {"templates": {"0": "bleu"}}),
+    "a canary ends": lambda _: (POOL | {"templates": {"0": "blue"}}, POOL),
+    "a canary is promoted": lambda _: (
+        POOL | {"templates": {"0": "blue"}}, POOL | {"template": pod("web:3")}
+    ),
+    "a forced update": lambda n: (
+        POOL | {"templates": {str(id): "blue" for id in range(n)}},
+        {"templatePool": {"blue": pod("web:4")}, "templates": {str(id): "blue" for id in range(n)}}
+        | rolling(forceUpdate={"maxUnavailable": "100%"}),
+    ),
+    "an unused template": lambda _: ({}, POOL),
+    "a partition": lambda n: (rolling(), rolling(partition=n - 1) | NEW),
+    "a partition in percent": lambda _: (rolling(), rolling(partition="50%") | NEW),
+    "a partition ends": lambda n: (rolling(partition=n - 1), rolling() | NEW),
+    "a pause": lambda _: (rolling(), rolling(paused=True) | NEW),
+    "no pause any more": lambda _: (rolling(paused=True), rolling() | NEW),
+    "values": lambda n: (valued("a", n), valued("b", n)),
+    "a value of one": lambda n: (
+        valued("a", n), valued("a", n) | {"values": valued("a", n)["values"] | {"0": {"key": "z"}}}
+    ),
+    "a value that is missing": lambda n: (valued("a", n), valued("a", n) | {"replicas": n + 1}),
+    "a Service's name": lambda _: ({"serviceName": "one"}, {"serviceName": "two"}),
+    "the first Service's name": lambda _: (rolling(), rolling() | {"serviceName": "one"}),
+    "ordered": lambda n: (
+        {"podManagementPolicy": "OrderedReady"},
+        {"podManagementPolicy": "OrderedReady", "replicas": n + 2},
+    ),
+    "ordered, fewer": lambda _: (
+        {"podManagementPolicy": "OrderedReady"},
+        {"podManagementPolicy": "OrderedReady", "replicas": 0},
+    ),
+    "ordered, an image": lambda _: (
+        {"podManagementPolicy": "OrderedReady"}, {"podManagementPolicy": "OrderedReady"} | NEW
+    ),
+    "Services": lambda _: (rolling(), rolling() | SERVICES),
+    "Services for more": lambda n: (SERVICES, SERVICES | {"replicas": n + 1}),
+    "no Services any more": lambda _: (SERVICES, {}),
+    "resources": lambda _: (
+        rolling() | {"template": pod(container=asking("1"))},
+        rolling() | {"template": pod(container=asking("2"))},
+    ),
+    "resources in place": lambda _: (
+        in_place(resources="InPlace") | {"template": pod(container=asking("1"))},
+        in_place(resources="InPlace") | {"template": pod(container=asking("2"))},
+    ),
+    "resources that are left to others": lambda _: (
+        in_place(resources="Ignore") | {"template": pod(container=asking("1"))},
+        in_place(resources="Ignore") | {"template": pod(container=asking("2"))},
+    ),
+    "an init container": lambda _: (
+        rolling(),
+        rolling() | {"template": pod(initContainers=[{"name": "first", "image": "first:1"}])},
+    ),
+    "a budget that is none": lambda _: ({}, NEW | rolling(maxUnavailable="many")),
+    "a claim that is mounted and gone": lambda _: (
+        storing(data="1Gi"), {"template": mounting("data")}
+    ),
+    "a mount of nothing": lambda _: (rolling(), rolling() | {"template": mounting("data")}),
+}  # fmt: skip
+
+
+def edited(edit: str, count: int) -> tuple[Document, Document]:
+    """The TApp before and after an edit."""
+    basis = {"replicas": count, "template": pod()}
+    before, after = EDITS[edit](count)
+    return manifest(**{**basis, **before}), manifest(**{**basis, **after})
+
+
+NOW = 7200.0
+"""When both plans are made, in simulated seconds: a whole one, as times in objects are."""
+
+
+@cache
+def running(written: str) -> StandIn:
+    """A cluster with all components, in which this TApp has run for some time."""
+    life = Life(nodes=1, exposing=True, resize=True)
+    world, behaviour = life.world, life.world.kubelet.behaviour
+    behaviour.jitter, behaviour.by_chance, behaviour.resizes = 0.0, False, True
+    world.namespace("tapp-system")
+    hooks = {"name": "hooks", "image": "hooks", "env": [{"name": "TAPP_RESIZE", "value": "true"}]}
+    world.apply(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "tapp-hooks", "namespace": "tapp-system"},
+            "spec": {"template": {"spec": {"containers": [hooks]}}},
+        }
+    )
+    for each in (registration(exposing=True), *assumed.storage_classes()):
+        world.apply(each)
+    life.begin(yaml.safe_load(written)).settle(allow_errors=True)
+    world.run(NOW - world.clock.now)
+    return StandIn(world)
+
+
+@cache
+def nowhere() -> StandIn:
+    """No cluster."""
+    world = World(registration(), WsgiHook(lambda *_: []))
+    world.clock.now = NOW
+    return StandIn(world)
+
+
+def comparable(said: Said) -> tuple[int, Document]:
+    """A plan without what was assumed, and without an order where none is meant."""
+    document: Document = json.loads(REVISION.sub("", said.out))
+    del document["notes"], document["remarks"]
+    for change in document["templates"]:
+        change["differences"].sort(key=lambda each: str(each["path"]))
+    document["fields"].sort(key=lambda each: str(each["path"]))
+    for instance in document["instances"]:
+        instance["fields"].sort()
+    return said.code, document
+
+
+def compare(old: Document, new: Document, folder: Path) -> Document:
+    """Foretells an edit both ways; the plan, which is the same."""
+    written = [yaml.safe_dump(each) for each in (old, new)]
+    files = [folder / "old.yaml", folder / "new.yaml"]
+    for file, text in zip(files, written, strict=True):
+        file.write_text(text)
+    before, after = map(str, files)
+    found, there = (
+        comparable(kubectl_tapp(standin, "plan", *words, "-f", after, "-o", "json"))
+        for standin, words in ((nowhere(), ["--from", before]), (running(written[0]), []))
+    )
+    assert found == there
+    assert nowhere().calls == []
+    return found[1]
+
+
+@pytest.fixture(autouse=True)
+def times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same behaviour is assumed: nothing is learned from the pods of the cluster."""
+    monkeypatch.setattr(foresee, "timing", lambda *_: Timing())
+
+
+ALL = list(product(EDITS, SIZES))
+SOME = [(edit, SIZES[number % len(SIZES)]) for number, edit in enumerate(EDITS)]
+
+
+@pytest.mark.parametrize(("edit", "count"), cases(ALL, [case for case in ALL if case not in SOME]))
+def test_files_foretell_what_a_cluster_does(edit: str, count: int, tmp_path: Path) -> None:
+    """The same fates, order, refusals and times, to the last write."""
+    old, new = edited(edit, count)
+    compare(old, new, tmp_path)
+
+
+def examples() -> dict[str, Document]:
+    """The TApps of all examples, as if they were one."""
+    found = {}
+    for file in sorted(EXAMPLES.rglob("*.yaml")):
+        for document in yaml.load_all(file.read_text(), yaml.CSafeLoader):
+            if document["kind"] == "TApp":
+                metadata = {**document["metadata"], "name": "web"}
+                found[str(file.relative_to(EXAMPLES))] = {**document, "metadata": metadata}
+    return found
+
+
+TAPPS = examples()
+PAIRS = list(permutations(TAPPS, 2))
+NEIGHBOURS = list(pairwise([*TAPPS, next(iter(TAPPS))]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), cases(PAIRS, [pair for pair in PAIRS if pair not in NEIGHBOURS])
+)
+def test_each_example_becomes_each_other(old: str, new: str, tmp_path: Path) -> None:
+    """Every pair, each as the edit of the other."""
+    compare(TAPPS[old], TAPPS[new], tmp_path)
+
+
+# --- what is foretold ----------------------------------------------------------------------------
+
+FATES: dict[str, str] = {
+    "more instances": "created",
+    "start": "created",
+    "an image": "in place",
+    "an image that is pulled first": "in place",
+    "a restart in place": "in place",
+    "a restart": "recreated",
+    "a claim is added": "recreated",
+}
+
+
+@pytest.mark.parametrize("count", cases(SIZES, [1, 2, 12]))
+@pytest.mark.parametrize("edit", FATES)
+def test_ordinary_edits_come_to_their_end(edit: str, count: int, tmp_path: Path) -> None:
+    """Nothing is refused, and nothing gets stuck."""
+    old, new = edited(edit, count)
+    files = [tmp_path / "old.yaml", tmp_path / "new.yaml"]
+    for file, document in zip(files, (old, new), strict=True):
+        file.write_text(yaml.safe_dump(document))
+    words = ["plan", "--from", str(files[0]), "-f", str(files[1]), "--fail-if", "stuck"]
+    said = kubectl_tapp(nowhere(), *words, "-o", "json")
+    assert (said.code, said.err) == (0, "")
+    found = json.loads(said.out)
+    assert {each["outcome"] for each in found["instances"]} - {"unchanged"} == {FATES[edit]}
+    assert found["refused"] == []
+
+
+ASSUMED: dict[str, tuple[str, str]] = {
+    "a claim grows": ("StorageClasses are assumed to let claims grow", "unchanged"),
+    "Services for more": ("the component services is assumed", "created"),
+    "resources in place": ("the component resize is assumed", "in place"),
+    "an image that is pulled first": ("mount image volumes", "in place"),
+    "a drain before it": ("the component pod-status is assumed", "in place"),
+}
+
+
+@pytest.mark.parametrize("edit", ASSUMED)
+def test_what_only_a_cluster_knows_is_assumed_and_said(edit: str, tmp_path: Path) -> None:
+    """No refusal, and a sentence: once in the text, and in the document."""
+    old, new = edited(edit, 2)
+    for name, document in (("old", old), ("new", new)):
+        (tmp_path / name).write_text(yaml.safe_dump(document))
+    words = ["plan", "--from", str(tmp_path / "old"), "-f", str(tmp_path / "new")]
+    found = json.loads(kubectl_tapp(nowhere(), *words, "-o", "json").out)
+    sentence, outcome = ASSUMED[edit]
+    assert [sentence in note for note in found["notes"]] == [True]
+    assert outcome in {each["outcome"] for each in found["instances"]}
+    assert (found["refusals"], found["stuck"]) == ([], [])
+    assert sentence in kubectl_tapp(nowhere(), *words).out
+
+
+def test_an_edit_by_options_of_a_file(tmp_path: Path) -> None:
+    """One file is enough: the edit is typed."""
+    (tmp_path / "old").write_text(yaml.safe_dump(manifest(replicas=3, template=pod())))
+    for words, summary in {
+        ("--replicas", "5"): "2 created",
+        ("--image", "app=web:2"): "3 in place",
+        ("--kill", "1"): "1 deleted",
+        ("--restart",): "3 recreated",
+        ("--restart", "--in-place"): "3 in place",
+    }.items():
+        said = kubectl_tapp(nowhere(), "plan", "--from", str(tmp_path / "old"), *words)
+        assert said.lines[0].startswith(f"TApp default/web: {summary}")
+
+
+def test_a_file_may_be_what_kubectl_has_shown(tmp_path: Path) -> None:
+    """`kubectl get tapp web -o yaml`: with a status, finalizers, and an owner that is elsewhere."""
+    old = dict(running(yaml.safe_dump(edited("nothing", 3)[0])).world.get("TApp", "web"))
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "game", "uid": "1234"}
+    old = with_meta(old, ownerReferences=[{**owner, "controller": True}])
+    (tmp_path / "old").write_text(yaml.safe_dump(old))
+    for words in (["--replicas", "5"], ["-f", str(tmp_path / "new")]):
+        (tmp_path / "new").write_text(
+            yaml.safe_dump({**old, "spec": {**old["spec"], "replicas": 5}})
+        )
+        said = kubectl_tapp(nowhere(), "plan", "--from", str(tmp_path / "old"), *words)
+        assert (said.code, said.err) == (0, "")
+        assert said.lines[0].startswith("TApp default/web: 2 created")
