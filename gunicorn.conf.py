@@ -1,9 +1,9 @@
 """How the service is served. Every value has its reason beside it; HOST and PORT choose the door.
 
 Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep small requests
-answered while a worker decides a large one (`hooks.app` decides four requests at once, and one
-large one, whatever the number of threads); parallelism comes from workers. No client holds a thread
-while it sends: `hooks.service.worker` collects requests, and answers probes beside them.
+answered while a worker decides a large one (`hooks.service.turns`: four requests at once, and one
+large one); parallelism comes from workers. No client holds a thread: connections are greenlets of
+gunicorn's gevent worker (`hooks.service.worker`), which answer probes beside all that.
 """
 
 import gc
@@ -16,8 +16,7 @@ from typing import Any
 
 bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8080')}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or os.cpu_count() or 2)
-worker_class = "hooks.service.worker.PatientWorker"  # gthread, which collects requests first
-threads = 64  # a client slow to read its answer holds one
+worker_class = "hooks.service.worker.Worker"  # gevent's
 worker_connections = 768  # then the one that has waited longest is closed; files end at 1,024 often
 keepalive = 95  # longer than the 90 s for which Go's client keeps an idle connection
 timeout = 60  # twice Metacontroller's timeout for a hook
