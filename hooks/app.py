@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import Any
 
 from flask import Flask, Response, request
+from msgspec import structs
 from werkzeug.exceptions import HTTPException
 
 from hooks.customize import customize
@@ -155,7 +156,8 @@ class _Hooks:
 
     def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Plan, Any]:
         started = time.perf_counter()
-        asked = Request(pieces, TApp, self._memo)
+        known = self._memo.recall(pieces.parent)  # by others, while this one waited
+        asked = Request(structs.replace(pieces, recalled=known), TApp, self._memo)
         answer, made = sync(asked, self._options, now)
         if waited and "resyncAfterSeconds" in answer:
             answer["resyncAfterSeconds"] = max(SOONEST, answer["resyncAfterSeconds"] - waited)

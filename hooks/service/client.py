@@ -18,8 +18,12 @@ LINGER: Final = 2.0
 LONGEST_HEAD: Final = 64 << 10
 """Bytes of a request's head; gunicorn's own bound is a hundred headers of 8 KB."""
 _PIECE: Final = 64 << 10
+_TURN: Final = 1 << 20
+"""Bytes that are read of one client before others have their turn."""
 _SHARE: Final = 16
 """One in so many of those that wait is closed where there is no room for another connection."""
+_AT_ONCE, _MUCH = 0.001, 8 << 10
+"""Seconds and bytes: who has so much here when its time is over waits for us, not we for it."""
 _ESTABLISHED: Final = 1
 """The first byte of `tcp_info` (linux/tcp.h) while neither side has said that it ends."""
 
@@ -70,10 +74,10 @@ class Room:
     def _make(self, what: str, number: int) -> None:
         """Parts with those that have waited longest, half-sent requests before idle ones."""
         known = [one for one in self._waiting if not one.idle or what != "bytes"]
-        known.sort(key=lambda one: one.idle)
+        known.sort(key=lambda one: (one.idle, one.ends or 0.0))
         for client in known[:number]:
             client.part(f"too many {what} of half-sent requests; try again")
-        fields = {"closed": number, "connections": self.clients, "bytes": self.held}
+        fields = {"closed": len(known[:number]), "connections": self.clients, "bytes": self.held}
         LOGGER.warning(f"too many {what}: closed what waited longest", extra={"fields": fields})
 
 
@@ -82,6 +86,7 @@ class Client:
 
     Attributes:
         size: bytes that have arrived of the request that is waited for.
+        ends: when its time is over, None while no request has begun.
         answered: whether an answer has begun.
         ended: whether the rest of an answered request does not come.
     """
@@ -100,22 +105,22 @@ class Client:
         """Waits for the next request."""
         self.arrived()
         self._in_head, self.answered = True, False
-        self._ends: float | None = None
+        self.ends: float | None = None
         self._room.wait_for(self)
 
     @property
     def idle(self) -> bool:
         """Whether no request has begun."""
-        return self._ends is None
+        return self.ends is None
 
     def _start(self) -> float:
-        if self._ends is None:
-            self._ends = time.monotonic() + self._room.seconds
-        return self._ends
+        if self.ends is None:
+            self.ends = time.monotonic() + self._room.seconds
+        return self.ends
 
-    def headed(self) -> None:
+    def headed(self, request: Any) -> None:
         """The request's head is here; it may have come with the last request."""
-        self._in_head = False
+        self._in_head, self._request = False, request
         self._start()
 
     def arrived(self) -> None:
@@ -130,16 +135,18 @@ class Client:
         Raises:
             RefusedError: it has not arrived in time, ended before its end, or there is no room.
         """
-        left = self._room.keepalive if self._ends is None else self._ends - time.monotonic()
+        left = self._room.keepalive if self.ends is None else self.ends - time.monotonic()
         data = None
-        if left > 0 and self._parted is None:
-            with gevent.Timeout(left, False):
+        if self._parted is None:
+            with gevent.Timeout(max(left, _AT_ONCE), False):
                 data = bytes(self.sock.recv(most))
-        if self._parted is not None or not data:
-            return self._missed(late=data is None)
+        if self._parted is not None or not data or (left < 0 and len(data) < _MUCH):
+            return self._missed(late=data != b"")
         if self.answered:
             return data
         self._start()
+        if (self.size + len(data)) // _TURN > self.size // _TURN:
+            gevent.sleep(0)  # what is there already is read without waiting
         self.size += len(data)
         self._room.hold(len(data))
         if self._in_head and self.size > LONGEST_HEAD:
@@ -151,6 +158,8 @@ class Client:
         if self.idle or self.answered:
             self.ended = True
             return b""
+        if not self._in_head:
+            self._request.force_close()
         if self._parted is not None:
             raise RefusedError(503, self._parted)
         if late:
@@ -161,7 +170,7 @@ class Client:
     def part(self, why: str = "") -> None:
         """Ends what is waited for: its reader reads an end, and says why."""
         self._parted = why
-        self._room.leave(self)
+        self.arrived()
         with suppress(OSError):
             self.sock._sock.shutdown(socket.SHUT_RD)  # TLS has a shutdown of its own
 

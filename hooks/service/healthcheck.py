@@ -11,9 +11,9 @@ def main() -> int:
     """Asks /healthz once; behind TLS (whose client certificate it has not) an open port will do."""
     port = os.environ.get("PORT", "8080")
     if os.environ.get("TAPP_TLS_CERT_FILE"):
-        with socket.create_connection(("127.0.0.1", int(port)), timeout=2):
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=5):
             return 0
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as answer:
         return 0 if answer.status == 200 else 1  # noqa: PLR2004 - an HTTP status code
 
 

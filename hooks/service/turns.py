@@ -25,9 +25,8 @@ probes and small requests get through while the next one waits."""
 OF_A_NAMESPACE: Final = AT_ONCE - 1
 """Turns of one namespace at the same time: another one's never wait for it."""
 WAIT: Final = 256
-"""Requests that wait for their turn in a worker, and how many of a namespace, of a TApp: callers of
-more are to try again. Metacontroller asks once at a time for a TApp, and 20 times in all."""
-WAIT_OF_A_NAMESPACE, WAIT_OF_A_TAPP = WAIT // 4, 8
+"""Requests that wait for their turn in a worker; callers of more are to try again."""
+WAIT_OF_A_NAMESPACE: Final = WAIT // 2
 
 
 class Whose(NamedTuple):
@@ -131,15 +130,14 @@ class Turns:
 
     def _enter(self, asking: Whose, wait: _Wait) -> None:
         with self._lock:
-            waiting = {one: len(waits) for one, waits in self._queue.items()}
-            of_namespace = [n for one, n in waiting.items() if one.namespace == asking.namespace]
-            for what, number, most in (
-                ("of this TApp ", waiting.get(asking, 0), WAIT_OF_A_TAPP),
-                ("of this namespace ", sum(of_namespace), WAIT_OF_A_NAMESPACE),
-                ("", sum(waiting.values()), WAIT),
-            ):
-                if number >= most:
-                    raise RefusedError(503, f"too many requests {what}wait; try again")
+            all_of = sum(map(len, self._queue.values()))
+            of_it = sum(
+                len(waits)
+                for one, waits in self._queue.items()
+                if one.namespace == asking.namespace
+            )
+            if all_of >= WAIT or of_it >= WAIT_OF_A_NAMESPACE:
+                raise RefusedError(503, "too many requests wait; try again")
             self._queue.setdefault(asking, deque()).append(wait)
             self._go_on()
 
@@ -147,6 +145,8 @@ class Turns:
         with self._lock:
             if self._deciding.get(asking) is wait:
                 del self._deciding[asking]
+                if asking in self._queue:
+                    self._queue.move_to_end(asking)
             else:
                 self._queue[asking].remove(wait)
                 self._queue[asking] or self._queue.pop(asking)
@@ -157,7 +157,6 @@ class Turns:
         for asking, waits in list(self._queue.items()):
             if len(self._deciding) < AT_ONCE and self._may(asking, waits[0]):
                 self._deciding[asking] = waits.popleft()
-                self._queue.move_to_end(asking)
                 if not waits:
                     del self._queue[asking]
                 self._deciding[asking].go.set()

@@ -5,6 +5,7 @@ bytes that it has sent; what bounds both is `client.py`. What takes the processo
 (`turns.py`), so that probes and other requests get through meanwhile.
 """
 
+import resource
 import ssl
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -45,9 +46,9 @@ class Worker(GeventWorker):  # type: ignore[misc]
         """In the worker's process, before its loop begins."""
         settings = Settings()
         self._longest = settings.max_body_bytes
-        self._room = Room(
-            self.worker_connections, self._longest, settings.body_seconds, self.cfg.keepalive
-        )
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = min(self.worker_connections, files - 2 * _SPARE)
+        self._room = Room(most, self._longest, settings.body_seconds, self.cfg.keepalive)
         HURRY.clear()
         super().init_process()
 
@@ -107,7 +108,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
         Raises:
             StopIteration: the connection ends with it.
         """
-        client.headed()
+        client.headed(req)
         reader = req.body.reader
         if not isinstance(reader, LengthReader) or reader.length > self._longest:
             req.force_close()  # what nobody reads: the application refuses it
