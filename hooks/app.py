@@ -124,15 +124,15 @@ class _Hooks:
         self.all: dict[str, Answering] = {
             "sync": self._sync,
             "finalize": self._at_once(self._finalize),
-            "customize": self._at_once(lambda body: encode(customize(*customize_parent(body)))),
+            "customize": self._at_once(lambda body, _: encode(customize(*customize_parent(body)))),
             "plan": self._at_once(self._plan),
-            "pod-status": self._at_once(lambda body: encode(answer_pod_status(body, clock()))),
+            "pod-status": self._at_once(lambda body, now: encode(answer_pod_status(body, now))),
         }
 
-    def _at_once(self, answer: Callable[[bytes], bytes]) -> Answering:
+    def _at_once(self, answer: Callable[[bytes, float], bytes]) -> Answering:
         def answering(body: bytes, has_gone: Callable[[], bool]) -> tuple[bytes, float]:
             with self._turns.turn(whose(body), len(body), has_gone):
-                return decided(answer, body), 0.0
+                return decided(answer, body, self._clock()), 0.0
 
         return answering
 
@@ -168,9 +168,9 @@ class _Hooks:
         _log_plan(made, time.perf_counter() - started)
         return text, made, answer["status"]
 
-    def _finalize(self, body: bytes) -> bytes:
+    def _finalize(self, body: bytes, now: float) -> bytes:
         asked = Request(body, Parent, self._memo)
-        answer, made = finalize(asked, self._options, self._clock())
+        answer, made = finalize(asked, self._options, now)
         meta = asked.parent.metadata
         fields = {
             "hook": "finalize",
@@ -183,9 +183,9 @@ class _Hooks:
         LOGGER.info("finalize", extra={"fields": fields})
         return encode(answer)
 
-    def _plan(self, body: bytes) -> bytes:
+    def _plan(self, body: bytes, now: float) -> bytes:
         world = world_of(Request(body, TApp, self._memo))
-        return encode(explain(plan(world, self._options, self._clock())))
+        return encode(explain(plan(world, self._options, now)))
 
 
 def _add_errors(app: Flask) -> None:
