@@ -71,19 +71,18 @@ class Worker(GeventWorker):  # type: ignore[misc]
     def handle(self, listener: Any, sock: Any, addr: Any) -> None:
         """A connection, from its beginning to its end."""
         self._room.enter()
-        client: Client | None = None
+        client = Client(sock, self._room)
         try:
-            client = Client(self._shaken(sock) if self.cfg.is_ssl else sock, self._room)
+            if self.cfg.is_ssl:
+                client.sock = self._shaken(sock)
             super().handle(listener, client, addr)
         except ssl.SSLError as error:
             if error.reason == "HTTP_REQUEST":
-                client = Client(sock, self._room)
                 self.handle_error(None, client, addr, RefusedError(400, "this port speaks TLS"))
         except OSError:
             LOGGER.debug("no handshake")
         finally:
-            if client is not None:
-                client.close()
+            client.close()
             self._room.clients -= 1
 
     def _shaken(self, sock: Any) -> Any:

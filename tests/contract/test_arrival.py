@@ -271,6 +271,17 @@ def test_tls_is_collected_in_the_same_way(tmp_path: Path) -> None:
             connection.close()
 
 
+def test_more_handshakes_than_there_may_be_close_the_oldest(tmp_path: Path) -> None:
+    """Those that begin none, and have a minute for it."""
+    files, trust = certificate(tmp_path)
+    with Service(workers=1, tls=trust, TAPP_BODY_SECONDS="60", **files) as service:
+        silent = [connect(service) for _ in range(1000)]
+        assert service.get("/healthz", timeout=20)[0] == 200
+        assert service.call("POST", "/sync", BODY, timeout=20)[0] == 200
+        for connection in silent:
+            connection.close()
+
+
 def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) -> None:
     """As curl does where the body is large: without an answer it waits a second."""
     with connect(service) as connection:
