@@ -1,15 +1,16 @@
 """How the service is served. Every value has its reason beside it; HOST and PORT choose the door.
 
 Measured on two cores with requests of 1,000 and 10,000 pods: threads only keep small requests
-answered while a worker decides a large one (`hooks.app` decides four requests at once, and one
-large one, whatever the number of threads); parallelism comes from workers. No client holds a thread
-while it sends: `hooks.service.worker` collects requests, and answers probes beside them.
+answered while a worker decides a large one (`hooks.service.turns`: four requests at once, and one
+large one); parallelism comes from workers. No client holds a thread: connections are greenlets of
+gunicorn's gevent worker (`hooks.service.worker`), which answer probes beside all that.
 """
 
 import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,7 @@ from hooks.service import address
 
 bind = address.bind()
 workers = address.workers()
-worker_class = "hooks.service.worker.PatientWorker"  # gthread, which collects requests first
-threads = 64  # a client slow to read its answer holds one
+worker_class = "hooks.service.worker.Worker"  # gevent's
 worker_connections = 768  # then the one that has waited longest is closed; files end at 1,024 often
 keepalive = 95  # longer than the 90 s for which Go's client keeps an idle connection
 timeout = 60  # twice Metacontroller's timeout for a hook
@@ -56,7 +56,12 @@ def post_fork(server: Any, worker: Any) -> None:
 
 
 def post_worker_init(worker: Any) -> None:
-    """Takes what was made since out of the garbage collector's sight, and calls it less often."""
+    """Takes what was made since out of the garbage collector's sight, and calls it less often.
+
+    The worker's loop gets its turn beside threads that decide after one millisecond, not five: it
+    takes several of them to answer a probe, and a thousand to receive 100 MB.
+    """
+    sys.setswitchinterval(0.001)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -12,6 +12,7 @@ from importlib import metadata
 from typing import Any
 
 from flask import Flask, Response, request
+from msgspec import structs
 from werkzeug.exceptions import HTTPException
 
 from hooks.customize import customize
@@ -20,38 +21,30 @@ from hooks.finalize import finalize
 from hooks.pod_status import answer_pod_status
 from hooks.service import metrics
 from hooks.service.auth import Tokens
+from hooks.service.errors import RefusedError, error_body
 from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
 from hooks.service.openapi import document
-from hooks.service.pacing import Pacer
+from hooks.service.pacing import Pacer, asked_by
 from hooks.service.settings import Settings
-from hooks.service.turns import Answering, Turns
+from hooks.service.turns import NOBODY, Turns, decided, whose, whose_object
 from hooks.sync import sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, customize_parent, encode, world_of
-from hooks.wire.split import Pieces
+from hooks.wire.split import Pieces, split
 from tapp.answer.children import NamespaceMissingError
 from tapp.plan import Plan, plan
 from tapp.spec.model import Parent, TApp
 
 JSON = "application/json"
-LONGEST = 500
-"""Characters of a text in an error's answer: it may quote the request."""
 SOONEST = 0.1
 """Seconds after which we are called again at the earliest, where that has come near in the wait."""
 
-
-class RefusedError(Exception):
-    """A request that gets an error answer: a status code and what the caller should know."""
-
-    def __init__(self, code: int, message: str, path: str = "") -> None:
-        """`path` is where in the request's document the trouble is."""
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.path = path
+Answering = Callable[[bytes, Callable[[], bool]], tuple[bytes, float]]
+"""A request's body, and whether its client has gone -> its answer's body, and the seconds for which
+it waited to be decided."""
 
 
 def create_app(
@@ -76,48 +69,11 @@ def create_app(
     settings = settings or Settings()
     configure(settings.log_level)
     tokens = Tokens(settings.auth_token_file) if settings.auth_token_file else None
-    options = settings.options
     app = Flask("tapp-hooks", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
-    memo, tell, resizer = Memo(settings.memo_bytes), _teller(settings), resize or _resizer(settings)
     metrics.BODY_LIMIT.set(settings.max_body_bytes)
-    turns, pacer = Turns(), pacer or Pacer(settings.pace_seconds, settings.pace_pod_seconds)
-
-    def on_sync(pieces: Pieces, now: float, waited: float) -> bytes:
-        started = time.perf_counter()
-        asked = Request(pieces, TApp, memo)
-        answer, decided = sync(asked, options, now)
-        if waited and "resyncAfterSeconds" in answer:
-            answer["resyncAfterSeconds"] = max(SOONEST, answer["resyncAfterSeconds"] - waited)
-        metrics.PODS_READ.inc(asked.read)
-        metrics.PODS_KNOWN.inc(len(asked.pods) - asked.read)
-        metrics.MEMO_BYTES.set(memo.size)
-        text = encode(answer)
-        tell(decided, answer["status"])
-        resizer(decided)
-        _log_plan(decided, time.perf_counter() - started)
-        return text
-
-    def on_finalize(body: bytes) -> bytes:
-        asked = Request(body, Parent, memo)
-        answer, decided = finalize(asked, options, clock())
-        meta = asked.parent.metadata
-        fields = {
-            "hook": "finalize",
-            "parent": f"{meta.namespace}/{meta.name}",
-            "pods": len(asked.pods),
-            "claims": len(asked.claims),
-            "held": len(decided.held),
-            "finalized": decided.finalized,
-        }
-        LOGGER.info("finalize", extra={"fields": fields})
-        return encode(answer)
-
-    def on_customize(body: bytes) -> bytes:
-        return encode(customize(*customize_parent(body)))
-
-    def on_plan(body: bytes) -> bytes:
-        return encode(explain(plan(world_of(Request(body, TApp, memo)), options, clock())))
+    pacer = pacer or Pacer(settings.pace_seconds, settings.pace_pod_seconds)
+    hooks = _Hooks(settings, clock, pacer, _teller(settings), resize or _resizer(settings))
 
     def hook(name: str, answer: Answering) -> None:
         seconds, sizes = metrics.SECONDS.labels(name), metrics.BODY_BYTES.labels(name)
@@ -126,24 +82,17 @@ def create_app(
             started = time.perf_counter()
             if tokens is not None and not tokens.accept(request.headers.get("Authorization")):
                 raise RefusedError(401, "the Authorization header carries no valid bearer token")
+            client = request.environ.get("gunicorn.socket", NOBODY)  # `Client`, in a worker
             body = _read_body(settings.max_body_bytes)
+            client.arrived()
             sizes.observe(len(body))
-            text, waited = answer(body)
+            text, waited = answer(body, client.has_gone)
             seconds.observe(time.perf_counter() - started - waited)
             return Response(text, mimetype=JSON)
 
         app.add_url_rule(f"/{name}", name, view, methods=["POST"])
 
-    def on_pod_status(body: bytes) -> bytes:
-        return encode(answer_pod_status(body, clock()))
-
-    for name, answer in {
-        "sync": turns.paced(on_sync, pacer, memo, clock),
-        "finalize": turns.at_once(on_finalize),
-        "customize": turns.at_once(on_customize),
-        "plan": turns.at_once(on_plan),
-        "pod-status": turns.at_once(on_pod_status),
-    }.items():
+    for name, answer in hooks.all.items():
         hook(name, answer)
 
     _add_probes(app)
@@ -155,6 +104,88 @@ def create_app(
 
     _add_errors(app)
     return app
+
+
+class _Hooks:
+    """The hooks of one process: each takes a request's body and answers in its turn."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], float],
+        pacer: Pacer,
+        tell: Callable[[Plan, Mapping[str, Any]], None],
+        resizer: Callable[[Plan], None],
+    ) -> None:
+        """See `create_app`; `tell` and `resizer` are called after each sync."""
+        self._options, self._clock, self._pacer = settings.options, clock, pacer
+        self._tell, self._resizer = tell, resizer
+        self._memo, self._turns = Memo(settings.memo_bytes), Turns()
+        self.all: dict[str, Answering] = {
+            "sync": self._sync,
+            "finalize": self._at_once(self._finalize),
+            "customize": self._at_once(lambda body, _: encode(customize(*customize_parent(body)))),
+            "plan": self._at_once(self._plan),
+            "pod-status": self._at_once(lambda body, now: encode(answer_pod_status(body, now))),
+        }
+
+    def _at_once(self, answer: Callable[[bytes, float], bytes]) -> Answering:
+        def answering(body: bytes, has_gone: Callable[[], bool]) -> tuple[bytes, float]:
+            with self._turns.turn(whose(body), len(body), has_gone):
+                return decided(answer, body, self._clock()), 0.0
+
+        return answering
+
+    def _sync(self, body: bytes, has_gone: Callable[[], bool]) -> tuple[bytes, float]:
+        """Decides when the pacer lets it, and without a turn until then.
+
+        What is decided is what would have been on arrival, since that is when it was observed.
+        """
+        now, pieces = self._clock(), split(body, self._memo)
+        asked = asked_by(pieces, len(body))
+        waited = self._pacer.pace(asked)
+        if waited:
+            metrics.PACED.observe(waited)
+        asking = whose_object(pieces.parent.get("metadata", b"{}"))
+        with self._turns.turn(asking, len(body), has_gone):
+            text, made, status = decided(self._decide, pieces, now, waited)
+            self._tell(made, status)
+            self._resizer(made)
+        self._pacer.answered(asked)
+        return text, waited
+
+    def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Plan, Any]:
+        started = time.perf_counter()
+        known = self._memo.recall(pieces.parent)  # by others, while this one waited
+        asked = Request(structs.replace(pieces, recalled=known), TApp, self._memo)
+        answer, made = sync(asked, self._options, now)
+        if waited and "resyncAfterSeconds" in answer:
+            answer["resyncAfterSeconds"] = max(SOONEST, answer["resyncAfterSeconds"] - waited)
+        metrics.PODS_READ.inc(asked.read)
+        metrics.PODS_KNOWN.inc(len(asked.pods) - asked.read)
+        metrics.MEMO_BYTES.set(self._memo.size)
+        text = encode(answer)
+        _log_plan(made, time.perf_counter() - started)
+        return text, made, answer["status"]
+
+    def _finalize(self, body: bytes, now: float) -> bytes:
+        asked = Request(body, Parent, self._memo)
+        answer, made = finalize(asked, self._options, now)
+        meta = asked.parent.metadata
+        fields = {
+            "hook": "finalize",
+            "parent": f"{meta.namespace}/{meta.name}",
+            "pods": len(asked.pods),
+            "claims": len(asked.claims),
+            "held": len(made.held),
+            "finalized": made.finalized,
+        }
+        LOGGER.info("finalize", extra={"fields": fields})
+        return encode(answer)
+
+    def _plan(self, body: bytes, now: float) -> bytes:
+        world = world_of(Request(body, TApp, self._memo))
+        return encode(explain(plan(world, self._options, now)))
 
 
 def _add_errors(app: Flask) -> None:
@@ -253,9 +284,7 @@ def _log_plan(decided: Any, seconds: float) -> None:
 
 
 def _error(code: int, message: str, **more: str) -> Response:
-    parts = {"error": message, **more}
-    body = {key: value[:LONGEST] for key, value in parts.items() if value or key == "error"}
-    return Response(encode(body), status=code, mimetype=JSON)
+    return Response(error_body(message, **more), status=code, mimetype=JSON)
 
 
 def _bad_request(error: WireError) -> Response:

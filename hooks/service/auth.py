@@ -46,6 +46,8 @@ class Tokens:
         with suppress(TokenFileError):  # the last good tokens stay in force
             self._reload()
         scheme, _, token = (header or "").partition(" ")
-        given = token.strip().encode("utf-8", "replace")
-        matches = [hmac.compare_digest(given, known) for known in self._tokens]
+        # Servers show a header's bytes as Latin-1 (PEP 3333). Some clients send text in Latin-1.
+        sent = token.strip().encode("latin-1", "replace")
+        both = (sent, sent.decode("latin-1").encode())
+        matches = [hmac.compare_digest(given, known) for known in self._tokens for given in both]
         return scheme.lower() == "bearer" and any(matches)

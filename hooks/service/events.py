@@ -9,7 +9,7 @@ import atexit
 import os
 import threading
 import time
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -36,10 +36,14 @@ REMEMBERED, FOR = 5_000, 3600.0
 an hour (--event-ttl)."""
 BURST, SECONDS_PER_EVENT = 25, 300.0
 """What a TApp may tell under one reason: as client-go's EventSourceObjectSpamFilter has it."""
+OF_A_NAMESPACE = 40
+"""So many times as much may the TApps of a namespace tell, under all reasons, old and new ones."""
 BUCKETS = 2_000
 LATE, LATE_PER_BUCKET = 1_000, 12
 """Events that wait for their TApp to be allowed one more: in all, and of one TApp and reason, which
 tell as many in an hour."""
+Key = tuple[str, str, str]
+"""Of a bucket: namespace, name, reason."""
 LOOK = 10.0
 """Seconds between two looks at what had to wait."""
 QUIET = 60.0
@@ -92,8 +96,8 @@ class Recorder:
         self._queued = queued
         self._lock = threading.Lock()
         self._taken: OrderedDict[str, float] = OrderedDict()
-        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
-        self._late: dict[tuple[str, str], deque[tuple[float, Document]]] = {}
+        self._buckets: OrderedDict[Key, tuple[float, float]] = OrderedDict()
+        self._late: dict[Key, deque[tuple[float, Document]]] = {}
         self._looked = float("-inf")
         self._logged = float("-inf")
         self._pid = 0
@@ -111,7 +115,7 @@ class Recorder:
                 self._put(document)
             for event in events(plan, status):
                 document = document_of(tapp, event, plan.now, self._instance)
-                if self._is_news(tapp.metadata.uid, event, document):
+                if self._is_news(event, document):
                     self._put(document)
         except Exception as error:  # noqa: BLE001 - whatever it is, the sync has been decided
             _count(Outcome.FAILED)
@@ -131,19 +135,20 @@ class Recorder:
                     _count(Outcome.DROPPED)
         self._queue.put_nowait(None)  # for a thread that is still at its last event
 
-    def _is_news(self, uid: str, event: Event, document: Document) -> bool:
+    def _is_news(self, event: Event, document: Document) -> bool:
         """Whether this process has not told it yet, and the TApp may tell so much.
 
         What it may not tell yet is told later: no other sync would, because the status says it.
         """
-        key = (uid, event.reason)
+        of = document["regarding"]
+        key = (of["namespace"], of["name"], event.reason)
         with self._lock:
             now = self._clock()
             if self._taken.get(event.name, float("-inf")) > now - FOR:
                 return False
             late = self._late.get(key, ())
-            may = not late and self._may(key, now)
-            fits = len(late) < LATE_PER_BUCKET and sum(map(len, self._late.values())) < LATE
+            may = not late and self._may_tell(key, now)
+            fits = len(late) < LATE_PER_BUCKET and (may or self._fits_late(key))
             if may or fits:
                 self._remember(event.name, now)
             if fits and not may:
@@ -151,6 +156,21 @@ class Recorder:
         if not may:
             _count(Outcome.LIMITED if fits else Outcome.DROPPED)
         return may
+
+    def _fits_late(self, key: Key) -> bool:
+        """Whether one more may wait, if need be in place of one of the namespace with most."""
+        if sum(map(len, self._late.values())) < LATE:
+            return True
+        of = [each[0] for each, late in self._late.items() for _ in late]
+        crowd = _crowd(of, key[0])
+        if crowd is None:
+            return False
+        going = next(each for each in reversed(self._late) if each[0] == crowd)
+        _, document = self._late[going].pop()
+        self._late[going] or self._late.pop(going)
+        self._taken.pop(document["metadata"]["name"], None)
+        _count(Outcome.DROPPED)
+        return True
 
     def _allowed_by_now(self) -> list[Document]:
         """The events that had to wait and need not any longer, oldest first for each TApp.
@@ -166,7 +186,7 @@ class Recorder:
                 while late and late[0][0] <= now - FOR:
                     late.popleft()
                     forgotten += 1
-                while late and self._may(key, now):
+                while late and self._may_tell(key, now):
                     allowed.append(late.popleft()[1])
                 if not late:
                     del self._late[key]
@@ -180,7 +200,25 @@ class Recorder:
         try:
             self._queue.put_nowait(document)
         except Full:
-            self._drop(document["metadata"]["name"], Outcome.DROPPED, "the queue is full")
+            lost = self._crowded_out(document)
+            self._drop(lost["metadata"]["name"], Outcome.DROPPED, "the queue is full")
+
+    def _crowded_out(self, document: Document) -> Document:
+        """What is lost of a full queue: the last one of the namespace that has most in it."""
+        with self._queue.mutex:
+            waiting = self._queue.queue
+            of = [each["metadata"]["namespace"] for each in waiting if each is not None]
+            crowd = _crowd(of, document["metadata"]["namespace"])
+            if crowd is None:
+                return document
+            lost: Document = next(
+                each
+                for each in reversed(waiting)
+                if each is not None and each["metadata"]["namespace"] == crowd
+            )
+            waiting.remove(lost)
+            waiting.append(document)
+            return lost
 
     def _ensure_thread(self) -> None:
         """The thread and its queue belong to this process; a fork has neither."""
@@ -199,10 +237,15 @@ class Recorder:
         while len(self._taken) > REMEMBERED:
             self._taken.popitem(last=False)
 
-    def _may(self, key: tuple[str, str], now: float) -> bool:
-        """Takes a token of a bucket, which is of a TApp's uid and a reason, if there is one."""
-        tokens, at = self._buckets.pop(key, (float(BURST), now))
-        tokens = min(tokens + (now - at) / SECONDS_PER_EVENT, float(BURST))
+    def _may_tell(self, key: Key, now: float) -> bool:
+        """Whether a TApp may tell one more under a reason, and its namespace anything more."""
+        return self._may(key, now, 1) and self._may((key[0], "", ""), now, OF_A_NAMESPACE)
+
+    def _may(self, key: Key, now: float, share: int) -> bool:
+        """Takes a token of a bucket that has so many times what a TApp and reason have, if any."""
+        most = float(BURST * share)
+        tokens, at = self._buckets.pop(key, (most, now))
+        tokens = min(tokens + (now - at) * share / SECONDS_PER_EVENT, most)
         self._buckets[key] = (tokens - (tokens >= 1), now)
         while len(self._buckets) > BUCKETS:
             self._buckets.popitem(last=False)
@@ -250,6 +293,14 @@ class Recorder:
         if not silent:
             fields = {"outcome": outcome, "event": name, "error": failure}
             LOGGER.warning("event not written", extra={"fields": fields})
+
+
+def _crowd(namespaces: list[str], own: str) -> str | None:
+    """The namespace that has most of the places that are taken, None where that is its `own`."""
+    number = Counter(namespaces)
+    number[own] += 1
+    ((crowd, _),) = number.most_common(1)
+    return crowd if number[crowd] > number[own] else None
 
 
 def _count(outcome: Outcome) -> None:

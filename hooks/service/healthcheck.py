@@ -15,9 +15,9 @@ def main() -> int:
     """
     host, port = address.reached()
     if os.environ.get("TAPP_TLS_CERT_FILE"):
-        with socket.create_connection((host, port), timeout=2):
+        with socket.create_connection((host, port), timeout=5):
             return 0
-    asked = http.client.HTTPConnection(host, port, timeout=2)
+    asked = http.client.HTTPConnection(host, port, timeout=5)
     asked.request("GET", "/healthz")
     return 0 if asked.getresponse().status == 200 else 1  # noqa: PLR2004 - an HTTP status code
 

@@ -9,7 +9,10 @@ from typing import Any
 # lines show the process.
 logging.logThreads = logging.logMultiprocessing = False
 LOGGER = logging.getLogger("tapp.hooks")
-_ENCODER = json.JSONEncoder(default=str)
+LONGEST = 2_000
+"""Characters of a text in a line: it may quote a request of any length."""
+_FRAMES = 20_000
+"""Characters of a traceback; its end tells most."""
 
 
 class JsonFormatter(logging.Formatter):
@@ -20,12 +23,22 @@ class JsonFormatter(logging.Formatter):
         line: dict[str, Any] = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}",
             "level": record.levelname,
-            "message": record.getMessage(),
-            **getattr(record, "fields", {}),
+            "message": cut(record.getMessage()),
+            **{key: cut(value) for key, value in getattr(record, "fields", {}).items()},
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = self.formatException(record.exc_info)[-_FRAMES:]
         return _ENCODER.encode(line)
+
+
+def cut(value: Any) -> Any:
+    """The same, with its texts not too long."""
+    if isinstance(value, str) and len(value) > LONGEST:
+        return f"{value[:LONGEST]}... ({len(value)} characters)"
+    return value
+
+
+_ENCODER = json.JSONEncoder(default=lambda value: cut(str(value)))
 
 
 def configure(level: str) -> None:

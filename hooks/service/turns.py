@@ -1,70 +1,200 @@
-"""Who is decided when: a few requests at once, and syncs of large TApps in their own time."""
+"""Who is decided when: a few requests at once, and each tenant and each TApp in its turn.
+
+A request that waits has no turn, and one whose client has gone gets none. What is decided is done
+where `decide_in` says: in threads of a worker, whose loop goes on meanwhile.
+"""
 
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from hooks.service import metrics
-from hooks.service.pacing import Pacer, asked_by
-from hooks.wire.memo import Memo
-from hooks.wire.split import Pieces, split
+from hooks.service.errors import RefusedError
 
-AT_ONCE = 4
+T = TypeVar("T")
+
+AT_ONCE: Final = 4
 """Requests that a worker decides at the same time: more are no faster, and hold more memory."""
-LARGE = 4 << 20
+LARGE: Final = 4 << 20
 """Bytes above which a worker decides one request at a time: decoding it holds Python's lock, and
 probes and small requests get through while the next one waits."""
+OF_A_NAMESPACE: Final = AT_ONCE - 1
+"""Turns of one namespace at the same time: another one's never wait for it."""
+WAIT: Final = 256
+"""Requests that wait for their turn in a worker; callers of more are to try again."""
+WAIT_OF_A_NAMESPACE: Final = WAIT // 2
 
-Answering = Callable[[bytes], tuple[bytes, float]]
-"""A request's body -> its answer's, and the seconds for which it waited to be decided."""
+
+class Whose(NamedTuple):
+    """Whose request it is; empty where it does not tell."""
+
+    namespace: str
+    name: str
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    parent: _Object = _Object()
+    object: _Object = _Object()
+
+
+_decode, _decode_meta = msgspec.json.Decoder(_Asked).decode, msgspec.json.Decoder(_Meta).decode
+
+
+def whose(body: bytes) -> Whose:
+    """Whose request it is: the parent's, or of what else it is about."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        asked = _decode(body)
+        meta = (asked.parent if asked.parent.metadata.name else asked.object).metadata
+        return Whose(meta.namespace, meta.name)
+    return Whose("", "")
+
+
+def whose_object(metadata: bytes) -> Whose:
+    """Whose request it is, by its parent's metadata."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        meta = _decode_meta(metadata)
+        return Whose(meta.namespace, meta.name)
+    return Whose("", "")
+
+
+class Nobody:
+    """Who asks without a connection, as tests do."""
+
+    def arrived(self) -> None:
+        """The request is whole."""
+
+    def has_gone(self) -> bool:
+        """Whether nobody waits for the answer any longer."""
+        return False
+
+
+NOBODY: Final = Nobody()
+
+
+class _Wait:
+    """A request that waits for its turn."""
+
+    def __init__(self, *, large: bool) -> None:
+        self.large, self.go = large, threading.Event()
 
 
 class Turns:
-    """The turns of one process."""
+    """The turns of one process.
+
+    A TApp has one at a time, and stands in the queue once, behind all others when it has had it.
+    """
 
     def __init__(self) -> None:
         """All are free."""
-        self._turns, self._large = threading.BoundedSemaphore(AT_ONCE), threading.Lock()
+        self._lock = threading.Lock()
+        self._deciding: dict[Whose, _Wait] = {}
+        self._queue: OrderedDict[Whose, deque[_Wait]] = OrderedDict()
 
     @contextmanager
-    def _turn(self, body: bytes) -> Iterator[None]:
-        large = self._large if len(body) > LARGE else nullcontext()
-        with metrics.IN_FLIGHT.track_inprogress(), large, self._turns:
-            yield
+    def turn(
+        self, asking: Whose, size: int, has_gone: Callable[[], bool] = NOBODY.has_gone
+    ) -> Iterator[None]:
+        """Waits for a turn, and has it.
 
-    def at_once(self, answer: Callable[[bytes], bytes]) -> Answering:
-        """Answers in the next free turn."""
+        Args:
+            asking: whose it is.
+            size: bytes of the request.
+            has_gone: whether its client does not wait any longer; asked when it is its turn.
 
-        def answering(body: bytes) -> tuple[bytes, float]:
-            with self._turn(body):
-                return answer(body), 0.0
-
-        return answering
-
-    def paced(
-        self,
-        decide: Callable[[Pieces, float, float], bytes],
-        pacer: Pacer,
-        memo: Memo,
-        clock: Callable[[], float],
-    ) -> Answering:
-        """Answers when the pacer lets it, and without a turn until then.
-
-        `decide` gets the request, the time of its arrival, and for how many seconds it has waited:
-        what is decided is what would have been on arrival, since that is when it was observed.
+        Raises:
+            RefusedError: too many wait, or its client has gone.
         """
+        wait = _Wait(large=size > LARGE)
+        with metrics.IN_FLIGHT.track_inprogress():
+            self._enter(asking, wait)
+            try:
+                wait.go.wait()
+                if has_gone():
+                    raise RefusedError(499, "the client has gone")
+                yield
+            finally:
+                self._leave(asking, wait)
 
-        def answering(body: bytes) -> tuple[bytes, float]:
-            now = clock()
-            with self._turn(body):
-                pieces = split(body, memo)
-            asked = asked_by(pieces, len(body))
-            waited = pacer.pace(asked)
-            if waited:
-                metrics.PACED.observe(waited)
-            with self._turn(body):
-                text = decide(pieces, now, waited)
-            pacer.answered(asked)
-            return text, waited
+    def _enter(self, asking: Whose, wait: _Wait) -> None:
+        with self._lock:
+            all_of = sum(map(len, self._queue.values()))
+            of_it = sum(
+                len(waits)
+                for one, waits in self._queue.items()
+                if one.namespace == asking.namespace
+            )
+            if all_of >= WAIT or of_it >= WAIT_OF_A_NAMESPACE:
+                raise RefusedError(503, "too many requests wait; try again")
+            self._queue.setdefault(asking, deque()).append(wait)
+            self._go_on()
 
-        return answering
+    def _leave(self, asking: Whose, wait: _Wait) -> None:
+        with self._lock:
+            if self._deciding.get(asking) is wait:
+                del self._deciding[asking]
+                if asking in self._queue:
+                    self._queue.move_to_end(asking)
+            else:
+                self._queue[asking].remove(wait)
+                self._queue[asking] or self._queue.pop(asking)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Gives the turns that are free to those who have waited longest and may have one."""
+        for asking, waits in list(self._queue.items()):
+            if len(self._deciding) < AT_ONCE and self._may(asking, waits[0]):
+                self._deciding[asking] = waits.popleft()
+                if not waits:
+                    del self._queue[asking]
+                self._deciding[asking].go.set()
+
+    def _may(self, asking: Whose, wait: _Wait) -> bool:
+        others = [one for one in self._deciding if one.namespace == asking.namespace]
+        return (
+            asking not in self._deciding
+            and len(others) < OF_A_NAMESPACE
+            and not (wait.large and any(one.large for one in self._deciding.values()))
+        )
+
+
+Run = Callable[[Callable[..., Any], tuple[Any, ...]], Any]
+_run: Run = lambda work, arguments: work(*arguments)  # noqa: E731 - see `decide_in`
+
+
+def decide_in(run: Run) -> None:
+    """From now on decisions of this process are made by `run`: it calls a function, and waits."""
+    global _run  # noqa: PLW0603 - a process has one
+    _run = run
+
+
+def decided(work: Callable[..., T], *arguments: Any) -> T:
+    """What a decision returns.
+
+    Raises:
+        Exception: whatever it raises.
+    """
+    answer, error = _run(_outcome, (work, arguments))
+    if error is not None:
+        raise error
+    return answer  # type: ignore[no-any-return]
+
+
+def _outcome(work: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+    """Its answer or its error: gevent's threads would write the latter to the log."""
+    try:
+        return work(*arguments), None
+    except Exception as error:  # noqa: BLE001 - raised again by `decided`
+        return None, error

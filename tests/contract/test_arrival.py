@@ -1,11 +1,12 @@
 """How requests arrive at a real gunicorn: slowly, in pieces, too many, or as no HTTP at all."""
 
 import json
+import re
 import select
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -13,6 +14,7 @@ import pytest
 import trustme
 
 from tests.contract.calls import good
+from tests.load.neighbours import SMALL, worst
 from tests.load.service import HOST, Service
 
 pytestmark = pytest.mark.timeout(120)
@@ -49,8 +51,9 @@ def answers(connection: socket.socket, number: int = 1) -> list[tuple[int, dict[
 
 
 def refused(connection: socket.socket, code: int) -> str:
-    """What an error says: JSON, and the end of the connection."""
+    """What an error says: JSON, and the end of the connection, which is announced."""
     ((got, headers, body),) = answers(connection, 2)
+    assert headers["connection"] == "close"
     assert (got, headers["content-type"]) == (code, "application/json"), body
     return str(json.loads(body)["error"])
 
@@ -183,6 +186,25 @@ def test_what_is_half_sent_holds_no_more_than_one_largest_request(service: Servi
         assert [code for code, _, _ in answers(connection)] == [200]
 
 
+def test_who_has_only_just_begun_is_not_closed_for_having_been_quiet(service: Service) -> None:
+    """A connection that was there first, and begins a request last, is not the oldest."""
+    with connect(service) as quiet:
+        quiet.sendall(PROBE)
+        assert answers(quiet)[0][0] == 200
+        many = [connect(service) for _ in range(3)]
+        for connection in many[:2]:
+            connection.sendall(POST + b"Content-Length: 3000000\r\n\r\n" + b" " * 1_500_000)
+        time.sleep(0.3)
+        quiet.sendall(POST + b"Content-Length: 600000\r\n\r\n" + b" " * 100_000)
+        time.sleep(0.3)
+        many[2].sendall(POST + b"Content-Length: 3000000\r\n\r\n" + b" " * 1_500_000)
+        assert "half-sent" in refused(many[0], 503)
+        quiet.sendall(b" " * 500_000)
+        assert answers(quiet)[0][0] == 400  # whole, and no JSON
+        for connection in many:
+            connection.close()
+
+
 def test_more_connections_than_there_may_be_close_the_oldest(service: Service) -> None:
     many = []
     for _ in range(1200):
@@ -212,16 +234,22 @@ def test_a_client_that_never_reads_its_answer_keeps_no_thread(service: Service) 
         connection.close()
 
 
-def test_tls_is_collected_in_the_same_way(tmp_path: Path) -> None:
+def certificate(folder: Path) -> tuple[dict[str, str], ssl.SSLContext]:
+    """Settings of a service with a certificate of its own, and how its clients connect."""
     made = trustme.CA().issue_cert(HOST)
-    made.private_key_pem.write_to_path(tmp_path / "key")
-    made.cert_chain_pems[0].write_to_path(tmp_path / "crt")
+    made.private_key_pem.write_to_path(folder / "key")
+    made.cert_chain_pems[0].write_to_path(folder / "crt")
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     files = {
-        "TAPP_TLS_CERT_FILE": str(tmp_path / "crt"),
-        "TAPP_TLS_KEY_FILE": str(tmp_path / "key"),
+        "TAPP_TLS_CERT_FILE": str(folder / "crt"),
+        "TAPP_TLS_KEY_FILE": str(folder / "key"),
     }
+    return files, trust
+
+
+def test_tls_is_collected_in_the_same_way(tmp_path: Path) -> None:
+    files, trust = certificate(tmp_path)
     with Service(workers=1, tls=trust, TAPP_BODY_SECONDS="2", **files) as service:
         silent = [connect(service) for _ in range(200)]  # not even a handshake
         half = []
@@ -243,6 +271,17 @@ def test_tls_is_collected_in_the_same_way(tmp_path: Path) -> None:
             connection.close()
 
 
+def test_more_handshakes_than_there_may_be_close_the_oldest(tmp_path: Path) -> None:
+    """Those that begin none, and have a minute for it."""
+    files, trust = certificate(tmp_path)
+    with Service(workers=1, tls=trust, TAPP_BODY_SECONDS="60", **files) as service:
+        silent = [connect(service) for _ in range(1000)]
+        assert service.get("/healthz", timeout=20)[0] == 200
+        assert service.call("POST", "/sync", BODY, timeout=20)[0] == 200
+        for connection in silent:
+            connection.close()
+
+
 def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) -> None:
     """As curl does where the body is large: without an answer it waits a second."""
     with connect(service) as connection:
@@ -252,3 +291,93 @@ def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) ->
         assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         connection.sendall(BODY)
         assert b"HTTP/1.1 200 OK" in connection.recv(1000)
+
+
+@pytest.fixture(scope="module", params=["plain", "tls"])
+def door(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Service, ssl.SSLContext | None]]:
+    """A service that paces, and how its clients connect."""
+    env = {"TAPP_PACE_SECONDS": "5", "TAPP_PACE_POD_SECONDS": "0.05"}
+    trust = None
+    if request.param == "tls":
+        files, trust = certificate(tmp_path_factory.mktemp("pki"))
+        env |= files
+    with Service(workers=1, tls=trust, **env) as found:
+        yield found, trust
+
+
+def left(service: Service, trust: ssl.SSLContext | None, *bodies: bytes) -> None:
+    """Clients that have asked, one more than they have sent whole, and gone."""
+    for body in bodies:
+        connection = connect(service)
+        if trust is not None:
+            connection = trust.wrap_socket(connection)
+        sent = POST + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        connection.sendall(sent + b"POST /sync HTTP")
+        time.sleep(0.2)
+        connection.close()
+
+
+def counted(service: Service, code: int) -> int:
+    """Syncs that were answered so."""
+    text = service.get("/metrics")[1].decode()
+    found = re.search(f'requests_total{{code="{code}",hook="sync"}} (.*)', text)
+    return int(float(found[1])) if found else 0
+
+
+def test_a_client_that_leaves_while_others_are_decided_takes_no_turn(
+    door: tuple[Service, ssl.SSLContext | None],
+) -> None:
+    """Such requests were decided, one after the other, for nobody."""
+    service, trust = door
+    body, before = worst(instances=60), counted(service, 499)
+    waits = Thread(target=lambda: service.call("POST", "/sync", body))
+    waits.start()
+    time.sleep(0.1)
+    left(service, trust, body, body, body)
+    assert service.call("POST", "/sync", SMALL)[0] == 200
+    waits.join()
+    until(lambda: counted(service, 499) == before + 3)
+
+
+def test_a_client_that_leaves_while_it_is_paced_takes_no_turn(
+    door: tuple[Service, ssl.SSLContext | None],
+) -> None:
+    """It has waited in vain, and nothing is decided."""
+    service, trust = door
+    document, before = good(), counted(service, 499)
+    (pod,) = document["children"]["Pod.v1"].values()
+    pods = {
+        f"shop/o-{at}": {**pod, "metadata": {**pod["metadata"], "name": f"o-{at}"}}
+        for at in range(50)
+    }
+    document["children"]["Pod.v1"] |= pods
+    body = json.dumps(document).encode()
+    assert service.call("POST", "/sync", body)[0] == 200
+    left(service, trust, body)
+    until(lambda: counted(service, 499) == before + 1)
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Waits for something to come about."""
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_a_body_behind_a_head_that_came_early_has_its_time_too(service: Service) -> None:
+    """The head of the second request comes with the first one."""
+    with connect(service) as connection:
+        connection.sendall(WHOLE + POST + b"Content-Length: 100\r\n\r\n")
+        (whole, late) = answers(connection, 2)
+    assert (whole[0], late[0]) == (200, 408)
+
+
+def test_a_connection_goes_on_after_a_request_that_was_refused_unread(service: Service) -> None:
+    """Its body is read to its end, and dropped."""
+    with connect(service) as connection:
+        other = b"POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 30000\r\n\r\n"
+        connection.sendall(other + b" " * 30_000 + PROBE)
+        assert [code for code, _, _ in answers(connection, 2)] == [404, 200]

@@ -81,6 +81,16 @@ def test_a_rotation_needs_no_restart_and_a_lost_file_locks_nobody_out(
     assert guarded.workers == workers
 
 
+def test_a_token_beyond_ascii_opens_as_the_bytes_of_the_file(guarded: Service, token: Path) -> None:
+    """As curl and Metacontroller send it."""
+    token.write_bytes("g\u00e9heim-7c1e".encode())
+    try:
+        assert ask(guarded, "g\u00e9heim-7c1e".encode().decode("latin-1")) == 200
+        assert ask(guarded, "g\u00e9heim-7c1f".encode().decode("latin-1")) == 401
+    finally:
+        token.write_text(OLD)
+
+
 def test_a_log_tells_no_token(guarded: Service) -> None:
     assert ask(guarded, OLD) == 200
     assert ask(guarded, "s3cret-guess") == 401

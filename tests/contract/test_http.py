@@ -134,6 +134,18 @@ def test_probes_need_no_token(token_file: Path) -> None:
     assert hooks.get("/healthz").status_code == hooks.get("/readyz").status_code == 200
 
 
+@pytest.mark.parametrize("coding", ["latin-1", "utf-8"])
+def test_a_token_beyond_ascii_opens_however_its_bytes_are_sent(
+    token_file: Path, coding: str
+) -> None:
+    """The file is UTF-8; a server shows the header's bytes as Latin-1."""
+    token_file.write_bytes("g\u00e9heim".encode())
+    hooks = client(auth_token_file=token_file)
+    shown = "Bearer g\u00e9heim".encode(coding).decode("latin-1")
+    assert call(hooks, shown).status_code == 200
+    check_error(call(hooks, shown + "\u00e9"), 401)
+
+
 def test_both_tokens_open_during_a_rotation_and_the_old_one_not_after(token_file: Path) -> None:
     hooks = client(auth_token_file=token_file)
     token_file.write_text("s3cret-old\ns3cret-new\n\n")
@@ -272,6 +284,57 @@ def test_a_request_is_in_flight_while_it_is_decided() -> None:
     assert response.status_code == 200
     assert seen == [before + 1]
     assert in_flight() == before
+
+
+LONG = "x" * 1_000_000
+
+
+def logged(hooks: Any, *requests: tuple[str, Any]) -> list[str]:
+    """The lines that these requests leave in the log."""
+    logger, lines = logging.getLogger("tapp.hooks"), list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(JsonFormatter().format(record))  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        for path, document in requests:
+            hooks.post(path, json=document)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel("ERROR")
+    return lines
+
+
+def _named(name: str) -> Any:
+    parent = tapp()
+    return request({**parent, "metadata": {**parent["metadata"], "name": name}})
+
+
+@pytest.mark.parametrize(
+    ("path", "document"),
+    [
+        pytest.param("/sync", {**good(), "children": {LONG: {"a": {}}}}, id="a kind"),
+        pytest.param("/sync", request(tapp(templates={LONG: 1})), id="a key"),
+        pytest.param("/sync", _named(LONG), id="a name"),
+        pytest.param("/finalize", {**_named(LONG), "finalizing": True}, id="a name at its end"),
+    ],
+)
+def test_a_line_of_the_log_is_short_whatever_was_sent(path: str, document: Any) -> None:
+    """It was as long as the request."""
+    lines = logged(client(log_level="INFO"), (path, document))
+    assert lines
+    assert max(map(len, lines)) < 10_000
+    assert all(json.loads(line)["message"] for line in lines)
+
+
+def test_a_line_about_a_bug_is_short_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its traceback ends with what the request said."""
+
+    def bug(*_arguments: Any) -> None:
+        raise ValueError(LONG)
+
+    monkeypatch.setattr("hooks.app.sync", bug)
+    (line,) = logged(client(), ("/sync", request(tapp())))
+    assert len(line) < 50_000
 
 
 def test_a_sync_is_logged_in_one_line_with_what_was_decided() -> None:

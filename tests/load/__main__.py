@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.load.faults import dawdlers, drain, probes_under_load, too_large
+from tests.load.neighbours import beside, worst
 from tests.load.storm import rolls, storm
 
 
@@ -20,6 +21,7 @@ def main() -> int:
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "probes under load": probes_under_load,
         "slow and half-open clients": lambda: dawdlers(1000, 32, 20),
+        "beside a slow tenant": lambda: beside(worst(), 40),
         "too large": too_large,
         "drain": drain,
         "rolls": lambda: rolls(16, 5),

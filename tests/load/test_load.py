@@ -3,6 +3,7 @@
 import pytest
 
 from tests.load.faults import dawdlers, drain, too_large
+from tests.load.neighbours import beside, worst
 from tests.load.storm import rolls, storm
 from tests.sizes import FULL, size
 
@@ -44,3 +45,10 @@ def test_a_body_above_the_limit_is_refused_and_costs_no_memory() -> None:
     # What the allocator keeps of bodies that were read is bounded; refused ones leave nothing.
     assert figures["MB after 413"] - figures["MB before"] < 20, figures
     assert figures["MB after 400"] - figures["MB before"] < 256, figures
+
+
+def test_a_tenants_slow_tapp_silences_no_other() -> None:
+    """Eight clients that ask for it and leave: another's syncs had no answer for half a minute."""
+    figures = beside(worst(), size(4, 40))
+    assert figures["asked"] > 8
+    assert (figures["failed"], figures["syncs failed"]) == (0, 0), figures

@@ -284,6 +284,72 @@ def test_one_tapp_that_never_stops_telling_waits_for_no_more_than_an_hour_tells(
     made.close()
 
 
+def of(namespace: str, name: str, generation: int) -> tuple[Plan, Document]:
+    """Something new of another TApp: one event."""
+    parent = tapp(generation=generation)
+    meta = {**parent["metadata"], "namespace": namespace, "name": name}
+    return decided({**parent, "metadata": {**meta, "uid": f"u-{namespace}-{name}-{generation}"}})
+
+
+def test_a_tapp_that_is_made_anew_may_tell_no_more(account: Path, server: ApiServer) -> None:
+    """Each had another uid, and so a measure of its own."""
+    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    before = counted()
+    for generation in range(1, 31):
+        made.tell(*of("a", "web", generation))
+    until(before, created=25, limited=5)
+    made.close()
+
+
+def test_a_namespace_may_not_tell_without_end(
+    account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its TApps are called; another one has a measure of its own."""
+    monkeypatch.setattr(events, "OF_A_NAMESPACE", 2)
+    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    before = counted()
+    for number in range(60):
+        made.tell(*of("a", f"web-{number}", 1))
+    until(before, created=50, limited=10)
+    made.tell(*of("b", "web", 1))
+    until(before, created=51, limited=10)
+    made.close()
+
+
+def test_one_namespace_takes_no_other_ones_place_in_the_queue(
+    account: Path, server: ApiServer
+) -> None:
+    """Where the queue is full, the one that has most in it loses its last one."""
+    server.hang = 0.2
+    made = Recorder(Cluster(account, server.environ), "one", queued=10)
+    for number in range(30):
+        made.tell(*of("a", f"web-{number}", 1))
+    for number in range(3):
+        made.tell(*of("b", f"web-{number}", 1))
+    server.hang = 0
+    server.until(11)
+    made.close()
+    told = [event["metadata"]["namespace"] for event in server.events.values()]
+    assert told.count("b") == 3
+    assert told.count("a") < 30
+
+
+def test_one_namespace_takes_no_other_ones_place_among_those_that_wait(
+    account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where they are full, the one that has most among them loses one."""
+    monkeypatch.setattr(events, "BURST", 0)
+    monkeypatch.setattr(events, "LATE", 10)
+    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    before = counted()
+    for number in range(20):
+        made.tell(*of("a", f"web-{number}", 1))
+    until(before, limited=10, dropped=10)
+    made.tell(*of("b", "web", 1))
+    until(before, limited=11, dropped=11)
+    made.close()
+
+
 def test_a_token_that_was_replaced_is_read_anew(server: ApiServer, account: Path) -> None:
     made = Cluster(account, server.environ)
     made.create({"metadata": {"name": "a", "namespace": "shop"}})
