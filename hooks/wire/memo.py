@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Raw
 
+from hooks.wire.decode import as_deep_as_readable
 from hooks.wire.observe import ObservedPod
 from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.lookup import Templates
@@ -177,9 +178,9 @@ class Memo:
         app = ("", "")
         if self._limit:
             try:
-                meta = _decode_meta(parent.get("metadata", b"{}"))
+                meta = as_deep_as_readable(_decode_meta, parent.get("metadata", b"{}"))
                 app = meta.namespace, meta.name
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 pass  # whoever reads the parent will say what is wrong with it
         with self._lock:
             found = self._held.get(app)

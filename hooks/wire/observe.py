@@ -5,7 +5,14 @@ from contextlib import suppress
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import PODS, WireError, check_identity, child_path, decoded
+from hooks.wire.decode import (
+    PODS,
+    WireError,
+    as_deep_as_readable,
+    check_identity,
+    child_path,
+    decoded,
+)
 from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus
 from tapp.pod.condense import condensed
@@ -62,7 +69,7 @@ class ObservedPod:
 
 def manifest_of(text: bytes | Raw) -> Manifest:
     """A pod's labels, annotations and spec, from a text that was read before."""
-    return Manifest(_split(text, "")[0])
+    return as_deep_as_readable(lambda read: Manifest(_split(read, "")[0]), text)
 
 
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
@@ -78,13 +85,9 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
         WireError: it is no JSON, has no name, or is of another namespace.
     """
     path = child_path(PODS, key)
-    pod, odd = _split(text, path)
-    check_identity(path, pod.metadata.name, pod.metadata.namespace, namespace)
-    try:
-        manifest = Manifest(pod)
-        return ObservedPod(key, condensed(read(pod, manifest, odd)), manifest, prefix)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError(path, f"is not readable JSON: {error}") from None
+    pod, manifest = _read(text, path)
+    check_identity(path, pod.name, manifest.namespace, namespace)
+    return ObservedPod(key, condensed(pod), manifest, prefix)
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
@@ -93,20 +96,34 @@ def observe_alone(text: bytes | Raw, path: str) -> Pod:
     Raises:
         WireError: it is no JSON, or has no name.
     """
-    pod, odd = _split(text, path)
-    check_identity(path, pod.metadata.name, None, "")
-    try:
-        found = read(pod, Manifest(pod), odd)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError(path, f"is not readable JSON: {error}") from None
+    found, _ = _read(text, path)
+    check_identity(path, found.name, None, "")
     return msgspec.structs.replace(condensed(found), conditions_text=found.conditions_text)
+
+
+def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
+    """A pod, and its labels, annotations and spec.
+
+    Raises:
+        WireError: it is no JSON, or has no name.
+    """
+
+    def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
+        pod, odd = _split(text, path)
+        manifest = Manifest(pod)
+        return read(pod, manifest, odd), manifest
+
+    try:
+        return as_deep_as_readable(found, text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not readable JSON: {error}") from None
 
 
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
     """The parts of a pod, and what keeps them from being read as they should be."""
     try:
         return _decode_pod(text), ""
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _salvaged(text, path), str(error)
 
 

@@ -134,7 +134,7 @@ class Request(Generic[P]):
         """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
         try:
             return part.model_validate(_field(self._pieces, "spec") or {})
-        except ValidationError:
+        except (ValidationError, WireError):
             return part()
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
@@ -329,8 +329,6 @@ def _validated(model: type[M], document: Mapping[str, Any]) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise WireError(f"parent{_path(document, first['loc'])}", first["msg"]) from None
-    except RecursionError:
-        raise WireError("parent", "is nested too deeply") from None
 
 
 def _path(document: Any, places: tuple[int | str, ...]) -> str:

@@ -6,17 +6,22 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
+from hooks.wire.decode import as_deep_as_readable
+from tapp.kube.depth import is_too_deep
 from tests.builders import NOW, Document
+
+T = TypeVar("T")
 
 
 class _Meta(msgspec.Struct):
@@ -54,7 +59,7 @@ class Request(msgspec.Struct):
         Its status may be so at any time, its spec at the end of a TApp.
         """
         try:
-            return msgspec.json.decode(self.parent.get(key, b"null"))
+            return as_deep_as_readable(msgspec.json.decode, self.parent.get(key, b"null"))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
 
@@ -69,12 +74,17 @@ class _Decorated(msgspec.Struct):
     object: msgspec.Raw
 
 
-read_decorated = msgspec.json.Decoder(_Decorated).decode
-read_pod = msgspec.json.Decoder(_Pod).decode
-read = msgspec.json.Decoder(Request).decode
-read_children = msgspec.json.Decoder(_Children).decode
-read_named = msgspec.json.Decoder(_Named).decode
-read_odd = msgspec.json.Decoder(_Odd).decode
+def _reader(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+    """Reads JSON as such a one, whatever is nested in it too deeply to be read."""
+    return partial(as_deep_as_readable, msgspec.json.Decoder(kind).decode)
+
+
+read_decorated = _reader(_Decorated)
+read_pod = _reader(_Pod)
+read = _reader(Request)
+read_children = _reader(_Children)
+read_named = _reader(_Named)
+read_odd = _reader(_Odd)
 
 
 def name_of(child: msgspec.Raw) -> str:
@@ -264,8 +274,8 @@ def check_status(body: bytes, answer: Document) -> None:
     status = read_pod(read_decorated(body).object).status
     again = answer.get("resyncAfterSeconds", 1)
     hold(isinstance(again, int | float) and again > 0, again)
-    observed, now = msgspec.json.decode(status), answer["status"]
-    if now == observed:
+    observed, now = as_deep_as_readable(msgspec.json.decode, status), answer["status"]
+    if now == observed or (now is None and is_too_deep(observed)):
         return
     hold(isinstance(now, dict) and isinstance(observed or {}, dict), now)
     observed = observed or {}
