@@ -26,14 +26,14 @@ from hooks.service.openapi import document
 from hooks.service.pacing import Pacer
 from hooks.service.settings import Settings
 from hooks.service.turns import Answering, Turns
-from hooks.sync import sync
+from hooks.sync import decide, sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
-from hooks.wire.request import Request, customize_parent, encode, world_of
+from hooks.wire.request import Request, customize_parent, encode
 from hooks.wire.split import Pieces
 from tapp.answer.children import NamespaceMissingError
-from tapp.plan import Plan, plan
+from tapp.plan import Plan
 from tapp.spec.model import Parent, TApp
 
 JSON = "application/json"
@@ -117,7 +117,7 @@ def create_app(
         return encode(customize(*customize_parent(body)))
 
     def on_plan(body: bytes) -> bytes:
-        return encode(explain(plan(world_of(Request(body, TApp, memo)), options, clock())))
+        return encode(explain(decide(Request(body, TApp, memo), options, clock())))
 
     def hook(name: str, answer: Answering) -> None:
         seconds, sizes = metrics.SECONDS.labels(name), metrics.BODY_BYTES.labels(name)

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from hooks.wire.decode import CLAIMS, check_identity, child_path, decoded, refuse_twice
 from hooks.wire.memo import Known
+from hooks.wire.weight import fitted
 from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.kube.objects import ClaimObject
 
@@ -72,4 +73,4 @@ class Claims:
 
 
 def _unchanged_answer(text: bytes | Raw) -> Raw:
-    return Raw(msgspec.json.encode(unchanged_claim(_decode_claim(text))))
+    return fitted(msgspec.json.encode(unchanged_claim(_decode_claim(text))))

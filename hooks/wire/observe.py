@@ -13,6 +13,7 @@ from hooks.wire.decode import (
     child_path,
     decoded,
 )
+from hooks.wire.weight import fitted
 from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus
 from tapp.pod.condense import condensed
@@ -24,9 +25,6 @@ from tapp.storage.claims import instance_number
 
 _decode_pod = msgspec.json.Decoder(PodObject).decode
 
-_BYTES, _CONTAINER_BYTES = 1_500, 500
-"""What a pod and each of its containers take in memory, but for the texts that are counted."""
-
 
 class ObservedPod:
     """One pod of a request, read. It refers to nothing of the request and may outlive it.
@@ -37,7 +35,7 @@ class ObservedPod:
         number: its instance's number, None where its name is no instance's.
         answer: what leaves it alone; None where that depends on its template, because
             Metacontroller has not applied it, or left no trace of that.
-        size: bytes that all this takes in memory, about (measured: tests/unit/hooks/test_memo.py).
+        size: bytes that it takes in memory beside what it shares, 0 until it is weighed.
     """
 
     __slots__ = ("_by_revision", "answer", "key", "number", "pod", "size")
@@ -47,9 +45,8 @@ class ObservedPod:
         self.key, self.pod = key, pod
         self.number = instance_number(pod.name, prefix)
         answer = msgspec.json.encode(kept_pod(manifest, None))
-        self.answer = None if manifest.projected is None else Raw(answer)
-        self.size = _BYTES + len(answer) + len(pod.conditions_text)
-        self.size += sum(_CONTAINER_BYTES + len(str(status.state)) for status in pod.containers)
+        self.answer = None if manifest.projected is None else fitted(answer)
+        self.size = 0
         self._by_revision: tuple[str, Raw] | None = None
 
     @property
@@ -63,7 +60,7 @@ class ObservedPod:
         last = self._by_revision
         if last is None or last[0] != revision:
             document = kept_pod(manifest_of(text), template)
-            last = self._by_revision = revision, Raw(msgspec.json.encode(document))
+            last = self._by_revision = revision, fitted(msgspec.json.encode(document))
         return last[1]
 
 

@@ -24,7 +24,7 @@ from hooks.wire.decode import (
     decoded,
     refuse_twice,
 )
-from hooks.wire.memo import Known, Memo, Recalled
+from hooks.wire.memo import Known, KnownSpec, Memo, Recalled
 from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import Child
@@ -122,6 +122,12 @@ class Request(Generic[P]):
         if self.read or self._claims.read or not same or self.spec is not before.spec:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
             memo.keep(Recalled(before.app, self.spec, kept, before.pool, unchanged))
+        self._memo = memo
+
+    def remember(self) -> None:
+        """Counts, too, what the decision has looked up of the spec, which is held with it."""
+        if self.spec is not None and self.spec.grew():
+            self._memo.weigh(self._pieces.recalled.app, self.spec)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -214,7 +220,7 @@ def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]:
+def _parent(pieces: Pieces, model: type[P]) -> tuple[P, KnownSpec | None]:
     """The parent as a `model`, and its spec's templates, which the memo may know."""
     text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.recalled.spec
     if spec is not None and not spec.is_of(text):
@@ -226,7 +232,7 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]
         document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
     parent = _validated(model, document)
     if spec is None and isinstance(parent, TApp):
-        spec = Known(text, templates_of(parent, text))
+        spec = KnownSpec(text, templates_of(parent, text))
     return parent, spec
 
 
@@ -256,7 +262,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[ObservedPod]
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1
             if observed.may_be_kept:
-                observed.pod = recalled.pool.shared(observed.pod)
+                recalled.pool.share(observed)
             item = Known(text, observed)
         known.append(item)
     return known, read
