@@ -88,9 +88,7 @@ class Request(Generic[P]):
     """
 
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
-        """Reads a request, with the parent as a `model`: `TApp`, or `Parent` without its spec.
-
-        It may be split already.
+        """Reads a request, split or not; `model` is `TApp`, or `Parent` without its spec.
 
         Raises:
             WireError: it is not one, with the path of what is wrong.

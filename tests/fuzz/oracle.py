@@ -19,7 +19,9 @@ from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.wire.decode import as_deep_as_readable
 from tapp.kube.depth import is_too_deep
+from tapp.words.vocabulary import MAX_REPLICAS
 from tests.builders import NOW, Document
+from tests.cost.promise import ms_at_most, unit
 
 T = TypeVar("T")
 
@@ -105,6 +107,12 @@ HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
 SECONDS = 20.0
 """Above this an answer counts as a hang (50,000 instances and 10 MB strings included)."""
+SOON = 0.5
+"""CPU seconds below which no cost is judged: whatever the machine does besides."""
+SHORT = 1 << 20
+"""Bytes of an answer, likewise."""
+ROOM = 3
+"""How many times what is promised an input may cost, in the middle of others."""
 LONGEST_ERROR = 600
 ERROR_KEYS = {"error", "path", "requestId"}
 ANSWER_KEYS = {
@@ -195,7 +203,9 @@ class Service:
         Returns:
             The status code.
         """
+        began = time.process_time()
         code, headers, answer = self.call(path, body, **more)
+        self._judge(time.process_time() - began, body, answer)
         self.codes[code] += 1
         hold(len(answer) == int(headers.get("content-length", len(answer))), "wrong length")
         if code != 200:
@@ -219,6 +229,16 @@ class Service:
             hold(other[0] == code, f"without a memo: {other[0]} {other[2][:500]!r}")
             hold(other[2] == answer, "without a memo it is answered differently")
         return code
+
+    def _judge(self, seconds: float, body: bytes, answer: bytes) -> None:
+        """A request costs no more than is promised for its size, and is answered in proportion."""
+        if seconds < SOON and len(answer) < SHORT:
+            return
+        kb, pods = len(body) / 1024, asked_for(body)
+        most = ms_at_most(kb, pods) * min(unit() for _ in range(3))
+        hold(seconds < ROOM * most, f"{seconds:.2f} s of CPU, {most:.2f} s are promised")
+        long = SHORT + 8 * len(body) + 4096 * pods
+        hold(len(answer) < long, f"{len(answer)} bytes are answered, {long} at most")
 
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
         """A child is left out, which deletes it, only where the decision says so."""
@@ -245,6 +265,19 @@ class Service:
         gone |= {("ControllerRevision", name) for name in plan["revisions"]["delete"]}
         gone |= {("Service", name) for name in plan.get("services", {}).get("delete", ())}
         hold(omitted == gone, f"left out: {omitted - gone}; kept though to go: {gone - omitted}")
+
+
+def asked_for(body: bytes) -> int:
+    """How many pods a request asks for, and has: at least one."""
+    try:
+        request = read(body)
+        children = read_children(request.children)
+        spec = request.part("spec")
+    except msgspec.DecodeError:
+        return 1
+    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    wanted = replicas if type(replicas) is int and 0 < replicas <= MAX_REPLICAS else 1
+    return max(wanted, len(children.pods or {}))
 
 
 def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
