@@ -32,10 +32,10 @@ from hooks.sync import sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
-from hooks.wire.request import Request, customize_parent, encode, world_of
+from hooks.wire.request import Request, customize_parent, encode
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import NamespaceMissingError
-from tapp.plan import Plan, plan
+from tapp.plan import Plan
 from tapp.spec.model import Parent, TApp
 
 JSON = "application/json"
@@ -184,8 +184,7 @@ class _Hooks:
         return encode(answer)
 
     def _plan(self, body: bytes, now: float) -> bytes:
-        world = world_of(Request(body, TApp, self._memo))
-        return encode(explain(plan(world, self._options, now)))
+        return encode(explain(decide(Request(body, TApp, self._memo), self._options, now)))
 
 
 def _add_errors(app: Flask) -> None:

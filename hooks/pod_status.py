@@ -15,6 +15,7 @@ from hooks.wire.observe import observe_alone
 from tapp.answer.pod_status import status_of_pod
 from tapp.decide.pod_status import NOTHING, owner_of, pod_status
 from tapp.kube import objects
+from tapp.kube.depth import is_too_deep
 
 Document = dict[str, Any]
 
@@ -46,7 +47,8 @@ def answer_pod_status(body: bytes, now: float) -> Document:
         now: seconds since the epoch.
 
     Returns:
-        `status`, and `resyncAfterSeconds` where time alone may change it.
+        `status`, null where it cannot be read whole, and `resyncAfterSeconds` where time alone may
+        change it.
 
     Raises:
         WireError: it is not one.
@@ -55,6 +57,8 @@ def answer_pod_status(body: bytes, now: float) -> Document:
     pod = observe_alone(text, "object")
     observed = decoded(_decode_object, text, "object")
     status = decoded(_decode_status, observed.status, "object.status")
+    if is_too_deep(status):
+        return {"status": None}  # leaves it alone: what is written is written whole
     meta = observed.metadata
     wish = NOTHING
     if _readable(pod.conditions_text):

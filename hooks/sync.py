@@ -11,6 +11,13 @@ from tapp.spec.model import TApp
 from tapp.world import Options
 
 
+def decide(request: Request[TApp], options: Options, now: float) -> Plan:
+    """The decisions of a sync call; what has been looked up for them is remembered."""
+    decided = plan(world_of(request), options, now)
+    request.remember()
+    return decided
+
+
 def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str, Any], Plan]:
     """Answers a sync call.
 
@@ -25,7 +32,7 @@ def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str
     Raises:
         NamespaceMissingError: see `desired_children`.
     """
-    decided = plan(world_of(request), options, now)
+    decided = decide(request, options, now)
     status = summarize(decided)
     answer: dict[str, Any] = {
         "status": status,
@@ -33,4 +40,5 @@ def sync(request: Request[TApp], options: Options, now: float) -> tuple[dict[str
     }
     if (wait := recheck(decided, status)) is not None:
         answer["resyncAfterSeconds"] = wait
+    request.remember()
     return answer, decided

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import CLAIMS, WireError, check_identity, child_path, decoded, refuse_twice
+from hooks.wire.decode import CLAIMS, check_identity, child_path, decoded, refuse_twice
 from hooks.wire.memo import Known
+from hooks.wire.weight import fitted
 from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.kube.objects import ClaimObject
 
@@ -62,7 +63,7 @@ class Claims:
                 continue
             text, known = bytes(raw), recalled.get(key)
             if known is None or not known.is_of(text):
-                known, self.read = Known(text, _unchanged_answer(claim, path)), self.read + 1
+                known, self.read = Known(text, decoded(_unchanged_answer, raw, path)), self.read + 1
             self.unchanged_answers[key] = known
             self._answers[name] = known.value
 
@@ -71,8 +72,5 @@ class Claims:
         return self._answers.get(claim.metadata.name) or kept_claim(claim)
 
 
-def _unchanged_answer(claim: ClaimObject, path: str) -> Raw:
-    try:
-        return Raw(msgspec.json.encode(unchanged_claim(claim)))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(path, f"is not readable JSON: {error}") from None
+def _unchanged_answer(text: bytes | Raw) -> Raw:
+    return fitted(msgspec.json.encode(unchanged_claim(_decode_claim(text))))

@@ -7,6 +7,7 @@ declare is neither made nor changed: Metacontroller would create it and never se
 import msgspec
 from msgspec import Raw
 
+from hooks.wire.decode import as_deep_as_readable
 from tapp.world import NOTHING_MORE, Declared
 
 _NEVER_UPDATED = ("", "OnDelete")
@@ -40,8 +41,8 @@ def declared(controller: Raw) -> Declared:
         controller: JSON of the CompositeController, `null` where the request has none.
     """
     try:
-        found = _decode(controller)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        found = as_deep_as_readable(_decode, controller)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return NOTHING_MORE
     if found is None or found.spec is None:
         return NOTHING_MORE

@@ -7,6 +7,8 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 from msgspec import Raw
 
+from hooks.wire.depth import shallow
+
 T = TypeVar("T")
 
 PODS = "Pod.v1"
@@ -35,21 +37,29 @@ class WireError(ValueError):
 def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
     """Decodes, and turns every way in which that can fail into one error with a path.
 
+    Of what is nested too deeply to be read, the rest is.
+
     Raises:
         WireError: it cannot be decoded.
     """
     try:
-        return decode(raw)
+        return as_deep_as_readable(decode, raw)
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
         where = path + where.rstrip("`")
         if missing := _MISSING.fullmatch(what):
             where, what = f"{where}.{missing[1]}", "is missing"
         raise WireError(where.lstrip("."), what) from None
-    except RecursionError:
-        raise WireError(path, "is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise WireError(path, f"is not JSON: {error}") from None
+
+
+def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
+    """What `decode` makes of a text, or of `shallow` text where it is nested too deeply."""
+    try:
+        return decode(raw)
+    except RecursionError:
+        return decode(shallow(bytes(raw)))
 
 
 def child_path(kind: str, key: str) -> str:

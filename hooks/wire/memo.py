@@ -13,27 +13,24 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from hashlib import blake2b
+from sys import getsizeof
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
 
+from hooks.wire.decode import as_deep_as_readable
 from hooks.wire.observe import ObservedPod
+from hooks.wire.weight import weight
 from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.lookup import Templates
 
 T = TypeVar("T")
 App = tuple[str, str]
 
-SPEC_FACTOR: Final = 10
-"""How much a spec takes in memory, about, by the length of its JSON."""
-
-
-_OWN_TEMPLATE_BYTES: Final = 2_000
-"""What the template of one instance takes, where placeholders make them differ."""
-_CLAIM_BYTES: Final = 400
-"""What a claim's answer takes in memory, but for its text."""
+ENTRY_BYTES: Final = 400
+"""What something in a table takes in memory, with its place and its key, but for the texts."""
 
 
 class Known(Generic[T]):
@@ -56,14 +53,47 @@ class Known(Generic[T]):
         return self.length == len(text) and self.hash == hash(text)
 
 
+def _own_bytes(struct: msgspec.Struct) -> int:
+    """Bytes of a struct with its fields, but for what these refer to."""
+    given = filter(None, msgspec.structs.astuple(struct))  # "" and the like are held once for all
+    return getsizeof(struct) + sum(map(getsizeof, given))
+
+
+class KnownSpec(Known[Templates]):
+    """A spec's templates, with what they take in memory.
+
+    Attributes:
+        size: bytes, of what had been looked up when it was last weighed.
+    """
+
+    __slots__ = ("_made", "size")
+
+    def __init__(self, text: bytes, value: Templates) -> None:
+        """Takes note of the text, and weighs the spec."""
+        super().__init__(text, value)
+        self._made, self.size = 0, weight(value)
+
+    def grew(self) -> bool:
+        """Whether more has been looked up since it was last weighed; then it is weighed again."""
+        made = self.value.made
+        if made == self._made:
+            return False
+        self._made, self.size = made, weight(self.value)
+        return True
+
+
 class InternPool:
-    """What the pods of a TApp have alike, held once for all of them."""
+    """What the pods of a TApp have alike, held once for all of them.
+
+    Attributes:
+        size: bytes that it takes in memory.
+    """
 
     _MOST = 2_000
-    _SPEC_BYTES, _GIVEN_BYTES, _TEXT_BYTES = 2_400, 800, 250
 
     def __init__(self) -> None:
         """Nothing is held yet."""
+        self.size = 0
         self._specs: dict[bytes, PodSpec] = {}
         self._parts: dict[tuple[str, bytes], Any] = {}
         self._given: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
@@ -74,14 +104,22 @@ class InternPool:
         """Whether it is time to begin anew: most of them may be out of use."""
         return len(self._specs) + len(self._given) + len(self._texts) > self._MOST
 
-    @property
-    def size(self) -> int:
-        """Bytes that they take in memory, about."""
-        resources = self._GIVEN_BYTES * len(self._given)
-        return self._SPEC_BYTES * len(self._specs) + resources + self._TEXT_BYTES * len(self._texts)
+    def share(self, observed: ObservedPod) -> None:
+        """Lets a pod share what other pods have, too, and weighs what is its own."""
+        pod = observed.pod = self._shared(observed.pod)
+        rare = (pod.record, pod.runs_wanted, pod.image_writers)
+        observed.size = _own_bytes(pod) - getsizeof(pod.spec) - getsizeof(pod.manifest)
+        observed.size += getsizeof(observed) + getsizeof(observed.key)
+        observed.size += 0 if observed.answer is None else len(bytes(observed.answer))
+        observed.size += sum([weight(each) for each in rare if each])
+        for item in pod.containers:
+            shared = (item.name, item.image, item.image_id)
+            states = [state for state in (item.state, item.last_state) if state]
+            observed.size += (
+                _own_bytes(item) - sum(map(getsizeof, filter(None, shared))) + weight(*states)
+            )
 
-    def shared(self, pod: Pod) -> Pod:
-        """An equal pod that shares what other pods have, too."""
+    def _shared(self, pod: Pod) -> Pod:
         containers = tuple(
             msgspec.structs.replace(
                 item,
@@ -95,8 +133,16 @@ class InternPool:
             pod,
             spec=self._spec(pod.spec),
             containers=containers,
-            given=self._given.setdefault(tuple(pod.given.items()), pod.given),
+            given=self._given_of(pod),
         )
+
+    def _given_of(self, pod: Pod) -> Mapping[str, str]:
+        key = tuple(pod.given.items())
+        found = self._given.get(key)
+        if found is None:
+            found = self._given[key] = pod.given
+            self.size += ENTRY_BYTES + weight(found)
+        return found
 
     def _spec(self, spec: PodSpec) -> PodSpec:
         """An equal one; where pods differ in a hash, they have most of the rest alike."""
@@ -105,15 +151,31 @@ class InternPool:
         if found is None:
             own = {name: getattr(spec, name) for name in spec.__struct_fields__}
             alike = {
-                name: self._parts.setdefault((name, msgspec.msgpack.encode(part)), part)
+                name: self._part(name, part)
                 for name, part in own.items()
                 if isinstance(part, Mapping | tuple)
             }
             found = self._specs[key] = msgspec.structs.replace(spec, **alike)
+            shared = {id(part) for part in alike.values()}
+            self.size += ENTRY_BYTES + weight(found, elsewhere=shared)
+        return found
+
+    def _part(self, name: str, part: Any) -> Any:
+        key = name, msgspec.msgpack.encode(part)
+        found = self._parts.get(key)
+        if found is None:
+            found = self._parts[key] = part
+            self.size += ENTRY_BYTES + len(key[1]) + weight(part)
         return found
 
     def _text(self, text: str | None) -> str | None:
-        return text and self._texts.setdefault(text, text)
+        if not text:
+            return text
+        found = self._texts.get(text)
+        if found is None:
+            found = self._texts[text] = text
+            self.size += ENTRY_BYTES + len(text)
+        return found
 
 
 class Recalled:
@@ -125,7 +187,7 @@ class Recalled:
         pods: key in the request -> pod.
         pool: what its pods have alike.
         claims: key in the request -> the answer that leaves a claim alone.
-        size: bytes that all this takes in memory, about.
+        size: bytes that all this takes in memory.
     """
 
     __slots__ = ("app", "claims", "pods", "pool", "size", "spec")
@@ -133,7 +195,7 @@ class Recalled:
     def __init__(
         self,
         app: App,
-        spec: Known[Templates] | None,
+        spec: KnownSpec | None,
         pods: Mapping[str, Known[ObservedPod]],
         pool: InternPool | None = None,
         claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
@@ -141,12 +203,10 @@ class Recalled:
         """All of one request."""
         self.app, self.spec, self.pods, self.claims = app, spec, pods, claims
         self.pool = InternPool() if pool is None or pool.is_full else pool
-        self.size = self.pool.size + sum([known.value.size for known in pods.values()])
-        self.size += sum([_CLAIM_BYTES + len(bytes(known.value)) for known in claims.values()])
-        if spec is not None:
-            self.size += SPEC_FACTOR * (spec.length + spec.value.recorded_bytes)
-            forms = spec.value.may_differ * (1 + bool(spec.value.spec.update_strategy.partition))
-            self.size += _OWN_TEMPLATE_BYTES * spec.value.spec.replicas * forms
+        self.size = self.pool.size + ENTRY_BYTES * (len(pods) + len(claims))
+        self.size += sum([known.value.size for known in pods.values()])
+        self.size += sum([len(key) + len(bytes(known.value)) for key, known in claims.items()])
+        self.size += 0 if spec is None else spec.size
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -169,7 +229,7 @@ class Memo:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory, about."""
+        """Bytes that it takes in memory."""
         return self._size
 
     def recall(self, parent: Mapping[str, Raw]) -> Recalled:
@@ -177,9 +237,9 @@ class Memo:
         app = ("", "")
         if self._limit:
             try:
-                meta = _decode_meta(parent.get("metadata", b"{}"))
+                meta = as_deep_as_readable(_decode_meta, parent.get("metadata", b"{}"))
                 app = meta.namespace, meta.name
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 pass  # whoever reads the parent will say what is wrong with it
         with self._lock:
             found = self._held.get(app)
@@ -193,12 +253,22 @@ class Memo:
         What alone is more than the limit is not remembered.
         """
         with self._lock:
-            before = self._held.pop(recalled.app, None)
-            self._size -= 0 if before is None else before.size
-            if recalled.size > self._limit or not self._limit:
-                return
-            self._held[recalled.app] = recalled
-            self._size += recalled.size
-            while self._size > self._limit:
-                _, oldest = self._held.popitem(last=False)
-                self._size -= oldest.size
+            self._keep(recalled)
+
+    def weigh(self, app: App, spec: KnownSpec) -> None:
+        """Takes note that a TApp's spec takes more memory than before, if it is remembered."""
+        with self._lock:
+            held = self._held.get(app)
+            if held is not None and held.spec is spec:
+                self._keep(Recalled(app, spec, held.pods, held.pool, held.claims))
+
+    def _keep(self, recalled: Recalled) -> None:
+        before = self._held.pop(recalled.app, None)
+        self._size -= 0 if before is None else before.size
+        if recalled.size > self._limit or not self._limit:
+            return
+        self._held[recalled.app] = recalled
+        self._size += recalled.size
+        while self._size > self._limit:
+            _, oldest = self._held.popitem(last=False)
+            self._size -= oldest.size

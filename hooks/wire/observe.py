@@ -5,7 +5,15 @@ from contextlib import suppress
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import PODS, WireError, check_identity, child_path, decoded
+from hooks.wire.decode import (
+    PODS,
+    WireError,
+    as_deep_as_readable,
+    check_identity,
+    child_path,
+    decoded,
+)
+from hooks.wire.weight import fitted
 from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus
 from tapp.pod.condense import condensed
@@ -17,9 +25,6 @@ from tapp.storage.claims import instance_number
 
 _decode_pod = msgspec.json.Decoder(PodObject).decode
 
-_BYTES, _CONTAINER_BYTES = 1_500, 500
-"""What a pod and each of its containers take in memory, but for the texts that are counted."""
-
 
 class ObservedPod:
     """One pod of a request, read. It refers to nothing of the request and may outlive it.
@@ -30,7 +35,7 @@ class ObservedPod:
         number: its instance's number, None where its name is no instance's.
         answer: what leaves it alone; None where that depends on its template, because
             Metacontroller has not applied it, or left no trace of that.
-        size: bytes that all this takes in memory, about (measured: tests/unit/hooks/test_memo.py).
+        size: bytes that it takes in memory beside what it shares, 0 until it is weighed.
     """
 
     __slots__ = ("_by_revision", "answer", "key", "number", "pod", "size")
@@ -40,9 +45,8 @@ class ObservedPod:
         self.key, self.pod = key, pod
         self.number = instance_number(pod.name, prefix)
         answer = msgspec.json.encode(kept_pod(manifest, None))
-        self.answer = None if manifest.projected is None else Raw(answer)
-        self.size = _BYTES + len(answer) + len(pod.conditions_text)
-        self.size += sum(_CONTAINER_BYTES + len(str(status.state)) for status in pod.containers)
+        self.answer = None if manifest.projected is None else fitted(answer)
+        self.size = 0
         self._by_revision: tuple[str, Raw] | None = None
 
     @property
@@ -56,13 +60,13 @@ class ObservedPod:
         last = self._by_revision
         if last is None or last[0] != revision:
             document = kept_pod(manifest_of(text), template)
-            last = self._by_revision = revision, Raw(msgspec.json.encode(document))
+            last = self._by_revision = revision, fitted(msgspec.json.encode(document))
         return last[1]
 
 
 def manifest_of(text: bytes | Raw) -> Manifest:
     """A pod's labels, annotations and spec, from a text that was read before."""
-    return Manifest(_split(text, "")[0])
+    return as_deep_as_readable(lambda read: Manifest(_split(read, "")[0]), text)
 
 
 def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> ObservedPod:
@@ -78,13 +82,9 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
         WireError: it is no JSON, has no name, or is of another namespace.
     """
     path = child_path(PODS, key)
-    pod, odd = _split(text, path)
-    check_identity(path, pod.metadata.name, pod.metadata.namespace, namespace)
-    try:
-        manifest = Manifest(pod)
-        return ObservedPod(key, condensed(read(pod, manifest, odd)), manifest, prefix)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError(path, f"is not readable JSON: {error}") from None
+    pod, manifest = _read(text, path)
+    check_identity(path, pod.name, manifest.namespace, namespace)
+    return ObservedPod(key, condensed(pod), manifest, prefix)
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
@@ -93,20 +93,34 @@ def observe_alone(text: bytes | Raw, path: str) -> Pod:
     Raises:
         WireError: it is no JSON, or has no name.
     """
-    pod, odd = _split(text, path)
-    check_identity(path, pod.metadata.name, None, "")
-    try:
-        found = read(pod, Manifest(pod), odd)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise WireError(path, f"is not readable JSON: {error}") from None
+    found, _ = _read(text, path)
+    check_identity(path, found.name, None, "")
     return msgspec.structs.replace(condensed(found), conditions_text=found.conditions_text)
+
+
+def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
+    """A pod, and its labels, annotations and spec.
+
+    Raises:
+        WireError: it is no JSON, or has no name.
+    """
+
+    def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
+        pod, odd = _split(text, path)
+        manifest = Manifest(pod)
+        return read(pod, manifest, odd), manifest
+
+    try:
+        return as_deep_as_readable(found, text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WireError(path, f"is not readable JSON: {error}") from None
 
 
 def _split(text: bytes | Raw, path: str) -> tuple[PodObject, str]:
     """The parts of a pod, and what keeps them from being read as they should be."""
     try:
         return _decode_pod(text), ""
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _salvaged(text, path), str(error)
 
 

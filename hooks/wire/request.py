@@ -24,7 +24,7 @@ from hooks.wire.decode import (
     decoded,
     refuse_twice,
 )
-from hooks.wire.memo import Known, Memo, Recalled
+from hooks.wire.memo import Known, KnownSpec, Memo, Recalled
 from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import Child
@@ -88,9 +88,7 @@ class Request(Generic[P]):
     """
 
     def __init__(self, body: bytes | Pieces, model: type[P], memo: Memo) -> None:
-        """Reads a request, with the parent as a `model`: `TApp`, or `Parent` without its spec.
-
-        It may be split already.
+        """Reads a request, split or not; `model` is `TApp`, or `Parent` without its spec.
 
         Raises:
             WireError: it is not one, with the path of what is wrong.
@@ -122,6 +120,12 @@ class Request(Generic[P]):
         if self.read or self._claims.read or not same or self.spec is not before.spec:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
             memo.keep(Recalled(before.app, self.spec, kept, before.pool, unchanged))
+        self._memo = memo
+
+    def remember(self) -> None:
+        """Counts, too, what the decision has looked up of the spec, which is held with it."""
+        if self.spec is not None and self.spec.grew():
+            self._memo.weigh(self._pieces.recalled.app, self.spec)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -134,7 +138,7 @@ class Request(Generic[P]):
         """A part of the spec, whatever else it holds; its defaults where it cannot be read."""
         try:
             return part.model_validate(_field(self._pieces, "spec") or {})
-        except ValidationError:
+        except (ValidationError, WireError):
             return part()
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
@@ -220,7 +224,7 @@ def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]:
+def _parent(pieces: Pieces, model: type[P]) -> tuple[P, KnownSpec | None]:
     """The parent as a `model`, and its spec's templates, which the memo may know."""
     text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.recalled.spec
     if spec is not None and not spec.is_of(text):
@@ -232,7 +236,7 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, Known[Templates] | None]
         document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
     parent = _validated(model, document)
     if spec is None and isinstance(parent, TApp):
-        spec = Known(text, templates_of(parent, text))
+        spec = KnownSpec(text, templates_of(parent, text))
     return parent, spec
 
 
@@ -262,7 +266,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[ObservedPod]
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1
             if observed.may_be_kept:
-                observed.pod = recalled.pool.shared(observed.pod)
+                recalled.pool.share(observed)
             item = Known(text, observed)
         known.append(item)
     return known, read
@@ -335,8 +339,6 @@ def _validated(model: type[M], document: Mapping[str, Any]) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise WireError(f"parent{_path(document, first['loc'])}", first["msg"]) from None
-    except RecursionError:
-        raise WireError("parent", "is nested too deeply") from None
 
 
 def _path(document: Any, places: tuple[int | str, ...]) -> str:

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from msgspec import Raw
 
-from tapp.answer.claim_answers import grown_claim, new_claim
+from tapp.answer.claim_answers import grown_claim, new_claims
 from tapp.answer.pullers import new_puller
 from tapp.answer.render import (
     kept_revision,
@@ -65,7 +65,7 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
                 f"related has no Namespace {tapp.metadata.namespace!r} to co-own the claims of "
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
-        children += [new_claim(tapp, claim, uid) for claim in claims.create]
+        children += new_claims(tapp, claims.create, uid)
     children += [kept_service(service) for service in plan.services.keep]
     children += plan.services.apply.values()
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):

@@ -22,8 +22,20 @@ from tapp.words.vocabulary import INSTANCE, LAST_APPLIED
 Document = dict[str, Any]
 
 
-def new_claim(tapp: TApp, claim: NewClaim, namespace_uid: str) -> Document:
-    """A claim to create.
+def new_claims(tapp: TApp, claims: list[NewClaim], namespace_uid: str) -> list[Document]:
+    """Claims to create; those of one template share its spec, which is brought into form once."""
+    forms: dict[int, Any] = {}
+    found = []
+    for claim in claims:
+        spec = claim.template["spec"]
+        if id(spec) not in forms:
+            forms[id(spec)] = canonical(spec)
+        found.append(_new_claim(tapp, claim, forms[id(spec)], namespace_uid))
+    return found
+
+
+def _new_claim(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Document:
+    """A claim to create, with this spec.
 
     The Namespace is a second owner, so that the garbage collector leaves the data alone when the
     TApp goes (Metacontroller adds the TApp as the first); docs/design.md, "Claims".
@@ -49,7 +61,7 @@ def new_claim(tapp: TApp, claim: NewClaim, namespace_uid: str) -> Document:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": document,
-        "spec": canonical(claim.template["spec"]),
+        "spec": spec,
     }
 
 

@@ -157,9 +157,11 @@ class Templates:
         return found
 
     @property
-    def recorded_bytes(self) -> int:
-        """Bytes of the records whose templates are held."""
-        return sum([length for _, length, _ in self._recorded])
+    def made(self) -> int:
+        """How much has been looked up so far: it grows with what is held."""
+        recorded = sum([found.made for found in self._recorded.values() if found is not None])
+        own = len(self._found) + len(self._own) + len(self._of) + len(self._values)
+        return own + len(self._recorded) + recorded
 
     def _as_recorded(self, name: str, data: bytes) -> "Templates | None":
         try:

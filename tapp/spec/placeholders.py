@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tapp.kube.depth import DEEPEST, is_too_deep
 from tapp.words.digits import is_whole
 from tapp.words.vocabulary import VALUE_KEY
 
@@ -205,8 +206,11 @@ def placeholders_in(body: Any) -> Slots:
     """The placeholders of a pod template, or of a claim template.
 
     Raises:
-        UnfilledError: one is none that there is, or stands where none may.
+        UnfilledError: one is none that there is, or stands where none may; or nothing can be made
+            of the template, because it is nested too deeply.
     """
+    if is_too_deep(body):
+        raise UnfilledError(f"it is nested more than {DEEPEST} levels deep")
     text = msgspec.json.encode(body)
     if BEGIN.encode() not in text:
         return NO_SLOTS

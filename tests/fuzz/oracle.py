@@ -6,17 +6,24 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
+from hooks.wire.decode import as_deep_as_readable
+from tapp.kube.depth import is_too_deep
+from tapp.words.vocabulary import MAX_REPLICAS
 from tests.builders import NOW, Document
+from tests.cost.promise import ms_at_most, unit
+
+T = TypeVar("T")
 
 
 class _Meta(msgspec.Struct):
@@ -54,7 +61,7 @@ class Request(msgspec.Struct):
         Its status may be so at any time, its spec at the end of a TApp.
         """
         try:
-            return msgspec.json.decode(self.parent.get(key, b"null"))
+            return as_deep_as_readable(msgspec.json.decode, self.parent.get(key, b"null"))
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
 
@@ -69,12 +76,17 @@ class _Decorated(msgspec.Struct):
     object: msgspec.Raw
 
 
-read_decorated = msgspec.json.Decoder(_Decorated).decode
-read_pod = msgspec.json.Decoder(_Pod).decode
-read = msgspec.json.Decoder(Request).decode
-read_children = msgspec.json.Decoder(_Children).decode
-read_named = msgspec.json.Decoder(_Named).decode
-read_odd = msgspec.json.Decoder(_Odd).decode
+def _reader(kind: type[T]) -> Callable[[bytes | msgspec.Raw], T]:
+    """Reads JSON as such a one, whatever is nested in it too deeply to be read."""
+    return partial(as_deep_as_readable, msgspec.json.Decoder(kind).decode)
+
+
+read_decorated = _reader(_Decorated)
+read_pod = _reader(_Pod)
+read = _reader(Request)
+read_children = _reader(_Children)
+read_named = _reader(_Named)
+read_odd = _reader(_Odd)
 
 
 def name_of(child: msgspec.Raw) -> str:
@@ -95,6 +107,12 @@ HOOKS = ("/sync", "/finalize", "/customize", "/plan", "/pod-status")
 GOOD, BAD = {200}, {400, 401, 404, 405, 411, 413, 415}
 SECONDS = 20.0
 """Above this an answer counts as a hang (50,000 instances and 10 MB strings included)."""
+SOON = 0.5
+"""CPU seconds below which no cost is judged: whatever the machine does besides."""
+SHORT = 1 << 20
+"""Bytes of an answer, likewise."""
+ROOM = 3
+"""How many times what is promised an input may cost, in the middle of others."""
 LONGEST_ERROR = 600
 ERROR_KEYS = {"error", "path", "requestId"}
 ANSWER_KEYS = {
@@ -185,7 +203,9 @@ class Service:
         Returns:
             The status code.
         """
+        began = time.process_time()
         code, headers, answer = self.call(path, body, **more)
+        self._judge(time.process_time() - began, body, answer)
         self.codes[code] += 1
         hold(len(answer) == int(headers.get("content-length", len(answer))), "wrong length")
         if code != 200:
@@ -209,6 +229,16 @@ class Service:
             hold(other[0] == code, f"without a memo: {other[0]} {other[2][:500]!r}")
             hold(other[2] == answer, "without a memo it is answered differently")
         return code
+
+    def _judge(self, seconds: float, body: bytes, answer: bytes) -> None:
+        """A request costs no more than is promised for its size, and is answered in proportion."""
+        if seconds < SOON and len(answer) < SHORT:
+            return
+        kb, pods = len(body) / 1024, asked_for(body)
+        most = ms_at_most(kb, pods) * min(unit() for _ in range(3))
+        hold(seconds < ROOM * most, f"{seconds:.2f} s of CPU, {most:.2f} s are promised")
+        long = SHORT + 8 * len(body) + 4096 * pods
+        hold(len(answer) < long, f"{len(answer)} bytes are answered, {long} at most")
 
     def _check_omitted(self, path: str, request: Request, body: bytes, omitted: set[Any]) -> None:
         """A child is left out, which deletes it, only where the decision says so."""
@@ -235,6 +265,19 @@ class Service:
         gone |= {("ControllerRevision", name) for name in plan["revisions"]["delete"]}
         gone |= {("Service", name) for name in plan.get("services", {}).get("delete", ())}
         hold(omitted == gone, f"left out: {omitted - gone}; kept though to go: {gone - omitted}")
+
+
+def asked_for(body: bytes) -> int:
+    """How many pods a request asks for, and has: at least one."""
+    try:
+        request = read(body)
+        children = read_children(request.children)
+        spec = request.part("spec")
+    except msgspec.DecodeError:
+        return 1
+    replicas = spec.get("replicas") if isinstance(spec, dict) else None
+    wanted = replicas if type(replicas) is int and 0 < replicas <= MAX_REPLICAS else 1
+    return max(wanted, len(children.pods or {}))
 
 
 def check_error(code: int, headers: dict[str, str], answer: bytes) -> None:
@@ -264,8 +307,8 @@ def check_status(body: bytes, answer: Document) -> None:
     status = read_pod(read_decorated(body).object).status
     again = answer.get("resyncAfterSeconds", 1)
     hold(isinstance(again, int | float) and again > 0, again)
-    observed, now = msgspec.json.decode(status), answer["status"]
-    if now == observed:
+    observed, now = as_deep_as_readable(msgspec.json.decode, status), answer["status"]
+    if now == observed or (now is None and is_too_deep(observed)):
         return
     hold(isinstance(now, dict) and isinstance(observed or {}, dict), now)
     observed = observed or {}

@@ -1,0 +1,24 @@
+"""How deeply a value is nested: rules go through templates by calls, one for each level."""
+
+from typing import Any, Final
+
+DEEPEST: Final = 100
+"""Levels of a template: no pod, claim or Service of Kubernetes has as many as twenty."""
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether objects and lists are nested in each other on more than `DEEPEST` levels.
+
+    Takes time in proportion to the value, and no stack.
+    """
+    level: list[Any] = [[value]]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for each in level
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, dict | list)
+        ]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,97 @@
+"""Every field of a TApp and of its status, and every name that is read on objects.
+
+Walked from the CRD, from the models and from the vocabulary: who adds one has it measured.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, get_args, get_origin
+
+import yaml
+
+from tapp.spec.model import ObservedStatus
+from tapp.words import vocabulary
+
+Schema = dict[str, Any]
+CRD: Final = Path(__file__).parents[2] / "crds" / "tapp.yaml"
+_OPENED: Final = (
+    "updateStrategy",
+    "updateStrategy.forceUpdate",
+    "updateStrategy.inPlaceUpdateStrategy",
+    "template",
+    "template.metadata",
+    "template.spec",
+    "template.spec.containers",
+    "serviceTemplate",
+    "serviceTemplate.metadata",
+    "serviceTemplate.spec",
+    "volumeClaimTemplates",
+    "volumeClaimTemplates.metadata",
+    "volumeClaimTemplates.spec",
+)
+"""What is looked into; everything else is a field by itself, with all that it may hold."""
+
+
+class Field(NamedTuple):
+    """A place in a request, and what may stand there.
+
+    Attributes:
+        where: `spec`, `status`, or the object that has the name: `pod`, `tapp`, `template`.
+        path: the keys below.
+        schema: JSON schema, as far as a structural one goes.
+    """
+
+    where: str
+    path: tuple[str, ...]
+    schema: Schema
+
+    def __str__(self) -> str:
+        return f"{self.where}.{'.'.join(self.path)}"
+
+
+@cache
+def spec_schema() -> Schema:
+    """The schema of `spec`, its opaque parts with Kubernetes' own schema."""
+    (version, *_) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    found: Schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    return found
+
+
+def every_field() -> list[Field]:
+    """All of them, in a fixed order."""
+    return [*_spec((), spec_schema()), *_status(), *_names()]
+
+
+def _spec(path: tuple[str, ...], schema: Schema) -> Iterator[Field]:
+    if path and ".".join(path) not in _OPENED:
+        yield Field("spec", path, schema)
+        return
+    if "x-kubernetes-preserve-unknown-fields" in schema:
+        yield Field("spec", (*path, "unknown"), {"x-kubernetes-preserve-unknown-fields": True})
+    inner = schema.get("items", schema)
+    for name, part in inner["properties"].items():
+        yield from _spec((*path, name), part)
+
+
+def _status() -> Iterator[Field]:
+    for name, field in ObservedStatus.model_fields.items():
+        kind = get_args(field.annotation)[0] if get_origin(field.annotation) else field.annotation
+        schema: Schema = {"type": "string"}
+        if "dict" in str(field.annotation) or "dict" in str(kind):
+            schema = {"type": "object", "additionalProperties": {"type": "string"}}
+        if name == "conditions":
+            texts = {key: {"type": "string"} for key in ("type", "status", "reason", "message")}
+            schema = {"type": "array", "items": {"type": "object", "properties": texts}}
+        yield Field("status", (field.alias or name,), schema)
+
+
+def _names() -> Iterator[Field]:
+    """The labels and annotations of the vocabulary, on each object where somebody may set them."""
+    for constant, value in sorted(vars(vocabulary).items()):
+        if constant.isupper() and isinstance(value, str) and constant not in _NO_NAMES:
+            for where in ("pod", "template", "tapp"):
+                yield Field(where, (value,), {"type": "string"})
+
+
+_NO_NAMES: Final = ("API_VERSION", "DEFAULT_TEMPLATE", "GROUP", "KIND", "NODE_LOST", "VALUE_KEY")

@@ -1,0 +1,193 @@
+"""Requests around a field: what it is multiplied by grows with it, from size 1 to size 8."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from simulator.objects.objects import with_meta
+from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH
+from tests.builders import (
+    DELETED,
+    Document,
+    as_sent,
+    claim_template,
+    copied,
+    request,
+    tapp,
+    template,
+)
+from tests.cost.fields import Field
+from tests.cost.shapes import Shape, filled
+from tests.unit.world import World
+
+PODS: Final = 50
+TEMPLATES: Final = 100
+REVISIONS: Final = 25
+"""How many there are at size 1."""
+BYTES, OWN_BYTES = 30_000, 7_000
+"""What a field holds at size 1, and where each instance has its own."""
+
+
+class Asked(NamedTuple):
+    """A call.
+
+    Attributes:
+        path: the endpoint.
+        body: the request.
+        pods: how many it asks for.
+    """
+
+    path: str
+    body: bytes
+    pods: int
+
+
+@cache
+def _pod() -> Document:
+    (pod,) = World(tapp()).settle().pods.values()
+    return pod
+
+
+def pods(count: int) -> list[Document]:
+    """Running pods of one template, each on a node of its own."""
+    found = []
+    for number in range(count):
+        pod = copied(_pod())
+        meta = pod["metadata"]
+        meta |= {"name": f"web-{number}", "uid": f"{number:08}-0000-4000-8000-000000000000"}
+        keys = ("tapp_instance_key", "apps.kubernetes.io/pod-index")
+        meta["labels"] |= {key: str(number) for key in keys if key in meta["labels"]}
+        pod["spec"] |= {"hostname": f"web-{number}", "nodeName": f"node-{number}"}
+        found.append(pod)
+    return found
+
+
+def bare(replicas: int) -> Document:
+    """A TApp with everything that a field may stand in."""
+    return tapp(
+        replicas=replicas,
+        template=template("nginx:2"),
+        updateStrategy={"maxUnavailable": "100%", "inPlaceUpdateStrategy": {"prePull": True}},
+        volumeClaimTemplates=[claim_template()],
+        serviceTemplate={"metadata": {}, "spec": {"ports": [{"port": 80}]}},
+        status={},
+    )
+
+
+def put(parent: Document, field: Field, value: Any) -> None:
+    """Puts a value into its place; into the first one where that is a list's item."""
+    at: Any = parent.get(field.where, {})
+    path = field.path
+    if field.where in ("tapp", "template"):
+        holder = parent if field.where == "tapp" else parent["spec"]["template"]
+        at = holder["metadata"]
+        for part in ("labels", "annotations"):
+            at[part] = {**(at.get(part) or {}), path[0]: value}
+        return
+    for key in path[:-1]:
+        at = at.setdefault(key, {})
+        at = at[0] if isinstance(at, list) else at
+    if path[-2:] == ("spec", "containers") or path[-2:] == ("spec", "volumes"):
+        value = [*at.get(path[-1], []), *value]
+    at[path[-1]] = value
+
+
+def _size(shape: Shape, size: int) -> int:
+    return size * (OWN_BYTES if shape.own else BYTES)
+
+
+def _asked(parent: Document, children: list[Document], path: str = "/sync", **more: Any) -> Asked:
+    made = request(parent, children, classes=[], services=[], **{"revisions": [], **more})
+    return Asked(path, as_sent(made), int(parent["spec"].get("replicas", 1)))
+
+
+def _marked(children: list[Document], field: Field, value: Any) -> list[Document]:
+    """Pods with a label and annotation of this name, shorter where there are many of them."""
+    if field.where != "pod" or not isinstance(value, str):
+        return children
+    share = value[: max(40, len(value) // len(children) * 4)] if children else value
+    for pod in children:
+        meta = pod["metadata"]
+        for part in ("labels", "annotations"):
+            meta[part] = {**meta[part], field.path[0]: share}
+    return children
+
+
+def created(field: Field, shape: Shape, size: int) -> Asked:
+    """Instances that have no pods yet."""
+    parent = bare(PODS * size * shape.crowd)
+    put(parent, field, filled(field.schema, shape, _size(shape, size)))
+    return _asked(parent, [])
+
+
+def updated(field: Field, shape: Shape, size: int) -> Asked:
+    """Pods of an earlier template, each on a node, with the images first."""
+    parent, value = bare(PODS * size), filled(field.schema, shape, _size(shape, size))
+    put(parent, field, value)
+    return _asked(parent, _marked(pods(PODS * size), field, value))
+
+
+def pooled(field: Field, shape: Shape, size: int) -> Asked:
+    """A template for each instance, of which each reads a value of its own."""
+    count = TEMPLATES * size
+    parent = bare(count)
+    put(parent, field, filled(field.schema, shape, 200))
+    spec = parent["spec"]
+    value = {"name": "VALUE", "value": "$(tapp.values.each)"}
+    (container, *others) = spec["template"]["spec"]["containers"]
+    env = container.get("env") if isinstance(container.get("env"), list) else []
+    body = {
+        **spec["template"]["spec"],
+        "containers": [{**container, "env": [*env, value]}, *others],
+    }
+    spec["templatePool"] = {
+        f"t{number}": {"metadata": spec["template"]["metadata"], "spec": body}
+        for number in range(count)
+    }
+    spec["templates"] = {str(number): f"t{number}" for number in range(count)}
+    spec["values"] = {str(number): {"each": f"v{number}"} for number in range(count)}
+    return _asked(parent, [])
+
+
+def recorded(field: Field, shape: Shape, size: int) -> Asked:
+    """A history whose revisions hold the template, a partition that keeps half of the pods."""
+    parent = bare(PODS * size)
+    put(parent, field, filled(field.schema, shape, _size(shape, size) // 8))
+    spec = parent["spec"]
+    spec["updateStrategy"]["partition"] = "50%"
+    names = [f"v1-{number:020}" for number in range(REVISIONS * size)]
+    parent["status"] |= {"kept": dict.fromkeys(names[:50], f"0-{PODS * size}")}
+    revisions = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"web-{number}",
+                "namespace": "shop",
+                "labels": {TEMPLATE_HASH: name},
+                "annotations": {TEMPLATE: "default"},
+            },
+            "revision": number,
+            "data": {"template": spec["template"]},
+        }
+        for number, name in enumerate(names)
+    ]
+    return _asked(parent, pods(PODS * size), revisions=revisions)
+
+
+def ended(field: Field, shape: Shape, size: int) -> Asked:
+    """A TApp on its way out."""
+    parent, value = bare(PODS * size), filled(field.schema, shape, _size(shape, size))
+    put(parent, field, value)
+    parent = with_meta(parent, deletionTimestamp=DELETED)
+    return _asked(parent, _marked(pods(PODS * size), field, value), "/finalize", finalizing=True)
+
+
+Building = Callable[[Field, Shape, int], Asked]
+WORLDS: Final[dict[str, Building]] = {
+    "created": created,
+    "updated": updated,
+    "pooled": pooled,
+    "recorded": recorded,
+    "ended": ended,
+}

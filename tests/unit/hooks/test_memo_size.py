@@ -1,0 +1,158 @@
+"""What a TApp leaves in the memo, measured and as it says, to which TAPP_MEMO_BYTES is held."""
+
+import gc
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from hooks.service.settings import Settings
+from hooks.sync import sync
+from hooks.wire.memo import Memo
+from hooks.wire.request import Request
+from simulator.objects.objects import with_meta
+from tapp.spec.model import TApp
+from tests.builders import NOW, Document, as_sent, claim_template, storage_class, tapp, template
+from tests.sizes import size
+from tests.unit.world import Hook, World
+
+OPTIONS = Settings().options
+MANY = size(60, 500)
+INDEX = "$(tapp.index)"
+SMALL = 8_000
+"""Bytes that it may say too many, whatever is held."""
+
+
+def taken(*bodies: bytes) -> tuple[int, int]:
+    """Bytes that these syncs leave in a memo, as measured and as the memo says."""
+    for body in bodies:
+        sync(Request(body, TApp, Memo(0)), OPTIONS, NOW)
+    memo = Memo(1 << 30)
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for body in bodies:
+        sync(Request(body, TApp, memo), OPTIONS, NOW)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return after - before, memo.size
+
+
+def reading(count: int, text: str = "x") -> Document:
+    """A template with many small variables, one of which is each instance's own."""
+    variables = [{"name": f"V{number}", "value": text} for number in range(count)]
+    return template(container={"env": [*variables, {"name": "OWN", "value": INDEX}]})
+
+
+LONG = "x" * 50_000
+SPECS: dict[str, Document] = {
+    "nothing of its own": {},
+    "an own template that is small": {"template": reading(1)},
+    "an own template with a long text around": {
+        "template": template(annotations={"own": LONG + INDEX})
+    },
+    "an own template with a long text beside": {
+        "template": template(annotations={"own": INDEX, "large": LONG})
+    },
+    "an own template of no ASCII": {
+        "template": template(annotations={"own": "\U0001f600" * 9_000 + INDEX})
+    },
+    "an own template of many parts": {"template": reading(800)},
+    "own labels and annotations": {
+        "template": template(
+            labels={f"l{number}": f"v{INDEX}" for number in range(100)},
+            annotations={f"a{number}": INDEX for number in range(100)},
+        )
+    },
+    "own images": {
+        "template": template(
+            sidecars=[{"name": f"c{n}", "image": f"i:{INDEX}"} for n in range(50)],
+        )
+    },
+    "long values": {
+        "template": template(container={"env": [{"name": "A", "value": "$(tapp.values.a)"}]}),
+        "values": {str(number): {"a": f"{number}" * 300} for number in range(MANY)},
+    },
+    "a spec of nothing but brackets": {"template": template(x=[[]] * 30_000)},
+    "many templates": {
+        "templatePool": {f"t{number}": template(f"a:{number}") for number in range(300)},
+        "templates": {str(number): f"t{number}" for number in range(MANY)},
+    },
+}
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_a_spec_takes_what_it_says(spec: Document) -> None:
+    """2,000 bytes were counted for each own template: 40 TApps of 60 KB took 1.2 GB, not 64 MiB."""
+    measured, said = taken(as_sent(World(tapp(replicas=MANY, **spec)).request()))
+    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+
+
+def _noted(pod: Document, **notes: str) -> Document:
+    return with_meta(pod, annotations={**pod["metadata"]["annotations"], **notes})
+
+
+PODS: dict[str, dict[str, str]] = {
+    "a long failures count": {"apps.tkestack.io/failures": LONG},
+    "a long lost node": {"apps.tkestack.io/lost-node": LONG},
+    "a long drain": {"apps.tkestack.io/drain": LONG},
+    "a restart of many containers": {
+        f"apps.tkestack.io/restart-instance.{number}": "x" for number in range(500)
+    },
+    "many images of its template": {
+        "apps.tkestack.io/template-images": '{"a":"b"' + ',"c":"d"' * 3_000 + "}"
+    },
+}
+
+
+@pytest.mark.parametrize("notes", PODS.values(), ids=PODS)
+def test_a_pod_takes_what_it_says(notes: dict[str, str]) -> None:
+    world = World(tapp(replicas=MANY)).settle()
+    for name, pod in world.pods.items():
+        each: dict[str, Any] = {
+            key: f"{name}{text}" if text == LONG else text for key, text in notes.items()
+        }
+        world.pods[name] = _noted(pod, **each)
+    measured, said = taken(as_sent(world.request()))
+    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+
+
+def test_a_claim_takes_what_it_says() -> None:
+    large = claim_template()
+    large["metadata"]["annotations"] = {"large": LONG[:2_000]}
+    parent = tapp(replicas=MANY, volumeClaimTemplates=[large])
+    world = World(parent, classes=[storage_class()]).settle()
+    measured, said = taken(as_sent(world.request()))
+    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+
+
+def test_recorded_templates_take_what_they_say() -> None:
+    """Instances that a partition keeps run templates of the history, each its own."""
+    parent = tapp(
+        replicas=MANY,
+        template=template(annotations={"own": LONG[:9_000] + INDEX}),
+        updateStrategy={"partition": "100%"},
+    )
+    world = World(parent, hook=Hook(), history=True).settle()
+    world.change(template=template("nginx:2", annotations={"own": LONG[:9_000] + INDEX})).sync()
+    measured, said = taken(as_sent(world.request()))
+    assert measured > MANY * 9_000
+    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
+
+
+def test_the_bound_holds_for_templates_that_come_with_the_decision() -> None:
+    """A spec is remembered before anything of it has been looked up, and weighed again after."""
+    own = template(annotations={"own": LONG + INDEX})
+    limit = 5 * MANY * len(LONG) // 2  # two TApps, not three
+    memo = Memo(limit)
+    gc.collect()
+    tracemalloc.start()
+    for number in range(8):
+        parent = with_meta(tapp(replicas=MANY, template=own), name=f"web{number}")
+        sync(Request(as_sent(World(parent).request()), TApp, memo), OPTIONS, NOW)
+        assert 0 < memo.size <= limit
+    gc.collect()
+    measured, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert measured <= 1.5 * limit
