@@ -30,8 +30,9 @@ QUANTITY: Final[Schema] = {
     # No type at all: `cpu: 0.5` is a JSON number that Kubernetes takes as a quantity, and the
     # usual `x-kubernetes-int-or-string` would refuse it. The pattern judges strings only.
     "x-kubernetes-preserve-unknown-fields": True,
-    "pattern": r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\s*$"
-    rf"|{ANY}",
+    # With placeholders, what stands around them is what a quantity may have.
+    "pattern": r"^\s*([+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+    rf"|[-+.0-9A-Za-z]*({ANY}[-+.0-9A-Za-z]*)+)\s*$",
 }
 
 REPLACED: Final[dict[str, Schema]] = {

@@ -132,7 +132,7 @@ _LOGIN = ("Unauthorized", "must be logged in", "provide credentials", "getting c
 _CONFLICTS = re.compile(r"Apply failed with \d+ conflicts?:.*?(?=\nPlease review|\Z)", re.DOTALL)
 """A server-side apply of fields that others own; what follows is advice for the manifest."""
 _SOURCE = re.compile(
-    r'error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
+    r'^error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
 )
 """What kubectl puts before a refusal: what it did, and when it applies the whole patch, too.
 Source: k8s.io/kubectl, `AddSourceToErr`."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from simulator.objects.objects import Json
 
-_FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([a-zA-Z]{0,2}|[eE][+-]?\d+)")
+_FORM = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))([a-zA-Z]{0,2}|[eE][+-]?\d+)", re.ASCII)
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _LARGEST_FIRST = sorted(_DECIMAL.items(), key=lambda pair: -pair[1])

@@ -16,7 +16,7 @@ from tapp.spec.templates import Template
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 
-PERCENT = re.compile(r"0*(\d{1,3})%")
+PERCENT = re.compile(r"0*(\d{1,3})%", re.ASCII)
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)

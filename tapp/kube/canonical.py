@@ -15,7 +15,9 @@ _Known = dict[tuple[int, str], Any]
 """(identity, key) of a part -> its form."""
 Form = Callable[[Any], Any]
 
-_QUANTITY = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))")
+_QUANTITY = re.compile(
+    r"([+-]?)(\d+(?:\.\d*)?|\.\d+)(?:([eE][+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]?))", re.ASCII
+)
 _LONGEST = 400
 """Characters of the longest quantity that is read; Python prints no number of 4,300 digits."""
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
