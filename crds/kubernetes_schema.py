@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from tapp.kube.images import LONGEST
 from tapp.spec.placeholders import ANY, NUMBERS, WHOLE, Numbers
 
 Schema = dict[str, Any]
@@ -79,6 +80,9 @@ UNIQUE_LISTS: Final = {
     (CORE + "PodSpec", "initContainers"): ["name"],
     (CORE + "PodSpec", "volumes"): ["name"],
 }
+
+IMAGES: Final = {(CORE + "Container", "image"), (CORE + "ImageVolumeSource", "reference")}
+"""Fields that have an image's reference."""
 
 KEPT: Final = ("format", "x-kubernetes-map-type")
 
@@ -186,6 +190,8 @@ class _Translation:
 
     def _field(self, source: Schema, owner: str, field: str) -> Schema:
         node = self._node(source, owner)
+        if (owner, field) in IMAGES:
+            node["maxLength"] = LONGEST
         if (owner, field) in UNIQUE_LISTS:
             node["x-kubernetes-list-type"] = "map"
             node["x-kubernetes-list-map-keys"] = UNIQUE_LISTS[owner, field]

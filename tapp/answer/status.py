@@ -16,6 +16,7 @@ from tapp.decide.partition import Partition
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
+from tapp.words.quoted import short
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
@@ -214,7 +215,9 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     message = "every instance is as the spec asks"
     if kept := [instance.id for instance, _ in plan.cases if instance.kept]:
         size = plan.world.tapp.spec.update_strategy.partition
-        message += f"; updateStrategy.partition ({size}) keeps instances {some(kept)} as they were"
+        message += (
+            f"; updateStrategy.partition ({short(size)}) keeps instances {some(kept)} as they were"
+        )
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
 
 

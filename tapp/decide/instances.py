@@ -14,6 +14,7 @@ from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import OwnClaims, claim_templates, claims_of
 from tapp.storage.history import recorded_hashes
+from tapp.words.quoted import quoted
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
@@ -213,8 +214,8 @@ def _block_creations(world: World, instances: list[Instance]) -> None:
             instance.blocked = f"claim {min(going)} is being deleted"
         elif spec.service_name and not _DNS_LABEL.fullmatch(pod_name):
             instance.blocked = (
-                f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
-                "at most 63 letters, digits and '-'"
+                f"spec.serviceName needs pod names that are host names, and {quoted(pod_name)} is "
+                "none: at most 63 letters, digits and '-'"
             )
         elif own.differ:
             instance.blocked = own.problem_of(instance.id)

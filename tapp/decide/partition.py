@@ -18,6 +18,7 @@ from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.history import content_of
 from tapp.storage.records import Recorded, content_name
+from tapp.words.quoted import quoted
 from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import MAX_REPLICAS
@@ -75,7 +76,7 @@ def partition_size(value: int | str, group: int) -> int:
     elif (match := PERCENT.fullmatch(value)) and (percent := int(match[1])) <= FULL:
         size = ceil(group * percent / FULL)
         return size - 1 if size == group > 1 and percent < FULL else size
-    raise ValueError(f"{value!r} is neither a number from 0 nor a percentage from 0% to 100%")
+    raise ValueError(f"{quoted(value)} is neither a number from 0 nor a percentage from 0% to 100%")
 
 
 def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
@@ -105,12 +106,14 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
         found.is_set = partition_size(strategy.partition, FULL) > 0
     except ValueError as error:
         found.size, found.is_set = len(group), True
-        found.problem = f"spec.updateStrategy.partition: {error}: no instance of {rolling!r}"
+        found.problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
     if not found.is_set:
         return found
     if unnamed:
         found.size = len(group)
-        found.problem = f"spec.updateStrategy.template: there is no template {rolling!r}: nobody"
+        found.problem = (
+            f"spec.updateStrategy.template: there is no template {quoted(rolling)}: nobody"
+        )
     same_roll = not update or status.update_revision == update
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.

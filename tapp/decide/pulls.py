@@ -19,6 +19,8 @@ from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import no_image, trouble
 from tapp.spec.templates import Template
+from tapp.words.quoted import short
+from tapp.words.ranges import listed
 from tapp.words.reasons import Reason
 from tapp.words.times import noted_since
 from tapp.words.vocabulary import PULLER
@@ -100,6 +102,11 @@ class _Pulling:
         self.there: Mapping[str, set[str]] = {}
         self.policies: dict[str, dict[str, str]] = {}
         self.names: dict[str, set[str]] = {}
+        most = options.max_pullers
+        self.next = hold(
+            Reason.PULLING,
+            f"its node pulls its new images first, as one of the next; {most} pull at once",
+        )
         # One that is on its way out of a lost node may stay so for ever.
         self.pulling = sum(not pod.terminating for pod in world.pullers.values())
 
@@ -155,7 +162,7 @@ class _Pulling:
         """Why the updates that need this puller wait; None where they do not."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if turn >= most or (pod is None and self.pulling >= most):
-            return hold(Reason.PULLING, f"{_what(puller)} as one of the next; {most} pull at once")
+            return self.next
         if pod is None:
             self.found.create.append(puller)
             self.pulling += 1
@@ -165,7 +172,7 @@ class _Pulling:
             return None
         refused = "" if pod is None else no_image(pod)
         if refused and self.options.puller_image not in refused:  # updates do without that one
-            sentence = f"node {puller.node}: {refused}"
+            sentence = f"node {short(puller.node)}: {refused}"
             self.found.failed.append(sentence)
             return hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
         return self._patience(puller, pod)
@@ -181,7 +188,7 @@ class _Pulling:
         if left > 0:
             self.found.waits.append(left)
             return hold(Reason.PULLING, f"{_what(puller)}, by pod {puller.name}")
-        self.found.unable.append(f"pod {puller.name} on node {puller.node}: {why}")
+        self.found.unable.append(f"pod {puller.name} on node {short(puller.node)}: {why}")
         return None
 
 
@@ -199,7 +206,7 @@ def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
 
 
 def _what(puller: Puller) -> str:
-    return f"node {puller.node} first pulls {', '.join(puller.images)}"
+    return f"node {short(puller.node)} first pulls {listed([*puller.images])}"
 
 
 def _policies(template: Template) -> dict[str, str]:

@@ -4,6 +4,11 @@ Names are compared in the form that container runtimes report, by the reference 
 distribution (github.com/distribution/reference): `nginx` is `docker.io/library/nginx:latest`.
 """
 
+from typing import Final
+
+LONGEST: Final = 1_024
+"""Characters of an image's reference; no longer one is pulled: there are 255 in a name beside its
+host's 253 and port, 128 in a tag, and 135 in a digest."""
 _HUB = "docker.io"
 
 

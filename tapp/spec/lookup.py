@@ -18,6 +18,7 @@ from tapp.spec.templates import (
     spec_of,
 )
 from tapp.spec.values import NO_VALUES, KeptValues, kept_values, own_of
+from tapp.words.quoted import ONCE, quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
 
@@ -190,7 +191,8 @@ class Templates:
     def _resolve(self, name: str) -> Template | Unresolved:
         body = self.spec.find_template(name)
         if body is None:
-            return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
+            called = quoted(name, ONCE)
+            return Unresolved(name, f"template {called} is neither in spec.templatePool{_or(name)}")
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
@@ -203,7 +205,7 @@ class Templates:
                 return known
             body = slots.filled(template.body, own)
         except UnfilledError as error:
-            return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
+            return Unresolved(name, f"template {quoted(name)}: {error}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
         forms = self._forms.get(name)
         if forms is None:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tapp.words.quoted import quoted, short
 from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
@@ -138,11 +139,8 @@ class Slot:
         raise UnfilledError(f"{written(self.path)} becomes {_shown(found)}: it takes {range_}")
 
 
-_LONGEST_SHOWN = 40
-
-
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
+    return quoted(text, 40)
 
 
 @dataclass(frozen=True)
@@ -224,7 +222,8 @@ def placeholders_in(body: Any) -> Slots:
         branch[slot.path[-1]] = slot
         counts.update(slot.names)
         for name in slot.names:
-            where.setdefault(name, written(slot.path))
+            if name not in where:
+                where[name] = written(slot.path)
     return Slots(tuple(sorted(where)), tree, where, counts) if tree else NO_SLOTS
 
 
@@ -269,4 +268,5 @@ def _slot(text: str, path: Path) -> Slot:
 
 def written(path: Path) -> str:
     """A path for a person: `spec.containers[0].image`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+    parts = [f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in path]
+    return short("".join(parts)[1:])

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from tapp.kube.images import LONGEST
 from tapp.spec.reads import problem_of
+from tapp.words.quoted import quoted
 
 _UNNAMED = ("tolerations", "readinessGates")
 
@@ -37,7 +39,7 @@ def metadata_problem(metadata: Any) -> str:
             return f"metadata.{part} is not an object"
         for key, value in entries.items():
             if value is not None and not isinstance(value, str):
-                return f"metadata.{part}[{key!r}] is not a string"
+                return f"metadata.{part}[{quoted(key)}] is not a string"
     return ""
 
 
@@ -55,8 +57,10 @@ def _list_problem(section: str, items: Any) -> str:
         if not isinstance(name, str) or not name:
             return f"{where}.name is missing"
         if name in names:
-            return f"{where}.name {name!r} is taken by an earlier entry"
+            return f"{where}.name {quoted(name)} is taken by an earlier entry"
         names.add(name)
         if not isinstance(item.get("image", ""), str):
             return f"{where}.image is not a string"
+        if len(item.get("image", "")) > LONGEST:
+            return f"{where}.image is longer than {LONGEST} characters, as no image's reference is"
     return ""

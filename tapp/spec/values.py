@@ -9,6 +9,7 @@ import msgspec
 
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import VALUES, Slots, UnfilledError
+from tapp.words.quoted import quoted
 
 LONGEST: Final = 1_024
 """Characters of a value."""
@@ -37,12 +38,12 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
         value = own.get(key, spec.default_values.get(key))
         if value is None:
             raise UnfilledError(
-                f"{slots.where[name]} reads the value {key!r}, and the instance has none: set it "
-                f"in spec.values[{number!r}] or spec.defaultValues"
+                f"{slots.where[name]} reads the value {quoted(key)}, and the instance has none: "
+                f"set it in spec.values[{quoted(number)}] or spec.defaultValues"
             )
         if len(value) > LONGEST or "\0" in value:
             wrong = "has a NUL" if "\0" in value else f"is longer than {LONGEST} characters"
-            raise UnfilledError(f"the value {key!r} of {slots.where[name]} {wrong}")
+            raise UnfilledError(f"the value {quoted(key)} of {slots.where[name]} {wrong}")
         found[name] = value
     return {name: found[name] for name in slots.names}
 

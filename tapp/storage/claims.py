@@ -14,6 +14,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import NO_SLOTS, UnfilledError
 from tapp.spec.templates import claim_name
+from tapp.words.quoted import quoted
 
 _DIGITS = 10
 """More digits no instance's number has."""
@@ -100,7 +101,7 @@ class OwnClaims:
                 return written
             filled: dict[str, Any] = slots.filled(written, self._templates.own(slots, instance))
         except UnfilledError as error:
-            raise UnfilledError(f"claim template {name!r}: {error}") from None
+            raise UnfilledError(f"claim template {quoted(name)}: {error}") from None
         return filled
 
     def problem_of(self, instance: int) -> str:
