@@ -27,7 +27,7 @@ from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
-from tapp.decide.turns import one_after_another, take_turns
+from tapp.decide.turns import is_written, one_after_another, take_turns
 from tapp.pod.trouble import Trouble, silence, trouble
 from tapp.spec.model import TAppSpec
 from tapp.spec.templates import Template
@@ -166,6 +166,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     # Who is on hold takes no turn, and no image is pulled for it.
     decisions = _with(holding.holds, instances, verdicts)
     first = pulls(world, instances, decisions, options, now)
+    most = options.max_new_pods_bytes - first.bytes
     pairs = zip(instances, decisions, strict=True)
     pending = [pair for pair in pairs if is_update(pair[1])]
     # Who waits for an image keeps its turn: else a stale sight of two syncs would take two.
@@ -178,7 +179,16 @@ def plan(world: World, options: Options, now: float) -> Plan:
     marks = mark(world.tapp, instances, decisions, options, now, holding.asked)
     decisions = _with(marks.steps, instances, decisions)
     without_node = _without_node(instances, decisions)
-    turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
+    history = plan_history(world, _running(world, instances), partition.in_use, most)
+    unsettled = (
+        [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
+    )
+    if serving.unsettled and history.changes:
+        # Their events would bring the next sync at once, before the pods' watch has moved on.
+        history, unsettled = as_it_is(world), [RECHECK]
+    most -= history.bytes
+    written = [i for i, decision in zip(instances, decisions, strict=True) if is_written(decision)]
+    turns = take_turns(world, without_node, written, most, now)
     decisions = _with(turns.holds, instances, decisions)
 
     resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
@@ -189,18 +199,11 @@ def plan(world: World, options: Options, now: float) -> Plan:
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
     claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
-    services = _services(world, instances, options.max_new_pods_bytes)
+    services = _services(world, instances, max(1, most - turns.bytes))
     unexposed = missing_services(world, services, now)
-    history = plan_history(world, _running(world, instances), partition.in_use)
-    unsettled = (
-        [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
-    )
-    if serving.unsettled and history.changes:
-        # Their events would bring the next sync at once, before the pods' watch has moved on.
-        history, unsettled = as_it_is(world), [RECHECK]
     waits = (
         *(removals, paces, changes, unsettled, holding.waits, marks.waits, turns.waits),
-        *(unowned.waits, unexposed.waits, [RECHECK] if services.waits else []),
+        *(unowned.waits, unexposed.waits, [RECHECK] if services.waits or history.waits else []),
         first.waits,
         resizes.waits,
         roll.waits,

@@ -155,11 +155,12 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
     numbers: dict[Reason, list[int]] = {}
-    updating, deleting = [], []
+    updating, deleting, creating = [], [], []
     for instance, verdict in plan.cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
         marked = verdict.action is Action.MARK and verdict.reason in _ASKING
-        if verdict.action in _CHANGING or marked or verdict.reason in _UPDATING:
+        later = verdict.reason is Reason.WAITING_FOR_TURN and instance.pod is not None
+        if verdict.action in _CHANGING or marked or later or verdict.reason in _UPDATING:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE
@@ -168,6 +169,8 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
             or (instance.pod is not None and instance.pod.terminating)
         ):
             deleting.append(instance.id)
+        elif verdict.reason is Reason.WAITING_FOR_TURN:
+            creating.append(instance.id)
     stuck = [
         instance.id
         for instance, verdict in plan.cases
@@ -188,7 +191,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     ]
     waiting = numbers.get(Reason.WAITING_FOR_BUDGET, []) + numbers.get(Reason.SPEC_JUST_CHANGED, [])
     doing = {
-        Reason.CREATING: numbers.get(Reason.NO_POD, []) + numbers.get(Reason.WAITING_FOR_TURN, []),
+        Reason.CREATING: numbers.get(Reason.NO_POD, []) + creating,
         Reason.UPDATING: updating,
         Reason.DELETING: deleting,
         Reason.WAITING_FOR_BUDGET: waiting,

@@ -16,8 +16,7 @@ from tapp.pod.pod import Pod
 from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
-from tapp.storage.history import content_of
-from tapp.storage.records import Recorded, content_name
+from tapp.storage.records import Contents, Recorded, content_name
 from tapp.words.quoted import quoted
 from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
@@ -88,7 +87,7 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     """
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
-    content = content_of(world.templates, rolling)
+    content = Contents(world).of(rolling)
     update = content_name(content) if content is not None else ""
     found = Partition(update or status.update_revision, status.current_revision)
     if found.current and strategy.partition == 0:

@@ -26,6 +26,9 @@ from tapp.words.times import noted_since
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
 
+_OWN, _OF_AN_IMAGE = 1_000, 150
+"""Bytes of a puller that are neither images nor their volumes; of an image's volume and mount."""
+
 
 def is_puller(pod: Pod) -> bool:
     """Whether a pod is one of ours that pulls images."""
@@ -60,6 +63,7 @@ class Pulls:
         failed: sentences on images that cannot be had.
         unable: sentences on pullers that cannot run, for which nobody waits any more.
         waits: seconds after which to look again.
+        bytes: of those that are made, about.
     """
 
     holds: dict[int, Verdict] = field(default_factory=dict)
@@ -69,6 +73,7 @@ class Pulls:
     failed: list[str] = field(default_factory=list)
     unable: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    bytes: int = 0
 
 
 def pulls(
@@ -161,9 +166,11 @@ class _Pulling:
     def _state(self, puller: Puller, turn: int) -> Verdict | None:
         """Why the updates that need this puller wait; None where they do not."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
-        if turn >= most or (pod is None and self.pulling >= most):
+        full = self.found.bytes >= self.options.max_new_pods_bytes
+        if turn >= most or (pod is None and (full or self.pulling >= most)):
             return self.next
         if pod is None:
+            self.found.bytes += _OWN + sum(_OF_AN_IMAGE + len(image) for image in puller.images)
             self.found.create.append(puller)
             self.pulling += 1
         else:

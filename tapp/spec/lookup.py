@@ -17,7 +17,8 @@ from tapp.spec.templates import (
     resolved,
     spec_of,
 )
-from tapp.spec.values import NO_VALUES, KeptValues, kept_values, own_of
+from tapp.spec.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
+from tapp.words.groups import grouped
 from tapp.words.quoted import ONCE, quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
@@ -61,6 +62,7 @@ class Templates:
     _of: dict[int, Template | Unresolved] = field(default_factory=dict)
     _forms: dict[str, Forms] = field(default_factory=dict)
     _values: dict[str, KeptValues] = field(default_factory=dict)
+    _valued_by: dict[str, list[str]] | None = None
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
     _service_slots: Slots | str | None = None
@@ -111,8 +113,37 @@ class Templates:
         if found is None:
             template = self.named(name)
             slots = template.slots if isinstance(template, Template) else NO_SLOTS
-            found = self._values[name] = kept_values(self.spec, slots) if slots else NO_VALUES
+            kept = kept_values(self.spec, slots, self._valued(name)) if slots else NO_VALUES
+            found = self._values[name] = kept
         return found
+
+    def filled_alike(self, name: str, data: bytes) -> bool:
+        """Whether a record fills in the template called `name` as the spec does, for all it runs.
+
+        It may have values of more instances: of those that ran the template, too, when it was made.
+
+        Args:
+            name: the template's name.
+            data: `data` of the ControllerRevision, as JSON.
+        """
+        template = self.named(name)
+        if not isinstance(template, Template) or not template.slots:
+            return False
+        try:
+            found = _decode_data(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        ids = {id for id in found.values if self._name_of(id) == name}.union(self._valued(name))
+        return fill_alike(self.spec, template.slots, ids, found.values, found.default_values)
+
+    def _valued(self, name: str) -> list[str]:
+        """The instances with values that run the template called `name`, found once for all."""
+        if self._valued_by is None:
+            self._valued_by = grouped((self._name_of(id), id) for id in self.spec.values)
+        return self._valued_by.get(name, [])
+
+    def _name_of(self, id: str) -> str:
+        return self.spec.templates.get(id) or self.spec.default_name
 
     def unread_values(self) -> list[str]:
         """The keys of values that neither a template nor a claim template reads, sorted."""

@@ -70,6 +70,40 @@ def content_name(content: Content) -> str:
     return "-".join(filter(None, content))
 
 
+class Contents:
+    """What each template of the spec is now, under the name by which the history knows it.
+
+    That is the content of its newest record, where that has the same template and the values with
+    which all instances that run it are filled in as they are by the spec. It may have those of
+    others, too: of those that ran it once, and in older records of all.
+    """
+
+    def __init__(self, world: World) -> None:
+        """Looks for the newest records."""
+        self._templates = world.templates
+        self._newest: dict[str, tuple[Record, RevisionObject]] = {}
+        for found in world.revisions.values():
+            record = read_record(found)
+            if record is None or found.metadata.deletion_timestamp is not None:
+                continue
+            if record.template not in self._newest or self._newest[record.template][0] < record:
+                self._newest[record.template] = record, found
+
+    def of(self, name: str) -> Content | None:
+        """The content of a template, None where it does not resolve."""
+        template = self._templates.named(name)
+        if not isinstance(template, Template):
+            return None
+        content = template.revision, self._templates.values_of(name).digest
+        record, found = self._newest.get(name, (None, None))
+        if record is None or found is None or record.content == content:
+            return content
+        alike = record.revision == template.revision and self._templates.filled_alike(
+            name, bytes(found.data)
+        )
+        return record.content if alike else content
+
+
 class Recorded:
     """The templates that the history has, by the names of their contents.
 
