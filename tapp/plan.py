@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tapp.decide.deadline import Roll, follow_roll
+from tapp.decide.filling import Filling, is_late
 from tapp.decide.held import Holding, hold_back
 from tapp.decide.instances import (
     RECHECK,
@@ -146,7 +147,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
     """
     spec = world.tapp.spec
-    instances = instances_of(world, now)
+    filling = Filling(world)
+    instances = instances_of(world, filling, now)
     partition = keep_back(world, instances)
     recall(world, instances)
     if spec.resizes:
@@ -166,7 +168,6 @@ def plan(world: World, options: Options, now: float) -> Plan:
     # Who is on hold takes no turn, and no image is pulled for it.
     decisions = _with(holding.holds, instances, verdicts)
     first = pulls(world, instances, decisions, options, now)
-    most = options.max_new_pods_bytes - first.bytes
     pairs = zip(instances, decisions, strict=True)
     pending = [pair for pair in pairs if is_update(pair[1])]
     # Who waits for an image keeps its turn: else a stale sight of two syncs would take two.
@@ -178,17 +179,15 @@ def plan(world: World, options: Options, now: float) -> Plan:
     decisions = _with(later, instances, decisions)
     marks = mark(world.tapp, instances, decisions, options, now, holding.asked)
     decisions = _with(marks.steps, instances, decisions)
-    without_node = _without_node(instances, decisions)
-    history = plan_history(world, _running(world, instances), partition.in_use, most)
-    unsettled = (
-        [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
-    )
-    if serving.unsettled and history.changes:
-        # Their events would bring the next sync at once, before the pods' watch has moved on.
-        history, unsettled = as_it_is(world), [RECHECK]
-    most -= history.bytes
-    written = [i for i, decision in zip(instances, decisions, strict=True) if is_written(decision)]
-    turns = take_turns(world, without_node, written, most, now)
+    without_node, late = _without_node(instances, decisions), _late(instances)
+    rest = options.max_new_pods_bytes - first.bytes
+    recorded = plan_history(world, _running(filling, instances), partition.in_use, rest)
+    # Their events would bring the next sync at once, before the pods' watch has moved on.
+    early = serving.unsettled and recorded.changes
+    history = as_it_is(world) if early else recorded
+    just = early or Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()}
+    rest -= history.bytes
+    turns = take_turns(world, without_node, _written(instances, decisions), rest, now)
     decisions = _with(turns.holds, instances, decisions)
 
     resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
@@ -199,11 +198,12 @@ def plan(world: World, options: Options, now: float) -> Plan:
     name = world.tapp.metadata.name
     served = [one.id for one in without_node if one.id not in turns.waiting]
     claims = plan_claims(name, world.templates, world.claims, set(world.pods), served)
-    services = _services(world, instances, max(1, most - turns.bytes))
+    services = _services(world, instances, max(1, rest - turns.bytes))
     unexposed = missing_services(world, services, now)
     waits = (
-        *(removals, paces, changes, unsettled, holding.waits, marks.waits, turns.waits),
-        *(unowned.waits, unexposed.waits, [RECHECK] if services.waits or history.waits else []),
+        *(removals, paces, changes, holding.waits, marks.waits, turns.waits),
+        *(unowned.waits, unexposed.waits),
+        [RECHECK] if just or services.waits or history.waits or late else [],
         first.waits,
         resizes.waits,
         roll.waits,
@@ -235,7 +235,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         not_created=turns.not_created,
         not_owned=unowned.since,
         not_exposed=unexposed.since,
-        waiting=turns.waiting | later.keys(),
+        waiting=turns.waiting.union(later, late),
         order={*later},
         app_status=app,
         recheck=min(chain.from_iterable(waits), default=None),
@@ -260,13 +260,15 @@ def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Inst
     ]
 
 
-def _running(world: World, instances: list[Instance]) -> list[Template]:
+def _running(filling: Filling, instances: list[Instance]) -> list[Template]:
     """The templates that instances are given and that resolve, each of them once.
 
     Also what is held back from all of them as yet.
     """
     names = {
-        item.template.name: world.templates.of(item.id) if item.kept else item.template
+        item.template.name: filling.newest(item.id)
+        if item.kept or not filling.whole
+        else item.template
         for item in instances
         if item.wanted
     }
@@ -307,6 +309,17 @@ def _troubles(spec: TAppSpec, instances: list[Instance], now: float) -> dict[int
         and not pod.terminating
         and (pod.ready is not True or pod.restarts)
     }
+
+
+def _late(instances: list[Instance]) -> list[int]:
+    """Those whose template a later sync fills in."""
+    return [item.id for item in instances if item.should_run and is_late(item.template)]
+
+
+def _written(instances: list[Instance], verdicts: list[Verdict]) -> list[Instance]:
+    """Instances whose pod is written anew by an update."""
+    pairs = zip(instances, verdicts, strict=True)
+    return [instance for instance, verdict in pairs if is_written(verdict)]
 
 
 def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[Instance]:

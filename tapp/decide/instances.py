@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from tapp.decide.filling import Filling
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace, pace
 from tapp.pod.pod import COMPLETED, Pod
@@ -132,7 +133,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     return InstanceStatus.POD_SUCC if replaced else InstanceStatus.SUCC
 
 
-def instances_of(world: World, now: float) -> list[Instance]:
+def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
     """All numbers below `spec.replicas`, then those that are to go; ascending."""
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
@@ -164,12 +165,12 @@ def instances_of(world: World, now: float) -> list[Instance]:
             if leaving
             else instance_status(pod, is_killed, before, never_migrate, update, now)
         )
-        template = templates.of(id) if default is None or key in named else default
+        template = filling.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
         instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
         instance.update, instance.never_migrate = update, never_migrate
         instance.leaving = leaving and wanted
-        instance.updated = (
+        instance.updated = filling.knows(id) or (
             pod is not None
             and not pod.terminating
             and type(template) is Template

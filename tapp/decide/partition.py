@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
 
+from tapp.decide.filling import LATER
+from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, PERCENT, turn
 from tapp.pod.pod import Pod
@@ -94,7 +96,7 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
         return found
     noted, wanted = _noted(status.kept), [item for item in instances if item.wanted]
     group = [item for item in wanted if item.template.name == rolling]
-    recorded = Recorded(world)
+    recorded = Recorded(world, MOST_FILLED)
     found.current = current = found.current or _before(update, group, recorded)
     unnamed = not group and spec.find_template(rolling) is None
     if unnamed:  # then nobody can tell whom it is about: all stay as they are
@@ -118,7 +120,9 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
     group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
     keeper = _Keeper(world, recorded, noted, update, current)
-    for item in sorted(group[len(group) - found.size :], key=lambda item: item.id):
+    # Who has no pod comes first: only so many are filled in.
+    keeping = group[len(group) - found.size :]
+    for item in sorted(keeping, key=lambda item: (item.pod is not None, item.id)):
         revision = keeper.revision_of(item)
         found.kept.setdefault(revision, []).append(item.id)
         if revision != update and keeper.hold_back(item, revision):
@@ -166,7 +170,7 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         and not pod.odd
         and is_ours(revision := _label_of(pod))
         and revision is not None
-        and not (isinstance(item.template, Template) and _runs(item, item.template))
+        and not (_runs(item, item.template) or item.updated)
     }
     return (recorded.newest_of(had) or max(had)) if had else update
 
@@ -177,9 +181,12 @@ def _label_of(pod: Pod) -> str | None:
     return written if written and REVISION.fullmatch(written) else pod.spec.template_hash
 
 
-def _runs(instance: Instance, template: Template) -> bool:
+def _runs(instance: Instance, template: Template | Unresolved) -> bool:
     """Whether the pod of an instance is made of a template, also while it ends."""
-    return instance.pod is not None and instance.pod.spec.template_hash == template.revision
+    pod = instance.pod
+    if pod is None or not isinstance(template, Template):
+        return False
+    return pod.spec.template_hash == template.revision
 
 
 @dataclass(frozen=True)
@@ -206,13 +213,16 @@ class _Keeper:
         if pod.foreign:
             return UNKNOWN
         newest = instance.template
-        if self.update and isinstance(newest, Template) and _runs(instance, newest):
+        if self.update and (_runs(instance, newest) or instance.updated):
             return self.update
         likely = filter(None, (had, self.current))
         label = _label_of(pod) or UNKNOWN
         # While the record is away, what is noted tells its values, too.
         noted = had if had.startswith(f"{label}-") else label
-        return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
+        found = self.recorded.of_pod(pod, instance.id, newest.name, likely)
+        if not found and noted != had and self.recorded.full:
+            found = self.recorded.newest_with(label)
+        return found or noted
 
     def hold_back(self, instance: Instance, revision: str) -> bool:
         """Gives an instance the template of another revision than the newest.
@@ -229,9 +239,10 @@ class _Keeper:
             instance.template = template
             instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
             return False
+        instance.updated, full = False, self.recorded.full
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
         stays = pod is not None and not pod.completed
-        reason = Reason.KEPT if stays else Reason.REVISION_NOT_FOUND
-        instance.template = Unresolved(called, lacks, reason)
-        instance.updated = False
-        return not stays and instance.should_run
+        absent = Reason.WAITING_FOR_TURN if full else Reason.REVISION_NOT_FOUND
+        reason = Reason.KEPT if stays else absent
+        instance.template = Unresolved(called, LATER if full else lacks, reason)
+        return not stays and not full and instance.should_run

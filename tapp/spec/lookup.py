@@ -33,6 +33,8 @@ class _Data(msgspec.Struct, rename="camel"):
 
 
 _decode_data = msgspec.json.Decoder(_Data).decode
+MOST_OF_ALL: Final = 1_000_000
+"""What is filled in for all instances at each sync, in `Slots.weight`: claims, Services."""
 _MOST_RECORDS: Final = 16
 """Records whose templates are held: more are in use only where rolls were never finished."""
 
@@ -199,17 +201,33 @@ class Templates:
     def claim_slots(self) -> dict[str, Slots | str]:
         """Claim template -> its placeholders, or what is wrong with them."""
         if self._claim_slots is None:
-            self._claim_slots = {
+            found = {
                 claim_name(claim): _slots_or_problem(claim)
                 for claim in self.spec.volume_claim_templates
             }
+            weights = [slots.weight for slots in found.values() if isinstance(slots, Slots)]
+            if problem := self._too_many(sum(weights)):
+                found = {name: problem if slots else slots for name, slots in found.items()}
+            self._claim_slots = found
         return self._claim_slots
 
     def service_slots(self) -> Slots | str:
         """The placeholders of `spec.serviceTemplate`, or what is wrong with them."""
         if self._service_slots is None:
-            self._service_slots = _slots_or_problem(self.spec.service_template)
+            found = _slots_or_problem(self.spec.service_template)
+            problem = self._too_many(found.weight) if isinstance(found, Slots) else ""
+            self._service_slots = problem or found
         return self._service_slots
+
+    def _too_many(self, weight: int) -> str:
+        """What is wrong with what each sync fills in for all instances, "" where that is little."""
+        replicas = self.spec.replicas
+        if weight * replicas <= MOST_OF_ALL:
+            return ""
+        return (
+            f"its placeholders and its length are too much for {replicas} instances: use fewer "
+            "placeholders, or a shorter template"
+        )
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """What stands for these placeholders in what `instance` is made of.

@@ -152,15 +152,22 @@ class Slots:
         tree: the slots by the parts of their paths.
         where: name -> the first field that has it.
         counts: name -> how often it stands there.
+        size: bytes of the template as JSON.
     """
 
     names: tuple[str, ...]
     tree: Mapping[str | int, Any]
     where: Mapping[str, str]
     counts: Mapping[str, int]
+    size: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.tree)
+
+    @property
+    def weight(self) -> int:
+        """The work of filling it in once, in that of one placeholder."""
+        return sum(self.counts.values()) + self.size // _BYTES_OF_ONE
 
     @property
     def keys(self) -> set[str]:
@@ -183,6 +190,8 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
+_BYTES_OF_ONE: Final = 100
+"""Bytes of a template that cost as much as a placeholder."""
 MOST: Final = 32 << 10
 """Characters that placeholders may become in one template."""
 LARGEST: Final = 64 << 10
@@ -224,7 +233,7 @@ def placeholders_in(body: Any) -> Slots:
         for name in slot.names:
             if name not in where:
                 where[name] = written(slot.path)
-    return Slots(tuple(sorted(where)), tree, where, counts) if tree else NO_SLOTS
+    return Slots(tuple(sorted(where)), tree, where, counts, len(text)) if tree else NO_SLOTS
 
 
 def _slots(value: Any, path: Path) -> Iterator[Slot]:

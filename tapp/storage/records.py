@@ -108,15 +108,20 @@ class Recorded:
     """The templates that the history has, by the names of their contents.
 
     Each is looked at when it is first asked for, and once, however many instances have it.
+
+    Attributes:
+        full: whether some could not be filled in, because there is too much for one sync.
     """
 
-    def __init__(self, world: World) -> None:
-        """Sorts the records; none is decoded yet."""
+    def __init__(self, world: World, most: int) -> None:
+        """Sorts the records; none is decoded yet. `most` is as much as is filled in."""
+        self.full = False
         self._templates = world.templates
         self._lookups: dict[tuple[str, str], Templates | None] = {}
         self._objects: dict[str, RevisionObject] = {}
         self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
+        self._left, self._filled = most, set[tuple[str, int]]()
         pairs = [(read_record(found), found) for found in world.revisions.values()]
         records = [(record, found) for record, found in pairs if record is not None]
         for record, found in sorted(records, key=lambda pair: pair[0], reverse=True):
@@ -130,6 +135,10 @@ class Recorded:
         wanted = set(revisions)
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
+
+    def newest_with(self, revision: str) -> str:
+        """The newest content with this revision, "" where there is none."""
+        return next(iter(self._of_revision.get(revision, ())), "")
 
     def template(self, name: str, instance: int, called: str) -> Template | None:
         """The template of an instance, as a record has it; None where none has.
@@ -146,8 +155,21 @@ class Recorded:
                 None if record is None else self._templates.recorded(called, bytes(record.data))
             )
         lookup = self._lookups[key]
-        found = None if lookup is None else lookup.of(instance)
+        if lookup is None or not self._has_room(lookup, name, instance, called):
+            return None
+        found = lookup.of(instance)
         return found if isinstance(found, Template) else None
+
+    def _has_room(self, lookup: Templates, name: str, instance: int, called: str) -> bool:
+        """Whether this may still be filled in; what was is remembered, and costs nothing."""
+        written = lookup.named(called)
+        if isinstance(written, Template) and written.slots and (name, instance) not in self._filled:
+            if self._left <= 0:
+                self.full = True
+                return False
+            self._filled.add((name, instance))
+            self._left -= written.slots.weight
+        return True
 
     def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
         """The name of the content that a pod of ours is made of, "" where no record has it.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from crds.schema import tapp as schema
 from tapp.words.vocabulary import RESTARTED_AT
 from tests.builders import Document, as_sent, request, tapp, template
 from tests.unit.world import Hook, settled
@@ -83,3 +84,44 @@ def _peak(document: Document) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_who_waits_for_others_to_pull_has_one_sentence() -> None:
+    """Only those whose node pulls now have their images in it, and not all of a long list."""
+    sidecars = [{"name": f"s{number}", "image": f"web:{number}"} for number in range(30)]
+    found = settled(replicas=4, template=template(sidecars=sidecars))
+    for id in range(4):
+        found.modify(
+            id, lambda pod, id=id: {**pod, "spec": {**pod["spec"], "nodeName": f"node-{id}"}}
+        )
+    found.hook = Hook(max_pullers=1)
+    changed = [{**item, "image": f"registry.example/{item['image']}"} for item in sidecars]
+    strategy = {"maxUnavailable": "100%", "inPlaceUpdateStrategy": {"prePull": True}}
+    found.change(template=template(sidecars=changed), updateStrategy=strategy)
+    plan = found.hook.answer("/plan", found.request())
+    first, *others = [item["message"] for item in plan["instances"]]
+    assert "node-0 first pulls registry.example/web:0" in first
+    assert "and 22 more" in first
+    assert set(others) == {
+        "its node pulls its new images first, as one of the next; 1 pull at once"
+    }
+
+
+LONGEST_REFERENCE = (
+    f"{'h' * 63}.{'h' * 63}.{'h' * 63}.{'h' * 61}:65535/{'p' * 255}:{'t' * 128}@sha512:{'0' * 128}"
+)
+
+
+@pytest.mark.parametrize(
+    ("image", "taken"),
+    [(LONGEST_REFERENCE, True), ("i" * 1_024, True), ("i" * 1_025, False), (LONG, False)],
+    ids=["the longest reference", "a little more", "too long", "much too long"],
+)
+def test_an_image_is_no_longer_than_a_reference(image: str, taken: bool) -> None:
+    """The service and the CRD agree; an instance keeps its pod meanwhile."""
+    found = settled().change(template=template(image))
+    (decision,) = found.decisions().values()
+    assert decision == ("UpdateInPlace/TemplateChanged" if taken else "Keep/TemplateNotFound")
+    container = schema()["properties"]["spec"]["properties"]["template"]["properties"]["spec"]
+    limit = container["properties"]["containers"]["items"]["properties"]["image"]["maxLength"]
+    assert (len(image) <= limit) is taken
