@@ -7,7 +7,13 @@ import msgspec
 
 from tapp.kube.canonical import Forms
 from tapp.spec.model import TAppSpec
-from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.spec.placeholders import (
+    NO_SLOTS,
+    Slots,
+    UnfilledError,
+    placeholders_in,
+    weight_of,
+)
 from tapp.spec.templates import (
     Template,
     Unresolved,
@@ -34,7 +40,7 @@ class _Data(msgspec.Struct, rename="camel"):
 
 _decode_data = msgspec.json.Decoder(_Data).decode
 MOST_OF_ALL: Final = 1_000_000
-"""What is filled in for all instances at each sync, in `Slots.weight`: claims, Services."""
+"""What is made for all instances at each sync, in `Slots.weight`: claims, Services."""
 _MOST_RECORDS: Final = 16
 """Records whose templates are held: more are in use only where rolls were never finished."""
 
@@ -215,7 +221,10 @@ class Templates:
         """The placeholders of `spec.serviceTemplate`, or what is wrong with them."""
         if self._service_slots is None:
             found = _slots_or_problem(self.spec.service_template)
-            problem = self._too_many(found.weight) if isinstance(found, Slots) else ""
+            # Whole in each answer, and compared with what is there, also without placeholders.
+            weight = weight_of(self.spec.service_template)
+            weight = max(weight, found.weight) if isinstance(found, Slots) else 0
+            problem = self._too_many(weight)
             self._service_slots = problem or found
         return self._service_slots
 

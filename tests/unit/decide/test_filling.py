@@ -128,14 +128,22 @@ def test_a_partition_keeps_its_instances_behind_the_bound() -> None:
     assert (found.container(11)["image"], filled(found)[11]) == ("web:1", "v11")
 
 
-def test_a_service_for_each_that_is_too_much_is_refused() -> None:
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": {f"k{number}": "$(tapp.index)" for number in range(9)}},
+        {"annotations": {"note": "x" * 900}},
+    ],
+    ids=["many placeholders", "a long text"],
+)
+def test_a_service_for_each_that_is_too_much_is_refused(metadata: Document) -> None:
     """It says so, and the Services that are there stay."""
-    ports = [{"port": 80}]
-    labels = {f"k{number}": "$(tapp.index)" for number in range(9)}
-    found = World(tapp(replicas=COUNT, serviceTemplate={"spec": {"ports": ports}}), exposing=True)
+    spec = {"ports": [{"port": 80}]}
+    found = World(tapp(replicas=COUNT, serviceTemplate={"spec": spec}), exposing=True)
     before = set(found.settle().services)
-    found.change(serviceTemplate={"metadata": {"labels": labels}, "spec": {"ports": ports}})
+    found.change(serviceTemplate={"metadata": metadata, "spec": spec})
     said = condition(found.sync(), "ServicesNotCreated")
+    assert said is not None
     assert "too much for 12 instances" in said["message"]
     assert set(found.services) == before
 
