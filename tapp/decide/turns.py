@@ -140,8 +140,8 @@ def take_turns(
     # sync whose parent says `NotCreated` already, begins the time.
     asked = as_noted(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in asked.items() if now - seconds(since) >= _SOON_SEEN}
-    later, room = _later(updated, limit)
-    waiting, room = _waiting(world, candidates, room, refused)
+    later, room = _later(updated, max(1, limit))
+    waiting, room = _waiting(world, candidates, max(1, room), refused)
     turns = Turns(waiting, bytes=limit - room)
     turns.holds = dict.fromkeys(later, _LATER)
     turns.holds |= dict.fromkeys(turns.waiting.intersection(creating), _WAITING)

@@ -119,6 +119,7 @@ def test_an_answer_has_so_many_bytes_of_records_and_the_next_ones_have_the_rest(
     found = World(tapp(**spec), history=True, hook=Hook(max_new_pods_bytes=20_000))
     answer = found.sync()
     assert 1 < len(found.revisions) < count
+    assert len(found.pods) == 1
     assert answer["resyncAfterSeconds"] <= 1
     found.settle()
     assert len(found.revisions) == count == len(found.pods)
