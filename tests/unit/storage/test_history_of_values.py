@@ -139,3 +139,23 @@ def test_updates_in_place_count_as_what_is_made() -> None:
     found.settle()
     assert found.uids() == uids
     assert all("note" in pod["metadata"]["annotations"] for pod in found.pods.values())
+
+
+def test_who_leaves_a_template_lets_nobody_go_that_the_partition_keeps() -> None:
+    """The content of the rolling template stays the same, and with it the roll."""
+    spec = {**pool(), "templates": {}, "updateStrategy": {"maxUnavailable": "100%"}}
+    found = world(**spec)
+    strategy = {"maxUnavailable": "100%", "partition": 2}
+    found.change(template=reads("a:3"), updateStrategy=strategy).settle()
+    assert images(found) == ["a:3", "a:3", "a:1", "a:1"]
+    found.change(templates={"0": "canary"}).settle()
+    assert images(found) == ["a:2", "a:3", "a:1", "a:1"]
+    del found.pods["web-3"]
+    found.settle()
+    assert images(found) == ["a:2", "a:3", "a:1", "a:1"]
+    assert found.container(3)["env"][0]["value"] == "v3"
+
+
+def images(found: World) -> list[str]:
+    """What each instance runs."""
+    return [found.container(id)["image"] for id in range(4)]
