@@ -5,7 +5,7 @@ A content is known by one name: the template's revision and, where it reads valu
 """
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -187,7 +187,8 @@ class Recorded:
             # Another setting of what is left to others may have given the same template another
             # revision since; only where all instances share it is it worth a look.
             others = () if written else self._objects
-            tried = islice(dict.fromkeys((*likely, *named, *others)), _MOST_TRIED)
+            first = (islice(names, _MOST_TRIED) for names in (likely, named, others))
+            tried = islice(dict.fromkeys(chain.from_iterable(first)), _MOST_TRIED)
             known = next(
                 (name for name in tried if self._has(name, instance, called, revision)), ""
             )
