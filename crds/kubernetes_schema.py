@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from tapp.kube.images import LONGEST
 from tapp.spec.placeholders import ANY, NUMBERS, WHOLE, Numbers
 
 Schema = dict[str, Any]
@@ -30,8 +31,9 @@ QUANTITY: Final[Schema] = {
     # No type at all: `cpu: 0.5` is a JSON number that Kubernetes takes as a quantity, and the
     # usual `x-kubernetes-int-or-string` would refuse it. The pattern judges strings only.
     "x-kubernetes-preserve-unknown-fields": True,
-    "pattern": r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?\s*$"
-    rf"|{ANY}",
+    # With placeholders, what stands around them is what a quantity may have.
+    "pattern": r"^\s*([+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+    rf"|[-+.0-9A-Za-z]*({ANY}[-+.0-9A-Za-z]*)+)\s*$",
 }
 
 REPLACED: Final[dict[str, Schema]] = {
@@ -78,6 +80,9 @@ UNIQUE_LISTS: Final = {
     (CORE + "PodSpec", "initContainers"): ["name"],
     (CORE + "PodSpec", "volumes"): ["name"],
 }
+
+IMAGES: Final = {(CORE + "Container", "image"), (CORE + "ImageVolumeSource", "reference")}
+"""Fields that have an image's reference."""
 
 KEPT: Final = ("format", "x-kubernetes-map-type")
 
@@ -185,6 +190,8 @@ class _Translation:
 
     def _field(self, source: Schema, owner: str, field: str) -> Schema:
         node = self._node(source, owner)
+        if (owner, field) in IMAGES:
+            node["maxLength"] = LONGEST
         if (owner, field) in UNIQUE_LISTS:
             node["x-kubernetes-list-type"] = "map"
             node["x-kubernetes-list-map-keys"] = UNIQUE_LISTS[owner, field]

@@ -28,7 +28,7 @@ from hooks.service.openapi import document
 from hooks.service.pacing import Pacer, asked_by
 from hooks.service.settings import Settings
 from hooks.service.turns import NOBODY, Turns, decided, whose, whose_object
-from hooks.sync import sync
+from hooks.sync import decide, sync
 from hooks.version import VERSION
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo

@@ -9,7 +9,11 @@ from tapp.decide.changes import Mark
 from tapp.decide.held import WISHES, carried_by
 from tapp.decide.judge import UP_TO_DATE, Action
 from tapp.plan import Plan
+from tapp.words.quoted import short
 from tapp.words.vocabulary import InstanceStatus
+
+_LONGEST = 1_000
+"""Characters of a text in it that quotes its author, once for each instance."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -91,11 +95,11 @@ def explain(plan: Plan) -> Explanation:
             InstancePlan(
                 id=instance.id,
                 status=instance.status,
-                template=_short(instance.template.name),
+                template=short(instance.template.name, _LONGEST),
                 available=instance.id in plan.available,
                 action=verdict.action,
                 reason=verdict.reason,
-                message=_short(verdict.message),
+                message=short(verdict.message, _LONGEST),
             )
             for instance, verdict in zip(plan.instances, plan.decisions, strict=True)
         ],
@@ -130,14 +134,6 @@ def _services(plan: Plan) -> ServicesPlan:
         apply=[service["metadata"]["name"] for service in found.apply.values()],
         delete=found.delete,
     )
-
-
-def _short(text: str) -> str:
-    """A text that quotes its author, once for each instance."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-_LONGEST = 1_000
 
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:

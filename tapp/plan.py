@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from tapp.decide.deadline import Roll, follow_roll
+from tapp.decide.filling import Filling, is_late
 from tapp.decide.held import Holding, hold_back
 from tapp.decide.instances import (
     RECHECK,
@@ -28,7 +29,7 @@ from tapp.decide.recall import recall
 from tapp.decide.resizes import Resizes, follow, look
 from tapp.decide.rollout import BUDGET_REASONS, Budgets, is_update, spend
 from tapp.decide.serving import Serving, serving_of
-from tapp.decide.turns import one_after_another, take_turns
+from tapp.decide.turns import is_written, one_after_another, take_turns
 from tapp.decide.unmade import Ahead, look_ahead
 from tapp.pod.trouble import Trouble, silence, trouble
 from tapp.spec.model import TAppSpec
@@ -150,7 +151,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
     """
     spec = world.tapp.spec
-    instances = instances_of(world, now)
+    filling = Filling(world)
+    instances = instances_of(world, filling, now)
     partition = keep_back(world, instances)
     block_creations(world, instances)
     ahead = look_ahead(world, instances)
@@ -183,8 +185,15 @@ def plan(world: World, options: Options, now: float) -> Plan:
     decisions = _with(later, instances, decisions)
     marks = mark(world.tapp, instances, decisions, options, now, holding.asked)
     decisions = _with(marks.steps, instances, decisions)
-    without_node = _without_node(instances, decisions)
-    turns = take_turns(world, without_node, options.max_new_pods_bytes, now)
+    without_node, late = _without_node(instances, decisions), _late(instances)
+    rest = options.max_new_pods_bytes - first.bytes
+    recorded = plan_history(world, _running(filling, instances), partition.in_use, rest)
+    # Their events would bring the next sync at once, before the pods' watch has moved on.
+    early = serving.unsettled and recorded.changes
+    history = as_it_is(world) if early else recorded
+    just = early or Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()}
+    rest -= history.bytes
+    turns = take_turns(world, without_node, _written(instances, decisions), rest, now)
     decisions = _with(turns.holds, instances, decisions)
 
     resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
@@ -192,20 +201,13 @@ def plan(world: World, options: Options, now: float) -> Plan:
     if pending or len(serving.available) < should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, serving.available, now)
     unowned = missing_claims(world, instances, now)
-    served = [one.made for one in without_node if one.id not in turns.waiting]
-    claims = plan_claims(world, served)
-    services = _services(world, instances, options.max_new_pods_bytes)
+    claims = plan_claims(world, [i.made for i in without_node if i.id not in turns.waiting])
+    services = _services(world, instances, max(1, rest - turns.bytes))
     unexposed = missing_services(world, services, now)
-    history = plan_history(world, _running(world, instances), partition.in_use)
-    unsettled = (
-        [RECHECK] if Reason.SPEC_JUST_CHANGED in {held.reason for held in holds.values()} else []
-    )
-    if serving.unsettled and history.changes:
-        # Their events would bring the next sync at once, before the pods' watch has moved on.
-        history, unsettled = as_it_is(world), [RECHECK]
     waits = (
-        *(removals, paces, changes, unsettled, holding.waits, marks.waits, turns.waits),
-        *(unowned.waits, unexposed.waits, [RECHECK] if services.waits else []),
+        *(removals, paces, changes, holding.waits, marks.waits, turns.waits),
+        *(unowned.waits, unexposed.waits),
+        [RECHECK] if just or services.waits or history.waits or late else [],
         first.waits,
         resizes.waits,
         roll.waits,
@@ -238,7 +240,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         not_created=turns.not_created,
         not_owned=unowned.since,
         not_exposed=unexposed.since,
-        waiting=turns.waiting | later.keys(),
+        waiting=turns.waiting.union(later, late),
         order={*later},
         app_status=app,
         recheck=min(chain.from_iterable(waits), default=None),
@@ -263,13 +265,15 @@ def _open(instances: list[Instance], verdicts: list[Verdict]) -> list[tuple[Inst
     ]
 
 
-def _running(world: World, instances: list[Instance]) -> list[Template]:
+def _running(filling: Filling, instances: list[Instance]) -> list[Template]:
     """The templates that instances are given and that resolve, each of them once.
 
     Also what is held back from all of them as yet.
     """
     names = {
-        item.template.name: world.templates.of(item.id) if item.kept else item.template
+        item.template.name: filling.newest(item.id)
+        if item.kept or not filling.whole
+        else item.template
         for item in instances
         if item.wanted
     }
@@ -310,6 +314,17 @@ def _troubles(spec: TAppSpec, instances: list[Instance], now: float) -> dict[int
         and not pod.terminating
         and (pod.ready is not True or pod.restarts)
     }
+
+
+def _late(instances: list[Instance]) -> list[int]:
+    """Those whose template a later sync fills in."""
+    return [item.id for item in instances if item.should_run and is_late(item.template)]
+
+
+def _written(instances: list[Instance], verdicts: list[Verdict]) -> list[Instance]:
+    """Instances whose pod is written anew by an update."""
+    pairs = zip(instances, verdicts, strict=True)
+    return [instance for instance, verdict in pairs if is_written(verdict)]
 
 
 def _without_node(instances: list[Instance], verdicts: list[Verdict]) -> list[Instance]:

@@ -20,7 +20,7 @@ class Options:
         delete_pod_after_app_finish: keep finished pods until the whole app has finished.
         toleration_seconds: the cluster's default for the not-ready and unreachable tolerations.
         lost_node_seconds: after how many seconds of silence a node is lost (`forceDeletePod`).
-        max_new_pods_bytes: bytes of new pods and claims in one answer, about; and of Services.
+        max_new_pods_bytes: bytes of all that one answer writes anew, about.
         max_pullers: how many pods of a TApp pull images at once (`prePull`).
         pull_seconds: how long updates wait for one that does not start.
         resize: whether the service may resize pods (`resources: InPlace`).

@@ -44,8 +44,9 @@ class Settings(BaseSettings):
     max_new_pods_bytes: int = Field(
         default=32 * 1024 * 1024,
         ge=1024,
-        description="New pods and claims of which one answer carries no more, and at least one "
-        "pod's; the others follow with the next answers.",
+        description="What one answer writes anew has no more bytes than about so many, and one "
+        "object of each kind at least: pods that pull images, ControllerRevisions, pods that are "
+        "made or updated in place, claims, Services. The others follow with the next answers.",
     )
     max_pullers: int = Field(
         default=10,

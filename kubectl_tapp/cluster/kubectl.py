@@ -141,7 +141,7 @@ _CONFLICTS = re.compile(
 )
 """A server-side apply of fields that others own; what follows is advice for the manifest."""
 _SOURCE = re.compile(
-    r'error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
+    r'^error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
 )
 """What kubectl puts before a refusal: what it did, and when it applies the whole patch, too.
 Source: k8s.io/kubectl, `AddSourceToErr`."""

@@ -211,7 +211,7 @@ def rollback(
     if not entry.current:
         edited = verb.edits.with_template(edited, entry.template, entry.body)
     if with_values:
-        edited = verb.edits.with_kept_values(edited, entry.body, entry.values)
+        edited = verb.edits.with_kept_values(edited, entry.template, entry.body, entry.values)
         command += " --with-values"
     if edited == verb.tapp:
         verb.do(verb.tapp)

@@ -215,8 +215,10 @@ def with_template(tapp: Document, name: str, body: Document) -> Document:
     return put(tapp, place_of(spec_of(tapp), name), body)
 
 
-def with_kept_values(tapp: Document, body: Document, kept: Document) -> Document:
+def with_kept_values(tapp: Document, name: str, body: Document, kept: Document) -> Document:
     """Takes the values that a template reads back to those that the history kept with it.
+
+    Those of instances that run another template stay as they are.
 
     Raises:
         CommandError: it kept none, because there were none, or too many.
@@ -228,10 +230,15 @@ def with_kept_values(tapp: Document, body: Document, kept: Document) -> Document
     defaults = _without(spec.get("defaultValues"), keys) | (kept.get("defaultValues") or {})
     before: Document = spec.get("values") or {}
     then: Document = kept.get("values") or {}
+    chosen, default = spec.get("templates") or {}, spec_of(tapp).default_name
     after = {
         id: own
         for id in dict.fromkeys([*before, *then])
-        if (own := _without(before.get(id), keys) | (then.get(id) or {}))
+        if (
+            own := _without(before.get(id), keys) | (then.get(id) or {})
+            if (chosen.get(id) or default) == name
+            else before.get(id)
+        )
     }
     for field, values in (("values", after), ("defaultValues", defaults)):
         if values != (spec.get(field) or {}):

@@ -140,7 +140,12 @@ def entries(observed: Observed) -> list[Entry]:
             current=isinstance(wanted, Template) and _is_now(wanted, digest, body),
             values=values,
             kept=at.get(content_name((digest, notes.get(VALUES) or ""))) or "",
-            same_values=(notes.get(VALUES) or "") == templates.values_of(name).digest,
+            same_values=(notes.get(VALUES) or "") == templates.values_of(name).digest
+            or (
+                isinstance(wanted, Template)
+                and digest == wanted.revision
+                and templates.filled_alike(name, msgspec.json.encode(kept["data"]))
+            ),
             values_changed="" if before is None else _values_changed(read[name], values),
             changes=None
             if before is None

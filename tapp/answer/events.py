@@ -24,6 +24,7 @@ from tapp.spec.model import ObservedCondition
 from tapp.spec.templates import Template
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
 from tapp.words.groups import grouped
+from tapp.words.quoted import quoted
 from tapp.words.ranges import numbers, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
@@ -127,7 +128,7 @@ def _created(plan: Plan) -> Iterator[_News]:
     tapp = plan.world.tapp
     cases = [pair for pair in _of(plan, Action.CREATE) if is_fresh(tapp, pair[0].id)]
     for (name, revision), pairs in _by_template(cases).items():
-        note = f"{_ids(pairs)} from template {name!r} ({revision})"
+        note = f"{_ids(pairs)} from template {quoted(name)} ({revision})"
         yield _News(EventReason.CREATED, Action.CREATE, note, (_generation(plan), name, revision))
 
 

@@ -12,6 +12,7 @@ from tapp.pod.hold import FOR_DELETE, FOR_UPDATE
 from tapp.words.conditions import Finding, Type
 from tapp.words.digits import is_whole, whole
 from tapp.words.groups import grouped
+from tapp.words.quoted import quoted
 from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
@@ -41,7 +42,7 @@ def unknown_instances(plan: Plan) -> Finding | None:
         return None
     first = min(strange)
     where = " or ".join(f"spec.{field}" for field, keys in fields.items() if first in keys)
-    message = f"{where}: {first!r} is no instance's number"
+    message = f"{where}: {quoted(first)} is no instance's number"
     return refused(Type.UNKNOWN_INSTANCES, Reason.NOT_A_NUMBER, message)
 
 
@@ -51,7 +52,7 @@ def unknown_statuses(plan: Plan) -> Finding | None:
     wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
     if not wrong:
         return None
-    message = f"spec.statuses[{wrong[0]!r}] is {asked[wrong[0]]!r} and changes nothing"
+    message = f"spec.statuses[{quoted(wrong[0])}] is {quoted(asked[wrong[0]])} and changes nothing"
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     return refused(
         Type.UNKNOWN_STATUSES,
@@ -122,7 +123,7 @@ def rolling_template_unused(plan: Plan) -> Finding | None:
         rest = "no instance is updated, for the partition is about that template"
     elif plan.partition.is_set:
         rest += ", and the partition keeps nobody"
-    where = f"spec.updateStrategy.template is {name!r}"
+    where = f"spec.updateStrategy.template is {quoted(name)}"
     if budgets.rolling_found:
         message = f"{where}, and no instance is to run it: {rest}"
         return refused(Type.ROLLING_TEMPLATE_UNUSED, Reason.UNUSED, message)
@@ -198,5 +199,5 @@ def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
         for instance in plan.instances
         for text in {text[:_QUOTED] for text in odd(instance)}
     )
-    parts = [f"instances {some(ids)}: {text!r}" for text, ids in sorted(wrong.items())]
+    parts = [f"instances {some(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values") if parts else ""

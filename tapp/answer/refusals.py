@@ -10,6 +10,7 @@ from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.conditions import Finding, Type
+from tapp.words.quoted import quoted, short
 from tapp.words.ranges import SHOWN, listed, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
@@ -231,8 +232,8 @@ def _unknown_containers(plan: Plan) -> Finding | None:
         and template.not_restarted
     }
     parts = [
-        f"template {name!r}: annotation {RESTART_IN_PLACE}.{container} restarts nothing: it has no "
-        f"container {container!r} that keeps running"
+        f"template {quoted(name)}: annotation {RESTART_IN_PLACE}.{short(container)} restarts "
+        f"nothing: it has no container {quoted(container)} that keeps running"
         for name, container in wrong.items()
     ]
     return refused(Type.UNKNOWN_CONTAINERS, Reason.NO_CONTAINER, joined(parts, " templates"))

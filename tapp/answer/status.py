@@ -17,6 +17,7 @@ from tapp.decide.pulls import pulled_where
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
+from tapp.words.quoted import short
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
@@ -155,11 +156,12 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         if finding.type is Type.STALLED:
             return Finding(Type.PROGRESSING, "False", finding.reason, finding.message)
     numbers: dict[Reason, list[int]] = {}
-    updating, deleting = [], []
+    updating, deleting, creating = [], [], []
     for instance, verdict in plan.cases:
         numbers.setdefault(verdict.reason, []).append(instance.id)
         marked = verdict.action is Action.MARK and verdict.reason in _ASKING
-        if verdict.action in _CHANGING or marked or verdict.reason in _UPDATING:
+        later = verdict.reason is Reason.WAITING_FOR_TURN and instance.pod is not None
+        if verdict.action in _CHANGING or marked or later or verdict.reason in _UPDATING:
             updating.append(instance.id)
         elif (
             verdict.action is Action.DELETE
@@ -168,6 +170,8 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
             or (instance.pod is not None and instance.pod.terminating)
         ):
             deleting.append(instance.id)
+        elif verdict.reason is Reason.WAITING_FOR_TURN:
+            creating.append(instance.id)
     stuck = [
         instance.id
         for instance, verdict in plan.cases
@@ -188,7 +192,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     ]
     waiting = numbers.get(Reason.WAITING_FOR_BUDGET, []) + numbers.get(Reason.SPEC_JUST_CHANGED, [])
     doing = {
-        Reason.CREATING: numbers.get(Reason.NO_POD, []) + numbers.get(Reason.WAITING_FOR_TURN, []),
+        Reason.CREATING: numbers.get(Reason.NO_POD, []) + creating,
         Reason.UPDATING: updating,
         Reason.PULLING: numbers.get(Reason.PULLING, []),
         Reason.DELETING: deleting,
@@ -217,7 +221,9 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     message = "every instance is as the spec asks"
     if kept := [instance.id for instance, _ in plan.cases if instance.kept]:
         size = plan.world.tapp.spec.update_strategy.partition
-        message += f"; updateStrategy.partition ({size}) keeps instances {some(kept)} as they were"
+        message += (
+            f"; updateStrategy.partition ({short(size)}) keeps instances {some(kept)} as they were"
+        )
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
 
 

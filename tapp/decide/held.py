@@ -16,6 +16,7 @@ from tapp.decide.rollout import Budgets, is_update
 from tapp.pod.hold import NO_HOLD
 from tapp.pod.pod import Pod
 from tapp.spec.model import TAppSpec
+from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.times import is_written, noted_since, written
 from tapp.words.vocabulary import Wish
@@ -148,4 +149,4 @@ def sentence(pod: Pod, asked: Asked) -> str:
     until = "" if asked.ends == inf else f", until {written(asked.ends)} at the latest"
     if not asked.since:
         until = ", and cannot be told what is wanted, as it is unreadable"
-    return f"its pod is on hold ({(pod.spec.hold or NO_HOLD).reason!r}){until}"
+    return f"its pod is on hold ({quoted((pod.spec.hold or NO_HOLD).reason)}){until}"

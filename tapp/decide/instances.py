@@ -4,6 +4,7 @@ import re
 
 import msgspec
 
+from tapp.decide.filling import Filling
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace, pace
 from tapp.pod.pod import COMPLETED, Pod
@@ -13,6 +14,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import Claims, Made
+from tapp.words.quoted import quoted
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
 from tapp.world import Options, World
@@ -150,7 +152,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
     return InstanceStatus.POD_SUCC if replaced else InstanceStatus.SUCC
 
 
-def instances_of(world: World, now: float) -> list[Instance]:
+def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
     """All numbers below `spec.replicas`, then those that are to go; ascending."""
     tapp, templates = world.tapp, world.templates
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
@@ -182,13 +184,13 @@ def instances_of(world: World, now: float) -> list[Instance]:
             if leaving
             else instance_status(pod, is_killed, before, never_migrate, update, now)
         )
-        template = templates.of(id) if default is None or key in named else default
+        template = filling.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
         instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
         instance.update, instance.never_migrate = update, never_migrate
         instance.service_name = spec.service_name
         instance.leaving = leaving and wanted
-        instance.updated = (
+        instance.updated = filling.knows(id) or (
             pod is not None
             and not pod.terminating
             and type(template) is Template
@@ -221,7 +223,7 @@ def host_problem(app: str, instance: Instance) -> str:
     if not instance.service_name or _DNS_LABEL.fullmatch(pod_name):
         return ""
     return (
-        f"spec.serviceName needs pod names that are host names, and {pod_name!r} is none: "
+        f"spec.serviceName needs pod names that are host names, and {quoted(pod_name)} is none: "
         "at most 63 letters, digits and '-'"
     )
 

@@ -4,6 +4,7 @@ The rules of docs/design.md, "Verdicts"; first match wins. A verdict is what the
 whether an update may happen now is decided afterwards, over all instances, by `rollout`.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 import msgspec
@@ -19,6 +20,8 @@ from tapp.pod.update import again, changed_images, edited, obstacle_to, restarts
 from tapp.spec.adopt import describes, differs_in_images_only
 from tapp.spec.revision import without_resources
 from tapp.spec.templates import Template, Unresolved, running
+from tapp.words.quoted import quoted, short
+from tapp.words.ranges import listed
 from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT, Wish
@@ -79,7 +82,7 @@ def judge(instance: Instance) -> Verdict:
         return _TERMINATING
     # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
     if pod.odd:
-        return Verdict(Action.KEEP, Reason.UNREADABLE_POD, f"left alone: {pod.odd}")
+        return Verdict(Action.KEEP, Reason.UNREADABLE_POD, f"left alone: {short(pod.odd)}")
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
@@ -129,7 +132,7 @@ def _missing(instance: Instance) -> Verdict:
     blocked = instance.blocked or template.obstacle
     if blocked:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
-    message = f"create it from template {template.name!r}"
+    message = f"create it from template {quoted(template.name)}"
     if instance.kept:
         message += f" as it was at revision {instance.kept}"
     message += instance.otherwise and f", {instance.otherwise}"
@@ -166,6 +169,10 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     if pod.made_failed:
         reason = Reason.NODE_LOST
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
+
+
+def _names(containers: Iterable[str]) -> str:
+    return short(listed([*containers]))
 
 
 def _times(count: int) -> str:
@@ -205,13 +212,15 @@ def _resized(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
     if wanted is None or (not wanted.resources and not wanted.obstacle):
         return ""
     if wanted.wrong and not instance.updated:
-        return Verdict(Action.KEEP, Reason.BLOCKED, f"template {template.name!r}: {wanted.wrong}")
+        return Verdict(
+            Action.KEEP, Reason.BLOCKED, f"template {quoted(template.name)}: {wanted.wrong}"
+        )
     if obstacle := obstacle_to_resize(pod, wanted):
         return obstacle
-    names = ", ".join(wanted.resources)
-    message = f"template {template.name!r} changes resources of {names} in place"
+    names = _names(wanted.resources)
+    message = f"template {quoted(template.name)} changes resources of {names} in place"
     if wanted.restarts:
-        message += f"; by its resizePolicy it restarts {', '.join(wanted.restarts)}"
+        message += f"; by its resizePolicy it restarts {_names(wanted.restarts)}"
     change = Resize(pod, template, wanted.resources)
     return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
 
@@ -250,13 +259,15 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.unmade
     if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
-        message = f"template {template.name!r} asks for new pods: {RESTARTED_AT} is {asked}"
+        message = (
+            f"template {quoted(template.name)} asks for new pods: {RESTARTED_AT} is {short(asked)}"
+        )
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
     obstacle = ""
     if more and _differs_in_resources(instance, spec, template):
         images = changed_images(spec, template)
         if images and instance.resize is not None:
-            obstacle = f"images change, too, of {', '.join(images)}: a resize changes nothing else"
+            obstacle = f"images change, too, of {_names(images)}: a resize changes nothing else"
         elif isinstance(found := _resized(instance, pod, template), Verdict):
             return found
         else:
@@ -268,13 +279,13 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
         obstacle = found
     if obstacle:
         return _anew(instance, template, Reason.NOT_IN_PLACE, obstacle)
-    message = f"template {template.name!r} differs from its pod in {more}"
+    message = f"template {quoted(template.name)} differs from its pod in {more}"
     return _anew(instance, template, Reason.TEMPLATE_CHANGED, message)
 
 
 def _labelled(pod: Pod, template: Template) -> Verdict:
     """The labels of a template that makes the pod that there is."""
-    message = f"template {template.name!r} makes the same pod, written in another way"
+    message = f"template {quoted(template.name)} makes the same pod, written in another way"
     if pod.spec.hold is not None and pod.spec.hold.covers(Wish.UPDATE):
         return hold(Reason.UP_TO_DATE, f"{message}; it is labelled when its hold ends")
     return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
@@ -295,7 +306,7 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
     for container in running(template.spec):
         name = container["name"]
         if asked_for(container.get("resources")) != asked_for(spec.resources_of(name)):
-            return f"resources, and container {name!r} has others"
+            return f"resources, and container {quoted(name)} has others"
     return ""
 
 
@@ -316,7 +327,7 @@ def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | N
 
 def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
     """The update of a pod that differs in images and metadata only; or why there is none."""
-    spec, name = pod.spec, f"template {template.name!r}"
+    spec, name = pod.spec, f"template {quoted(template.name)}"
     images = changed_images(spec, template) if not instance.updated else {}
     restarts = [each for each in restarts_of(spec, template) if each not in images]
     obstacle = obstacle_to([*images, *restarts], pod)
@@ -329,8 +340,8 @@ def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str
         )
     if anew.obstacle:
         return f"it cannot restart in place: {anew.obstacle}"
-    parts = [f"changes images of {', '.join(images)}"] if images else []
-    parts += [f"restarts {', '.join(restarts)}"] if restarts else []
+    parts = [f"changes images of {_names(images)}"] if images else []
+    parts += [f"restarts {_names(restarts)}"] if restarts else []
     change = Update(pod, template, {**images, **anew.images}, tuple(restarts))
     if instance.updated:
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"

@@ -11,14 +11,16 @@ from itertools import islice
 from math import ceil
 
 from tapp.decide.as_recorded import AsRecorded, label_of
+from tapp.decide.filling import LATER
+from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, turn
 from tapp.spec.model import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
-from tapp.storage.history import content_of
-from tapp.storage.records import Recorded, content_name
+from tapp.storage.records import Contents, Recorded, content_name
 from tapp.words.digits import percent
+from tapp.words.quoted import quoted
 from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import MAX_REPLICAS
@@ -76,7 +78,7 @@ def partition_size(value: int | str, group: int) -> int:
     elif (share := percent(value)) is not None and share <= FULL:
         size = ceil(group * share / FULL)
         return size - 1 if size == group > 1 and share < FULL else size
-    raise ValueError(f"{value!r} is neither a number from 0 nor a percentage from 0% to 100%")
+    raise ValueError(f"{quoted(value)} is neither a number from 0 nor a percentage from 0% to 100%")
 
 
 def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
@@ -88,14 +90,14 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     """
     spec, status = world.tapp.spec, world.tapp.status
     strategy, rolling = spec.update_strategy, spec.rolling_name
-    content = content_of(world.templates, rolling)
+    content = Contents(world).of(rolling)
     update = content_name(content) if content is not None else ""
     found = Partition(update or status.update_revision, status.current_revision)
     if found.current and strategy.partition == 0:
         return found
     noted, wanted = _noted(status.kept), [item for item in instances if item.wanted]
     group = [item for item in wanted if item.template.name == rolling]
-    recorded = Recorded(world)
+    recorded = Recorded(world, MOST_FILLED)
     found.current = current = found.current or _before(update, group, recorded)
     unnamed = not group and spec.find_template(rolling) is None
     if unnamed:  # then nobody can tell whom it is about: all stay as they are
@@ -106,18 +108,22 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
         found.is_set = partition_size(strategy.partition, FULL) > 0
     except ValueError as error:
         found.size, found.is_set = len(group), True
-        found.problem = f"spec.updateStrategy.partition: {error}: no instance of {rolling!r}"
+        found.problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
     if not found.is_set:
         return found
     if unnamed:
         found.size = len(group)
-        found.problem = f"spec.updateStrategy.template: there is no template {rolling!r}: nobody"
+        found.problem = (
+            f"spec.updateStrategy.template: there is no template {quoted(rolling)}: nobody"
+        )
     same_roll = not update or status.update_revision == update
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
     group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
     keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
-    for item in sorted(group[len(group) - found.size :], key=lambda item: item.id):
+    # Who has no pod comes first: only so many are filled in.
+    keeping = group[len(group) - found.size :]
+    for item in sorted(keeping, key=lambda item: (item.pod is not None, item.id)):
         revision = keeper.revision_of(item)
         found.kept.setdefault(revision, []).append(item.id)
         if revision == update:
@@ -167,14 +173,17 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         and not pod.odd
         and is_ours(revision := label_of(pod))
         and revision is not None
-        and not (isinstance(item.template, Template) and _runs(item, item.template))
+        and not (_runs(item, item.template) or item.updated)
     }
     return (recorded.newest_of(had) or max(had)) if had else update
 
 
-def _runs(instance: Instance, template: Template) -> bool:
+def _runs(instance: Instance, template: Template | Unresolved) -> bool:
     """Whether the pod of an instance is made of a template, also while it ends."""
-    return instance.pod is not None and instance.pod.spec.template_hash == template.revision
+    pod = instance.pod
+    if pod is None or not isinstance(template, Template):
+        return False
+    return pod.spec.template_hash == template.revision
 
 
 @dataclass(frozen=True)
@@ -202,13 +211,16 @@ class _Keeper:
         if pod.foreign:
             return UNKNOWN
         newest = instance.template
-        if self.update and isinstance(newest, Template) and _runs(instance, newest):
+        if self.update and (_runs(instance, newest) or instance.updated):
             return self.update
         likely = filter(None, (had, self.current))
         label = label_of(pod) or UNKNOWN
         # While the record is away, what is noted tells its values, too.
         noted = had if had.startswith(f"{label}-") else label
-        return self.recorded.of_pod(pod, instance.id, newest.name, likely) or noted
+        found = self.recorded.of_pod(pod, instance.id, newest.name, likely)
+        if not found and noted != had and self.recorded.full:
+            found = self.recorded.newest_with(label)
+        return found or noted
 
     def hold_back(self, instance: Instance, revision: str) -> bool:
         """Gives an instance the template of another revision than the newest.
@@ -225,9 +237,10 @@ class _Keeper:
             self.as_recorded.make(instance, revision, template)
             instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
             return False
+        instance.updated, full = False, self.recorded.full
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
         stays = pod is not None and not pod.completed
-        reason = Reason.KEPT if stays else Reason.REVISION_NOT_FOUND
-        instance.template = Unresolved(called, lacks, reason)
-        instance.updated = False
-        return not stays and instance.should_run
+        absent = Reason.WAITING_FOR_TURN if full else Reason.REVISION_NOT_FOUND
+        reason = Reason.KEPT if stays else absent
+        instance.template = Unresolved(called, LATER if full else lacks, reason)
+        return not stays and not full and instance.should_run

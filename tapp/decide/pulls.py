@@ -19,11 +19,15 @@ from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import no_image, trouble
 from tapp.spec.templates import Template
+from tapp.words.quoted import short
 from tapp.words.ranges import SHOWN, listed
 from tapp.words.reasons import Reason
 from tapp.words.times import noted_since, past, seconds, written
 from tapp.words.vocabulary import PULLER
 from tapp.world import Options, World
+
+_OWN, _OF_AN_IMAGE = 1_000, 150
+"""Bytes of a puller that are neither images nor their volumes; of an image's volume and mount."""
 
 
 def is_puller(pod: Pod) -> bool:
@@ -72,6 +76,7 @@ class Pulls:
         unable: sentences on pullers that cannot run, for which nobody waits any more.
         until: until when that is remembered, "" where it is not.
         waits: seconds after which to look again.
+        bytes: of those that are made, about.
     """
 
     holds: dict[int, Verdict] = field(default_factory=dict)
@@ -83,6 +88,7 @@ class Pulls:
     unable: list[str] = field(default_factory=list)
     until: str = ""
     waits: list[float] = field(default_factory=list)
+    bytes: int = 0
 
 
 def pulls(
@@ -216,7 +222,8 @@ class _Pulling:
             self._give_up(puller, pod)
             return None
         self.turns += 1
-        if self.turns > most or (pod is None and self.pulling >= most):
+        full = self.found.bytes >= self.options.max_new_pods_bytes
+        if self.turns > most or (pod is None and (full or self.pulling >= most)):
             return self.next
         if pod is not None and _has_started(pod):
             self.refused.pop(self._key(puller.node), None)
@@ -227,7 +234,7 @@ class _Pulling:
             return self.next
         refused = "" if pod is None else no_image(pod)
         if refused and self.options.puller_image not in refused:  # updates do without that one
-            sentence = f"node {puller.node}: {refused}"
+            sentence = f"node {short(puller.node)}: {refused}"
             self.found.failed.append(sentence)
             self._keep(puller, pod)
             return hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
@@ -272,6 +279,7 @@ class _Pulling:
     def _keep(self, puller: Puller, pod: Pod | None) -> None:
         """The pod stays, or is made."""
         if pod is None:
+            self.found.bytes += _OWN + sum(_OF_AN_IMAGE + len(image) for image in puller.images)
             self.found.create.append(puller)
             self.pulling += 1
         else:
@@ -286,7 +294,7 @@ class _Pulling:
             self.pulling -= 1
             noted = self.found.since.get(puller.name) or pod.created
             why = trouble(pod, NO_UPDATE, self.now).text or f"it has not started since {noted}"
-        self.found.unable.append(f"pod {puller.name} on node {puller.node}: {why}")
+        self.found.unable.append(f"pod {puller.name} on node {short(puller.node)}: {why}")
 
 
 def _has_started(pod: Pod) -> bool:
@@ -308,7 +316,7 @@ def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
 
 
 def _pulls(puller: Puller) -> str:
-    return f"node {puller.node} first pulls {', '.join(puller.images)}"
+    return f"node {short(puller.node)} first pulls {listed([*puller.images])}"
 
 
 def _what(puller: Puller) -> str:

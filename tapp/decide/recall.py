@@ -6,11 +6,13 @@ that it describes (`tapp/spec/meaning.py`): then nothing about it is to change b
 
 from collections.abc import Iterable
 
+from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
 from tapp.kube.tolerations import of_pods
 from tapp.pod.pod import Pod
-from tapp.spec.templates import Template
+from tapp.spec.templates import Template, Unresolved
 from tapp.storage.origins import Origins
+from tapp.words.reasons import Reason
 from tapp.world import Options, World
 
 
@@ -24,8 +26,11 @@ def recall(world: World, instances: Iterable[Instance], options: Options) -> Non
             continue
         if pod.odd or pod.foreign or pod.spec.uniq_hash in template.hashes:
             continue
-        origins = origins or Origins(world)
+        origins = origins or Origins(world, MOST)
         recorded = origins.recorded(pod, instance.id, template.name)
+        if recorded is None and origins.full:  # a later sync knows what its pod was made of
+            instance.template = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
+            continue
         instance.recorded = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
         pair = pod.spec.template_hash, template.revision
         before = recorded

@@ -14,6 +14,7 @@ from tapp.decide.serving import Serving
 from tapp.spec.model import UpdateStrategy
 from tapp.spec.templates import Template
 from tapp.words.digits import percent
+from tapp.words.quoted import quoted, short
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import UPDATE_PRIORITY
 
@@ -44,7 +45,9 @@ def budget(value: int | str, should_run: int) -> int:
             return value
     elif 1 <= (share := percent(value) or 0) <= FULL:
         return ceil(should_run * share / FULL)
-    raise BudgetError(f"{value!r} is neither a number from 1 nor a percentage from 1% to 100%")
+    raise BudgetError(
+        f"{quoted(value)} is neither a number from 1 nor a percentage from 1% to 100%"
+    )
 
 
 @dataclass
@@ -53,7 +56,7 @@ class Budget:
 
     Attributes:
         name: where it is written, for messages.
-        value: as it is written.
+        value: as it is written, no longer than a sentence takes.
         least: how many instances must stay available; None where the value makes no sense.
         problem: why it makes no sense, or "".
     """
@@ -66,8 +69,12 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Resolves the value against the number of instances that should run."""
+        value, self.value = (
+            self.value,
+            short(self.value) if isinstance(self.value, str) else self.value,
+        )
         try:
-            self.least = self.should_run - budget(self.value, self.should_run)
+            self.least = self.should_run - budget(value, self.should_run)
         except BudgetError as error:
             self.least, self.problem = None, f"{self.name}: {error}"
 

@@ -1,7 +1,7 @@
 """Whose turn it is to be created, or to go, and which pods were asked for and do not come.
 
 With `podManagementPolicy: OrderedReady` that is one instance after another (docs/design.md, "One
-after another"). And an answer carries only so many new pods and claims.
+after another"). And an answer writes only so much anew.
 
 A template of 100 KB and thousands of instances would make one answer of hundreds of megabytes, and
 Metacontroller creates one object after the other anyway: the others follow with the next answers.
@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tapp.decide.changes import Adopt, Update
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import Action, Verdict, hold
 from tapp.decide.missing import as_noted
@@ -34,6 +35,11 @@ _WAITING = Verdict(
     Action.ABSENT,
     Reason.WAITING_FOR_TURN,
     "its pod follows with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
+)
+
+_LATER = hold(
+    Reason.WAITING_FOR_TURN,
+    "it is updated with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
 )
 
 
@@ -94,7 +100,9 @@ class Turns:
 
     Attributes:
         waiting: instances for which nothing is created in this answer, because it is full.
-        holds: the decision on those of them that have no pod.
+        holds: the decision on those of them that have no pod, and on those whose pod is to be
+            written and is not.
+        bytes: of what is written, about.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
         waits: seconds after which to look again.
     """
@@ -103,14 +111,27 @@ class Turns:
     holds: dict[int, Verdict] = field(default_factory=dict)
     not_created: dict[str, list[int]] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
+    bytes: int = 0
 
 
-def take_turns(world: World, candidates: Sequence[Instance], limit: int, now: float) -> Turns:
+def is_written(decision: Verdict) -> bool:
+    """Whether an answer has more of a pod's template than the request has: all its metadata."""
+    return isinstance(decision.change, Update | Adopt)
+
+
+def take_turns(
+    world: World,
+    candidates: Sequence[Instance],
+    updated: Iterable[Instance],
+    limit: int,
+    now: float,
+) -> Turns:
     """Decides whose pods and claims this answer carries.
 
     Args:
         world: what was observed.
         candidates: instances whose pod is to be made, or has no node and may wait for a claim.
+        updated: instances whose pod is brought to its template.
         limit: bytes of new objects in an answer, about; at least one instance is served.
         now: seconds since the epoch.
     """
@@ -119,9 +140,12 @@ def take_turns(world: World, candidates: Sequence[Instance], limit: int, now: fl
     # sync whose parent says `NotCreated` already, begins the time.
     asked = as_noted(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in asked.items() if now - seconds(since) >= _SOON_SEEN}
-    turns = Turns(_waiting(world, candidates, limit, refused))
-    if turns.waiting:
-        turns.holds = dict.fromkeys(turns.waiting.intersection(creating), _WAITING)
+    later, room = _later(updated, max(1, limit))
+    waiting, room = _waiting(world, candidates, max(1, room), refused)
+    turns = Turns(waiting, bytes=limit - room)
+    turns.holds = dict.fromkeys(later, _LATER)
+    turns.holds |= dict.fromkeys(turns.waiting.intersection(creating), _WAITING)
+    if later or waiting:
         turns.waits.append(RECHECK)
     statuses = world.tapp.status.statuses
     for id in creating:
@@ -137,10 +161,30 @@ def take_turns(world: World, candidates: Sequence[Instance], limit: int, now: fl
     return turns
 
 
+def _later(updated: Iterable[Instance], limit: int) -> tuple[list[int], int]:
+    """Those whose pod is not written now, and how many bytes are left; one is written at least."""
+    later, left = list[int](), limit
+    sizes: dict[int, int] = {}
+    for instance in updated:
+        template = instance.template
+        if not isinstance(template, Template):
+            continue
+        size = sizes.get(id(template))
+        if size is None:
+            parts = (template.labels, template.annotations, template.images, template.images)
+            size = sizes[id(template)] = len(msgspec.json.encode(parts)) + _OWN
+        if left < limit and size > left:
+            later.append(instance.id)
+            left = 0
+        else:
+            left -= size
+    return later, left
+
+
 def _waiting(
     world: World, candidates: Iterable[Instance], limit: int, refused: Container[int]
-) -> set[int]:
-    """Those for which nothing is created now.
+) -> tuple[set[int], int]:
+    """Those for which nothing is created now, and how many bytes are left.
 
     What was asked for and refused goes last, so that it keeps nobody waiting for ever.
     """
@@ -162,4 +206,4 @@ def _waiting(
             left = 0
         else:
             left -= size
-    return waiting
+    return waiting, left

@@ -7,13 +7,14 @@ is mended (docs/design.md, "Templates of which no pod can be made").
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tapp.decide.filling import MOST
 from tapp.decide.instances import Instance, host_problem
-from tapp.kube.once import shown
 from tapp.pod.pod import Pod
 from tapp.spec.beside import claim_templates
 from tapp.spec.templates import Template, claim_name
 from tapp.storage.claims import Claims
 from tapp.storage.records import Recorded
+from tapp.words.quoted import quoted
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
 from tapp.world import World
 
@@ -110,7 +111,7 @@ class _Mounts:
 
     def _added_names(self) -> set[str]:
         if self._added is None:
-            self._added, recorded = set(), Recorded(self._world)
+            self._added, recorded = set(), Recorded(self._world, MOST)
             for id, pod in self._world.pods.items():
                 if not self._added.issuperset(pod.spec.added):
                     self._added.update(_added(id, pod, recorded))
@@ -126,5 +127,5 @@ def _added(id: int, pod: Pod, recorded: Recorded) -> set[str]:
 
 
 def _mounts(template: Template, lacking: dict[str, str], name: str) -> str:
-    where = f"template {shown(template.name)}: container {shown(lacking[name])}"
-    return f"{where} mounts {shown(name)}"
+    where = f"template {quoted(template.name)}: container {quoted(lacking[name])}"
+    return f"{where} mounts {quoted(name)}"

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tapp.words.quoted import quoted
+
 Document = dict[str, Any]
 
 LONGEST = 128 << 10
@@ -37,7 +39,7 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
         try:
             result.append(folding.folded(container))
         except RepeatedEnvError as error:
-            raise RepeatedEnvError(f"container {container.get('name')!r}: {error}") from None
+            raise RepeatedEnvError(f"container {quoted(container.get('name'))}: {error}") from None
     return result
 
 
@@ -92,20 +94,20 @@ class _Folding:
             before = defined.get(match[1] or "")
             if before is None or before.stays:
                 return match[0]
-            where = f"env {match[1]!r} stands twice"
+            where = f"env {quoted(match[1])} stands twice"
             if not isinstance(before.value, str):
                 raise RepeatedEnvError(
-                    f"{where}, and {item['name']!r} needs the first one's valueFrom"
+                    f"{where}, and {quoted(item['name'])} needs the first one's valueFrom"
                 )
             self._left -= len(before.value)
             if self._left < 0:
                 raise RepeatedEnvError(
-                    f"{where}, and {item['name']!r} with all references replaced by their values "
-                    f"is too long: together these may be {LONGEST} characters"
+                    f"{where}, and {quoted(item['name'])} with all references replaced by their "
+                    f"values is too long: together these may be {LONGEST} characters"
                 )
             for other in sorted(before.undefined):
                 if other in defined and defined[other].stays:
-                    raise RepeatedEnvError(f"{where}, and its first value knew no {other!r}")
+                    raise RepeatedEnvError(f"{where}, and its first value knew no {quoted(other)}")
             return before.value
 
         value = item.get("value")

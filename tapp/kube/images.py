@@ -5,8 +5,11 @@ distribution (github.com/distribution/reference): `nginx` is `docker.io/library/
 """
 
 import re
-from typing import Any
+from typing import Any, Final
 
+LONGEST: Final = 1_024
+"""Characters of an image's reference; no longer one is pulled: there are 255 in a name beside its
+host's 253 and port, 128 in a tag, and 135 in a digest."""
 _HUB = "docker.io"
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"

@@ -8,6 +8,8 @@ all that has another type than Kubernetes wants is passed over: the API server h
 from collections.abc import Iterator
 from typing import Any
 
+from tapp.words.quoted import quoted
+
 Document = dict[str, Any]
 
 _Lists = tuple[tuple[str, tuple[str, ...]], ...]
@@ -26,12 +28,6 @@ _OF_A_CONTAINER: _Lists = (
 )
 """List -> the fields that make an entry; entries that lack one of them do not count."""
 _FOR_CLAIMS = {"persistentVolumeClaim", "ephemeral"}
-_LONGEST = 80
-
-
-def shown(text: str) -> str:
-    """A tenant's text for a sentence, cut."""
-    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
 
 
 def repeated(spec: Document) -> str:
@@ -50,7 +46,7 @@ def repeated(spec: Document) -> str:
         if "volumeDevices" in container:
             found = found or _mounted_and_device(container) or _no_device(spec, container)
         if found:
-            return f"spec.{section}[{shown(str(container.get('name')))}].{found}"
+            return f"spec.{section}[{quoted(str(container.get('name')))}].{found}"
     return _host_ports(spec)
 
 
@@ -87,7 +83,7 @@ def _twice(holder: Document, lists: _Lists) -> str:
             if len(values) < len(keys):
                 continue
             if values in seen:
-                return f"{field} has the {' and '.join(keys)} {', '.join(map(shown, values))} twice"
+                return f"{field} has the {' and '.join(keys)} {', '.join(map(quoted, values))} twice"
             seen.add(values)
     return ""
 
@@ -104,7 +100,7 @@ def _mounted_and_device(container: Document) -> str:
         mounts = {*_texts(container, "volumeMounts", of_mount)}
         for text in _texts(container, "volumeDevices", of_device):
             if text in mounts:
-                return f"volumeMounts has {shown(text)}, and so has volumeDevices"
+                return f"volumeMounts has {quoted(text)}, and so has volumeDevices"
     return ""
 
 
@@ -114,7 +110,7 @@ def _no_device(spec: Document, container: Document) -> str:
     for volume in _entries(spec, "volumes") if devices else ():
         name = volume.get("name")
         if isinstance(name, str) and name in devices and not _FOR_CLAIMS & volume.keys():
-            return f"volumeDevices has {shown(name)}, and that volume is no claim"
+            return f"volumeDevices has {quoted(name)}, and that volume is no claim"
     return ""
 
 
@@ -133,7 +129,7 @@ def _host_ports(spec: Document) -> str:
                 protocol, ip = str(port.get("protocol") or "TCP"), str(port.get("hostIP") or "")
                 key = (protocol, ip, str(number))
                 if key in seen:
-                    name, what = shown(str(container.get("name"))), shown(f"{number}/{protocol}")
+                    name, what = quoted(str(container.get("name"))), quoted(f"{number}/{protocol}")
                     return f"hostPort {what} of container {name} is wanted twice"
                 seen.add(key)
     return ""

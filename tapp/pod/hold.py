@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from tapp.words.quoted import short
 from tapp.words.vocabulary import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE, Wish
 
 _KEPT = 100
@@ -64,5 +65,4 @@ def hold_of(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Hold |
 
 
 def _cut(value: Any) -> str:
-    text = value if isinstance(value, str) else ""
-    return text if len(text) <= _KEPT else f"{text[:_KEPT]}..."
+    return short(value, _KEPT) if isinstance(value, str) else ""

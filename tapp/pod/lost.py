@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tapp.pod.pod import Pod
 from tapp.words.digits import whole
+from tapp.words.quoted import quoted
 from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import LOST_NODE_SECONDS
 
@@ -67,8 +68,8 @@ def limit_of(annotations: Mapping[str, object], default: int) -> tuple[int, str]
     if isinstance(text, str) and (found := whole(text)) is not None:
         return max(found, LEAST_SECONDS), ""
     return default, (
-        f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {text!r}, which is no number of seconds; "
-        f"{default} holds"
+        f"metadata.annotations[{LOST_NODE_SECONDS!r}] is {quoted(text)}, which is no number of "
+        f"seconds; {default} holds"
     )
 
 

@@ -13,6 +13,7 @@ from tapp.kube.objects import Condition, readable_conditions
 from tapp.kube.resources import Sizes, asked_for, quality, sizes_of, with_requests
 from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.templates import Template, running
+from tapp.words.quoted import quoted
 
 RESIZABLE = ("cpu", "memory")
 DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
@@ -70,30 +71,34 @@ def _obstacles(
     name: str, spec: PodSpec, sizes: tuple[Sizes, Sizes], resources: tuple[Any, Any]
 ) -> list[str]:
     if name not in spec.images:
-        return [f"its pod has no container {name!r}"]
+        return [f"its pod has no container {quoted(name)}"]
     old, new = sizes
     found = [
-        f"{kind}.{resource} of container {name!r} cannot be taken away"
+        f"{kind}.{resource} of container {quoted(name)} cannot be taken away"
         for kind, resource in sorted(old.keys() - new.keys())
     ]
     found += [
-        f"{resource} of container {name!r} cannot be resized"
+        f"{resource} of container {quoted(name)} cannot be resized"
         for kind, resource in sorted(new)
         if resource not in RESIZABLE and old.get((kind, resource)) != new[kind, resource]
     ]
     claims = [item.get("claims") if isinstance(item, dict) else None for item in resources]
-    return found if claims[0] == claims[1] else [*found, f"the claims of container {name!r} differ"]
+    return (
+        found
+        if claims[0] == claims[1]
+        else [*found, f"the claims of container {quoted(name)} differ"]
+    )
 
 
 def _wrong(name: str, sizes: Sizes) -> list[str]:
     """What the API server takes from nobody."""
     found = [
-        f"{kind}.{resource} of container {name!r} is no quantity that Kubernetes takes"
+        f"{kind}.{resource} of container {quoted(name)} is no quantity that Kubernetes takes"
         for (kind, resource), value in sorted(sizes.items())
         if value < 0
     ]
     return found + [
-        f"container {name!r} requests more {resource} than its limit"
+        f"container {quoted(name)} requests more {resource} than its limit"
         for (kind, resource), value in sorted(sizes.items())
         if kind == "requests" and value > sizes.get(("limits", resource), value)
     ]

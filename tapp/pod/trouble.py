@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tapp.kube.objects import ContainerStatus, Waiting
 from tapp.pod.inplace import Progress, ended_by_update
 from tapp.pod.pod import Pod
+from tapp.words.quoted import quoted, short
 from tapp.words.times import UNKNOWN, past, seconds, written
 
 PATIENCE = 30.0
@@ -77,8 +78,8 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
     """
     when = f" since {written(since)}" if since != UNKNOWN else ""
     text = (
-        f"nothing is heard of node {pod.node or '?'}{when}: its pod may run or not, and it stays "
-        "until the node is back, or its Node object is deleted"
+        f"nothing is heard of node {short(pod.node or '?')}{when}: its pod may run or not, and it "
+        "stays until the node is back, or its Node object is deleted"
     )
     found = _after(text, since, now)
     return Trouble(wait=found.wait) if moved else found
@@ -94,8 +95,9 @@ def _ended(pod: Pod, update: Progress) -> Trouble:
     quote = f" ({_short(pod.message)})" if pod.message else ""
     if ended_by_update(pod, update):
         name = next(name for name in update.unfinished if name in pod.spec.main_containers)
-        image = pod.spec.images[name]
-        return Trouble(f"its update ended it{quote}: container {name} did not come to run {image}")
+        image = short(pod.spec.images[name])
+        text = f"container {short(name)} did not come to run {image}"
+        return Trouble(f"its update ended it{quote}: {text}")
     if pod.refused_by_kubelet:
         return Trouble(f"the kubelet refused its pod{quote}")
     return Trouble(f"its pod has {pod.phase.lower()}{quote}")
@@ -105,7 +107,7 @@ def _scheduling(pod: Pod, now: float) -> Trouble:
     condition = pod.conditions.get("PodScheduled")
     if condition is None or condition.status != "False" or condition.reason == "SchedulingGated":
         return NONE
-    text = f"no node for its pod: {condition.reason or 'not scheduled'}"
+    text = f"no node for its pod: {short(condition.reason or 'not scheduled')}"
     quote = f" ({_short(condition.message)})" if condition.message else ""
     return _after(text + quote, past(condition.last_transition_time, now), now)
 
@@ -129,10 +131,10 @@ def _after(text: str, since: float, now: float, patience: float = PATIENCE) -> T
 
 
 def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) -> Trouble:
-    name = status.name or ""
-    image = pod.spec.images.get(name, "")
+    known = status.name or ""
+    name, image = short(known), short(pod.spec.images.get(known, ""))
     waiting, ended = status.now.waiting, status.now.terminated
-    replaced = update.unfinished.get(name)
+    replaced = update.unfinished.get(known)
     if waiting is not None and waiting.reason in _PULLS:
         return Trouble(f"container {name}: {_pull(waiting, image)}")
     if waiting is not None and waiting.reason in _STARTS:
@@ -152,7 +154,7 @@ def _container(pod: Pod, status: ContainerStatus, update: Progress, now: float) 
 def _pull(waiting: Waiting, image: str) -> str:
     """One sentence for the reasons that take turns while an image cannot be had."""
     if waiting.reason == "InvalidImageName":
-        return f"InvalidImageName: {image!r} is no image name"
+        return f"InvalidImageName: {quoted(image)} is no image name"
     if waiting.reason == "ErrImageNeverPull":
         return f"ErrImageNeverPull: image {image} is not on the node, and must not be pulled"
     quote = _pull_error(waiting)
@@ -208,11 +210,10 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     at = seconds(last.finished_at) if last is not None else UNKNOWN
     when = f", last at {written(at)}" if at != UNKNOWN else ""
     often = f", restarted {count} time{'s'[: count != 1]}" if count else ""
-    text = f"container {name}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"
+    text = f"container {short(name)}: CrashLoopBackOff: it ends{code}{reason}{often}{when}"
     return Trouble(text, wait)
 
 
 def _short(text: str | None) -> str:
     """A quotation, on one line and not too long."""
-    line = " ".join((text or "").split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return short(" ".join((text or "").split()), _LONGEST)

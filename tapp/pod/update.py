@@ -16,6 +16,7 @@ from tapp.pod.inplace import Progress
 from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.reads import restarting
 from tapp.spec.templates import Template
+from tapp.words.quoted import quoted, short
 from tapp.words.times import written
 
 
@@ -41,8 +42,8 @@ def edited(pod: Pod) -> str:
     """
     spec = pod.spec
     return ", ".join(
-        f"container {name} has image {spec.images[name]}, set by {pod.image_writers[name]}, and "
-        f"its template {image}"
+        f"container {short(name)} has image {short(spec.images[name])}, set by "
+        f"{short(pod.image_writers[name])}, and its template {short(image)}"
         for name, image in spec.template_images.items()
         if name in pod.image_writers and spec.images.get(name, image) != image
     )
@@ -88,15 +89,17 @@ def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str,
     for name in names:
         asked, status = pod.spec.images[name], pod.container(name)
         if not status.container_id or (name in update.unfinished and status.now.running is None):
-            why = f"container {name!r} does not run"
+            why = f"container {quoted(name)} does not run"
             return Again({}, obstacle=why) if images else Again({}, waits=f"{why} yet")
         if name in update.unfinished or pod.kubelet_is_behind:
-            return Again({}, waits=f"the last update of container {name!r} is not finished")
+            return Again({}, waits=f"the last update of container {quoted(name)} is not finished")
         known = runs_image(asked, status.image, status.image_id)
         names = pinned(asked, status.image_id, pod.spec.template_images.get(name, ""))
         other = [text for text in names if known and text != asked]
         if not other:
-            return Again({}, obstacle=f"the digest of container {name!r}'s image is not known")
+            return Again(
+                {}, obstacle=f"the digest of container {quoted(name)}'s image is not known"
+            )
         found[name] = other[0]
     return Again(found)
 
@@ -105,14 +108,18 @@ def obstacle_to(names: Iterable[str], pod: Pod) -> str:
     """Why containers cannot restart in place, although nothing else differs; "" if they can."""
     spec = pod.spec
     if spec.unmergeable:
-        return f"Metacontroller cannot merge {spec.unmergeable} (two entries of one merge key)"
+        return (
+            f"Metacontroller cannot merge {short(spec.unmergeable)} (two entries of one merge key)"
+        )
     for name in (names := list(names)):
         if name not in spec.images:
-            return f"its pod has no container {name!r}"
+            return f"its pod has no container {quoted(name)}"
     for name in names:
         ended = pod.container(name).now.terminated
         if ended is not None and not spec.starts_again(name, ended.exit_code):
-            return f"container {name!r} has terminated and the kubelet would not start it again"
+            return (
+                f"container {quoted(name)} has terminated and the kubelet would not start it again"
+            )
     return ""
 
 

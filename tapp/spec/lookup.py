@@ -9,7 +9,13 @@ from tapp.kube.canonical import Forms
 from tapp.spec.beside import UNSAID, Beside, recorded_beside
 from tapp.spec.meaning import Meaning
 from tapp.spec.model import TAppSpec
-from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.spec.placeholders import (
+    NO_SLOTS,
+    Slots,
+    UnfilledError,
+    placeholders_in,
+    weight_of,
+)
 from tapp.spec.shapes import name_taken
 from tapp.spec.templates import (
     Template,
@@ -20,7 +26,9 @@ from tapp.spec.templates import (
     resolved,
     spec_of,
 )
-from tapp.spec.values import NO_VALUES, KeptValues, kept_values, own_of
+from tapp.spec.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
+from tapp.words.groups import grouped
+from tapp.words.quoted import ONCE, quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import DEFAULT_TEMPLATE
 
@@ -41,6 +49,8 @@ class _Bare(msgspec.Struct):
 
 _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_bare = msgspec.json.Decoder(_Bare).decode
+MOST_OF_ALL: Final = 1_000_000
+"""What is made for all instances at each sync, in `Slots.weight`: claims, Services."""
 _MOST_RECORDS: Final = 16
 """Records whose templates are held: more are in use only where rolls were never finished."""
 
@@ -72,6 +82,7 @@ class Templates:
     _of: dict[int, Template | Unresolved] = field(default_factory=dict)
     _forms: dict[str, Forms] = field(default_factory=dict)
     _values: dict[str, KeptValues] = field(default_factory=dict)
+    _valued_by: dict[str, list[str]] | None = None
     _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
     _service_slots: Slots | str | None = None
@@ -122,8 +133,37 @@ class Templates:
         if found is None:
             template = self.named(name)
             slots = template.slots if isinstance(template, Template) else NO_SLOTS
-            found = self._values[name] = kept_values(self.spec, slots) if slots else NO_VALUES
+            kept = kept_values(self.spec, slots, self._valued(name)) if slots else NO_VALUES
+            found = self._values[name] = kept
         return found
+
+    def filled_alike(self, name: str, data: bytes) -> bool:
+        """Whether a record fills in the template called `name` as the spec does, for all it runs.
+
+        It may have values of more instances: of those that ran the template, too, when it was made.
+
+        Args:
+            name: the template's name.
+            data: `data` of the ControllerRevision, as JSON.
+        """
+        template = self.named(name)
+        if not isinstance(template, Template) or not template.slots:
+            return False
+        try:
+            found = _decode_data(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        ids = {id for id in found.values if self._name_of(id) == name}.union(self._valued(name))
+        return fill_alike(self.spec, template.slots, ids, found.values, found.default_values)
+
+    def _valued(self, name: str) -> list[str]:
+        """The instances with values that run the template called `name`, found once for all."""
+        if self._valued_by is None:
+            self._valued_by = grouped((self._name_of(id), id) for id in self.spec.values)
+        return self._valued_by.get(name, [])
+
+    def _name_of(self, id: str) -> str:
+        return self.spec.templates.get(id) or self.spec.default_name
 
     def unread_values(self) -> list[str]:
         """The keys of values that neither a template nor a claim template reads, sorted."""
@@ -186,17 +226,36 @@ class Templates:
     def claim_slots(self) -> dict[str, Slots | str]:
         """Claim template -> its placeholders, or what is wrong with them."""
         if self._claim_slots is None:
-            self._claim_slots = {
+            found = {
                 claim_name(claim): _slots_or_problem(claim)
                 for claim in self.spec.volume_claim_templates
             }
+            weights = [slots.weight for slots in found.values() if isinstance(slots, Slots)]
+            if problem := self._too_many(sum(weights)):
+                found = {name: problem if slots else slots for name, slots in found.items()}
+            self._claim_slots = found
         return self._claim_slots
 
     def service_slots(self) -> Slots | str:
         """The placeholders of `spec.serviceTemplate`, or what is wrong with them."""
         if self._service_slots is None:
-            self._service_slots = _slots_or_problem(self.spec.service_template)
+            found = _slots_or_problem(self.spec.service_template)
+            # Whole in each answer, and compared with what is there, also without placeholders.
+            weight = weight_of(self.spec.service_template)
+            weight = max(weight, found.weight) if isinstance(found, Slots) else 0
+            problem = self._too_many(weight)
+            self._service_slots = problem or found
         return self._service_slots
+
+    def _too_many(self, weight: int) -> str:
+        """What is wrong with what each sync fills in for all instances, "" where that is little."""
+        replicas = self.spec.replicas
+        if weight * replicas <= MOST_OF_ALL:
+            return ""
+        return (
+            f"its placeholders and its length are too much for {replicas} instances: use fewer "
+            "placeholders, or a shorter template"
+        )
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
         """What stands for these placeholders in what `instance` is made of.
@@ -209,7 +268,8 @@ class Templates:
     def _resolve(self, name: str) -> Template | Unresolved:
         body = self.spec.find_template(name)
         if body is None:
-            return Unresolved(name, f"template {name!r} is neither in spec.templatePool{_or(name)}")
+            called = quoted(name, ONCE)
+            return Unresolved(name, f"template {called} is neither in spec.templatePool{_or(name)}")
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
@@ -222,9 +282,9 @@ class Templates:
                 return known
             body = slots.filled(template.body, own)
         except UnfilledError as error:
-            return Unresolved(name, f"template {name!r}: {error}", Reason.BLOCKED)
+            return Unresolved(name, f"template {quoted(name)}: {error}", Reason.BLOCKED)
         if taken := name_taken(body["spec"]):
-            return Unresolved(name, f"template {name!r}: {taken}", Reason.BLOCKED)
+            return Unresolved(name, f"template {quoted(name)}: {taken}", Reason.BLOCKED)
         claims, ignored = self._claims, self.spec.ignores_resources
         forms = self._forms.get(name)
         if forms is None:

@@ -243,9 +243,10 @@ class ObservedStatus(Value):
     """What of `status` is read back.
 
     The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
-    have failed, of how far a roll has come, of what a partition keeps, of who is on hold, and of
-    the times of conditions. Whoever wrote it: what is of a wrong shape is absent, and no sync fails
-    because of it. What is spelled as attributes are here (`not_created`) is not read, either.
+    have failed, of how far a roll has come, of what a partition keeps, of who is on hold, of
+    whose pods are outdated, and of the times of conditions. Whoever wrote it: what is of a wrong
+    shape is absent, and no sync fails because of it. What is spelled as attributes are here
+    (`not_created`) is not read, either.
     """
 
     model_config = ConfigDict(populate_by_name=False)
@@ -267,6 +268,7 @@ class ObservedStatus(Value):
     current_revision: Revision = ""
     update_revision: Revision = ""
     held: Annotated[str, BeforeValidator(_text)] = ""
+    outdated: Annotated[str, BeforeValidator(_text)] = ""
     conditions: Annotated[list[ObservedCondition], BeforeValidator(_conditions)] = Field(
         default_factory=list
     )

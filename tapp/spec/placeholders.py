@@ -15,6 +15,7 @@ import msgspec
 
 from tapp.kube.depth import DEEPEST, is_too_deep
 from tapp.words.digits import is_whole
+from tapp.words.quoted import quoted, short
 from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
@@ -140,11 +141,8 @@ class Slot:
         raise UnfilledError(f"{written(self.path)} becomes {_shown(found)}: it takes {range_}")
 
 
-_LONGEST_SHOWN = 40
-
-
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
+    return quoted(text, 40)
 
 
 @dataclass(frozen=True)
@@ -156,15 +154,22 @@ class Slots:
         tree: the slots by the parts of their paths.
         where: name -> the first field that has it.
         counts: name -> how often it stands there.
+        size: bytes of the template as JSON.
     """
 
     names: tuple[str, ...]
     tree: Mapping[str | int, Any]
     where: Mapping[str, str]
     counts: Mapping[str, int]
+    size: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.tree)
+
+    @property
+    def weight(self) -> int:
+        """The work of filling it in once, in that of one placeholder."""
+        return sum(self.counts.values()) + self.size // _BYTES_OF_ONE
 
     @property
     def keys(self) -> set[str]:
@@ -187,6 +192,8 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
+_BYTES_OF_ONE: Final = 100
+"""Bytes of a template that cost as much as a placeholder."""
 MOST: Final = 32 << 10
 """Characters that placeholders may become in one template."""
 LARGEST: Final = 64 << 10
@@ -229,8 +236,14 @@ def placeholders_in(body: Any) -> Slots:
         branch[slot.path[-1]] = slot
         counts.update(slot.names)
         for name in slot.names:
-            where.setdefault(name, written(slot.path))
-    return Slots(tuple(sorted(where)), tree, where, counts) if tree else NO_SLOTS
+            if name not in where:
+                where[name] = written(slot.path)
+    return Slots(tuple(sorted(where)), tree, where, counts, len(text)) if tree else NO_SLOTS
+
+
+def weight_of(body: Any) -> int:
+    """The work of looking at a template once, in that of one placeholder."""
+    return len(msgspec.json.encode(body)) // _BYTES_OF_ONE
 
 
 def _slots(value: Any, path: Path) -> Iterator[Slot]:
@@ -274,4 +287,5 @@ def _slot(text: str, path: Path) -> Slot:
 
 def written(path: Path) -> str:
     """A path for a person: `spec.containers[0].image`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+    parts = [f"[{part}]" if isinstance(part, int) else f".{short(part)}" for part in path]
+    return short("".join(parts)[1:])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from tapp.words.quoted import quoted
 from tapp.words.vocabulary import (
     CONTROLLER_UID,
     INSTANCE,
@@ -101,7 +102,7 @@ def problem_of(annotations: Mapping[str, Any]) -> str:
     for key, text in annotations.items():
         if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:
             long = f"is longer than {_LONGEST} characters: write a checksum"
-            return f"metadata.annotations[{key!r}] {long}"
+            return f"metadata.annotations[{quoted(key)}] {long}"
     return ""
 
 

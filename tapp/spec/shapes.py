@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from tapp.kube.once import shown
+from tapp.kube.images import LONGEST
 from tapp.spec.reads import problem_of
+from tapp.words.quoted import quoted
 
 _CONTAINERS = ("containers", "initContainers")
 _UNNAMED = ("tolerations", "readinessGates")
@@ -39,7 +40,7 @@ def metadata_problem(metadata: Any) -> str:
             return f"metadata.{part} is not an object"
         for key, value in entries.items():
             if value is not None and not isinstance(value, str):
-                return f"metadata.{part}[{key!r}] is not a string"
+                return f"metadata.{part}[{quoted(key)}] is not a string"
     return ""
 
 
@@ -57,6 +58,8 @@ def _list_problem(section: str, items: Any) -> str:
             return f"{where}.name is missing"
         if section in _CONTAINERS and not isinstance(item.get("image") or "", str):
             return f"{where}.image is not a string"
+        if section in _CONTAINERS and len(item.get("image") or "") > LONGEST:
+            return f"{where}.image is longer than {LONGEST} characters, as no image's reference is"
     return ""
 
 
@@ -71,6 +74,6 @@ def name_taken(spec: dict[str, Any]) -> str:
             for index, item in enumerate(spec.get(section) or []):
                 if item["name"] in names:
                     where = f"spec.{section}[{index}].name"
-                    return f"{where} {shown(item['name'])} is taken by an earlier entry"
+                    return f"{where} {quoted(item['name'])} is taken by an earlier entry"
                 names.add(item["name"])
     return ""

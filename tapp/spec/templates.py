@@ -14,6 +14,7 @@ from tapp.spec.meaning import Meaning
 from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
 from tapp.spec.reads import Reads, read_by, requests_of
 from tapp.spec.shapes import name_taken, shape_problem
+from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH
 
@@ -134,9 +135,9 @@ def resolve(
         except UnfilledError as error:
             problem = str(error)
     if problem:
-        return Unresolved(name, f"template {name!r} cannot be used: {problem}")
+        return Unresolved(name, f"template {quoted(name)} cannot be used: {problem}")
     if taken := name_taken(body["spec"]):
-        return Unresolved(name, f"template {name!r}: {taken}", Reason.BLOCKED)
+        return Unresolved(name, f"template {quoted(name)}: {taken}", Reason.BLOCKED)
     found = resolved(name, body, claims, ignores_resources=ignores_resources)
     return replace(found, slots=slots, body=body) if slots else found
 
@@ -221,7 +222,7 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
         for section in ("containers", "initContainers"):
             folded[section] = without_repeats(spec.get(section) or [])
     except RepeatedEnvError as error:
-        why = f"template {name!r}: {error}; Metacontroller cannot apply both: write it once"
+        why = f"template {quoted(name)}: {error}; Metacontroller cannot apply both: write it once"
         return spec, why
     return folded, ""
 

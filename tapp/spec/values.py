@@ -1,6 +1,6 @@
 """What the placeholders of an instance stand for: its number, its name, its values."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -9,6 +9,7 @@ import msgspec
 
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import VALUES, Slots, UnfilledError
+from tapp.words.quoted import quoted
 
 LONGEST: Final = 1_024
 """Characters of a value."""
@@ -37,12 +38,12 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
         value = own.get(key, spec.default_values.get(key))
         if value is None:
             raise UnfilledError(
-                f"{slots.where[name]} reads the value {key!r}, and the instance has none: set it "
-                f"in spec.values[{number!r}] or spec.defaultValues"
+                f"{slots.where[name]} reads the value {quoted(key)}, and the instance has none: "
+                f"set it in spec.values[{quoted(number)}] or spec.defaultValues"
             )
         if len(value) > LONGEST or "\0" in value:
             wrong = "has a NUL" if "\0" in value else f"is longer than {LONGEST} characters"
-            raise UnfilledError(f"the value {key!r} of {slots.where[name]} {wrong}")
+            raise UnfilledError(f"the value {quoted(key)} of {slots.where[name]} {wrong}")
         found[name] = value
     return {name: found[name] for name in slots.names}
 
@@ -54,10 +55,12 @@ class KeptValues:
     Attributes:
         kept: `values` and `defaultValues`, as the spec has them; those that are empty are left out.
         digest: of all this, "" where it is empty.
+        size: bytes of it as JSON.
     """
 
     kept: dict[str, Any]
     digest: str
+    size: int = 0
 
 
 NO_VALUES: Final = KeptValues({}, "")
@@ -65,12 +68,18 @@ _MOST_KEPT: Final = 64 << 10
 """Bytes of values above which they are not kept: they share a record with their template."""
 
 
-def kept_values(spec: TAppSpec, slots: Slots) -> KeptValues:
-    """The part of a spec's values that a template reads."""
+def kept_values(spec: TAppSpec, slots: Slots, instances: Iterable[str]) -> KeptValues:
+    """The part of a spec's values that a template reads, of the instances that run it.
+
+    Args:
+        spec: the TApp's spec.
+        slots: the template's placeholders.
+        instances: the keys of `spec.values` that run it.
+    """
     keys = slots.keys
     kept: dict[str, Any] = {
         "values": {
-            instance: read for instance, own in spec.values.items() if (read := _only(own, keys))
+            each: read for each in instances if (read := _only(spec.values.get(each, {}), keys))
         },
         "defaultValues": _only(spec.default_values, keys),
     }
@@ -78,7 +87,30 @@ def kept_values(spec: TAppSpec, slots: Slots) -> KeptValues:
     text = msgspec.json.encode(kept, order="sorted")
     if not kept or len(text) > _MOST_KEPT:
         return NO_VALUES
-    return KeptValues(kept, sha256(text).hexdigest()[:20])
+    return KeptValues(kept, sha256(text).hexdigest()[:20], len(text))
+
+
+def fill_alike(
+    spec: TAppSpec,
+    slots: Slots,
+    instances: Iterable[str],
+    values: Mapping[str, Mapping[str, str]],
+    defaults: Mapping[str, str],
+) -> bool:
+    """Whether recorded values fill in a template as those of the spec do.
+
+    Args:
+        spec: the TApp's spec.
+        slots: the template's placeholders.
+        instances: all that run it and have values in the spec or in the record.
+        values: the recorded ones, which may be of more instances.
+        defaults: those that stood for all.
+    """
+    keys = slots.keys
+    return _only(defaults, keys) == _only(spec.default_values, keys) and all(
+        _only(values.get(each, {}), keys) == _only(spec.values.get(each, {}), keys)
+        for each in instances
+    )
 
 
 def _only(values: Mapping[str, str], keys: Container[str]) -> dict[str, str]:

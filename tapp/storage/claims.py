@@ -15,6 +15,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.placeholders import NO_SLOTS, UnfilledError
 from tapp.spec.templates import Template, Unresolved
 from tapp.words.digits import whole
+from tapp.words.quoted import quoted
 from tapp.world import World
 
 _DIGITS = 10
@@ -100,7 +101,7 @@ class OwnClaims:
                 return written
             filled: dict[str, Any] = slots.filled(written, self._now.own(slots, instance))
         except UnfilledError as error:
-            raise UnfilledError(f"claim template {name!r}: {error}") from None
+            raise UnfilledError(f"claim template {quoted(name)}: {error}") from None
         return filled
 
 

@@ -20,6 +20,7 @@ from tapp.spec.beside import claim_templates
 from tapp.spec.lookup import Templates
 from tapp.spec.placeholders import UnfilledError
 from tapp.storage.claims import Claims, instance_number
+from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import STORAGE_CLASS
 from tapp.world import World
@@ -183,12 +184,12 @@ def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
             "for each generation of a TApp, and again after 20 minutes"
         )
     if name not in classes:
-        return f"there is no StorageClass {name!r}; create it, or {_GIVE_UP}"
+        return f"there is no StorageClass {quoted(name)}; create it, or {_GIVE_UP}"
     if classes[name]:
         return ""
     return (
-        f"StorageClass {name!r} does not allow it; set allowVolumeExpansion: true there if its "
-        f"driver can expand volumes, or {_GIVE_UP}"
+        f"StorageClass {quoted(name)} does not allow it; set allowVolumeExpansion: true there if "
+        f"its driver can expand volumes, or {_GIVE_UP}"
     )
 
 

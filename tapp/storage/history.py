@@ -5,7 +5,7 @@ another number is made again, and the older record goes when the newer one is se
 whose tell its label and its annotation, never its name (docs/design.md, "History").
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -14,11 +14,17 @@ import msgspec
 
 from tapp.kube.objects import RevisionObject
 from tapp.spec.beside import NOTHING, UNSAID, Beside, beside_of, recorded_beside
-from tapp.spec.lookup import Templates
 from tapp.spec.model import ParentMeta
 from tapp.spec.templates import Template
 from tapp.spec.values import NO_VALUES, KeptValues
-from tapp.storage.records import Content, Record, What, content_name, read_record
+from tapp.storage.records import (
+    Content,
+    Contents,
+    Record,
+    What,
+    content_name,
+    read_record,
+)
 from tapp.world import World
 
 LONGEST = 128 << 10
@@ -41,8 +47,9 @@ class NewRecord:
         template: name of the template.
         revision: the template's revision, as pods have it in their label.
         body: the template as its author wrote it.
-        values: those that it reads.
+        values: those that it reads, of the instances that run it.
         beside: what else pods are made of.
+        size: bytes of all this, about.
     """
 
     name: str
@@ -52,6 +59,7 @@ class NewRecord:
     body: dict[str, Any]
     values: KeptValues = NO_VALUES
     beside: Beside = UNSAID
+    size: int = 0
 
 
 @dataclass
@@ -62,11 +70,15 @@ class HistoryPlan:
         keep: those that are returned, so that they stay.
         delete: those that are left out, so that they go.
         create: those that are made.
+        bytes: of these, about.
+        waits: whether others are only made with a later answer, because this one is full.
     """
 
     keep: list[RevisionObject] = field(default_factory=list)
     delete: list[RevisionObject] = field(default_factory=list)
     create: list[NewRecord] = field(default_factory=list)
+    bytes: int = 0
+    waits: bool = False
 
     @property
     def changes(self) -> bool:
@@ -93,7 +105,7 @@ def as_it_is(world: World) -> HistoryPlan:
 
 
 def plan_history(
-    world: World, running: Iterable[Template], in_use: Container[str] = ()
+    world: World, running: Iterable[Template], in_use: Container[str], most_bytes: int
 ) -> HistoryPlan:
     """Sorts the ControllerRevisions of a living TApp.
 
@@ -101,6 +113,7 @@ def plan_history(
         world: what was observed.
         running: the templates of the instances below `replicas` that resolve.
         in_use: names of the contents that a partition keeps instances at.
+        most_bytes: how much may be written anew with one answer, about, and one at least.
     """
     observed = world.revisions
     if not world.declared.revisions:
@@ -121,27 +134,38 @@ def plan_history(
     limit = world.tapp.spec.revision_history_limit
     used = {item.name for item in running if not item.obstacle} if limit else set()
     lines = _newest_first(records)
-    kept = _kept(lines, world.templates, limit, in_use)
+    contents = Contents(world)
+    kept = _kept(lines, world, contents, in_use)
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
     newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
-    wanted = _Wanted(world, lines, in_use)
-    plan.create = _missing(world, used, newest | going, wanted, highest)
+    wanted = _Wanted(world, contents, lines, in_use)
+    created = _missing(wanted, used, newest | going, highest)
+    for new in created:
+        if plan.create and plan.bytes >= most_bytes:
+            plan.waits = True
+            break
+        plan.bytes += new.size
+        plan.create.append(new)
     return plan
 
 
 def _kept(
-    lines: Mapping[str, list[Record]], templates: Templates, limit: int, in_use: Container[str]
+    lines: Mapping[str, list[Record]],
+    world: World,
+    contents: Contents,
+    in_use: Container[str],
 ) -> set[str]:
     """Names of those that stay: what is in use, two for each template of the spec, `limit` more."""
+    limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     if not limit:
         return set()
     kept, others = set[str](), list[Record]()
     for name, ones in lines.items():
-        wanted = content_of(templates, name)
+        wanted = contents.of(name)
         live = [record for record in ones if record.content == wanted]
         superseded = [record for record in ones if record.content != wanted]
-        if superseded and templates.spec.find_template(name) is not None:
+        if superseded and spec.find_template(name) is not None:
             kept.add(superseded.pop(0).name)
         kept.update(record.name for record in live)
         for record in superseded:
@@ -175,19 +199,12 @@ def _length(body: Mapping[str, Any]) -> int:
     return len(text) + 5 * sum(text.count(letter) for letter in (b"<", b">", b"&"))
 
 
-def content_of(templates: Templates, name: str) -> Content | None:
-    """What a template is now, None where it does not resolve."""
-    found = templates.named(name)
-    if not isinstance(found, Template):
-        return None
-    return found.revision, templates.values_of(name).digest
-
-
 @dataclass(frozen=True)
 class _Wanted:
     """Knows what a record is to say beside a template."""
 
     world: World
+    contents: Contents
     lines: Mapping[str, list[Record]]
     in_use: Container[str]
 
@@ -207,29 +224,27 @@ class _Wanted:
 
 
 def _missing(
-    world: World, used: Iterable[str], known: set[What], wanted: _Wanted, highest: int
-) -> list[NewRecord]:
+    wanted: _Wanted, used: Iterable[str], known: set[What], highest: int
+) -> Iterator[NewRecord]:
     """The records to make: of what runs and is not the newest of its template, or not as it is now.
 
     After a rollback there is an older one. It goes when this one is seen, and not before: what
     runs is in the history all the time, whatever comes in between.
     """
-    created: list[NewRecord] = []
+    world = wanted.world
     for name in sorted(used):
-        content = content_of(world.templates, name)
+        content = wanted.contents.of(name)
         if content is None:
             continue
         beside, differs = wanted.beside((name, content))
         if (name, content) in known and not differs:
             continue
-        revision, digest = content
-        own = record_name(world.tapp.metadata, name, revision, highest + 1, digest)
+        revision, values = content[0], world.templates.values_of(name)
+        own = record_name(world.tapp.metadata, name, revision, highest + 1, values.digest)
         body = world.tapp.spec.find_template(name)
-        if own in world.revisions or body is None or _length(body) > LONGEST:
+        if own in world.revisions or body is None or (length := _length(body)) > LONGEST:
             continue
         highest += 1
         if _length({"": body, **beside.as_kept}) > LONGEST:
             beside = UNSAID
-        values = world.templates.values_of(name)
-        created.append(NewRecord(own, highest, name, revision, body, values, beside))
-    return created
+        yield NewRecord(own, highest, name, revision, body, values, beside, length + values.size)

@@ -10,9 +10,14 @@ from tapp.world import World
 class Origins:
     """Looks up what pods of ours were made of."""
 
-    def __init__(self, world: World) -> None:
-        """Nothing is looked at yet."""
-        self._world, self._recorded = world, Recorded(world)
+    def __init__(self, world: World, most: int) -> None:
+        """Nothing is looked at yet. `most` is as much as is filled in."""
+        self._world, self._recorded = world, Recorded(world, most)
+
+    @property
+    def full(self) -> bool:
+        """Whether some could not be filled in, because there is too much for one sync."""
+        return self._recorded.full
 
     def recorded(self, pod: Pod, instance: int, called: str) -> Template | None:
         """The template that a pod was made of or updated to; None where no record has it.

@@ -5,7 +5,7 @@ A content is known by one name: the template's revision and, where it reads valu
 """
 
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from tapp.kube.objects import RevisionObject
@@ -59,19 +59,58 @@ def content_name(content: Content) -> str:
     return "-".join(filter(None, content))
 
 
+class Contents:
+    """What each template of the spec is now, under the name by which the history knows it.
+
+    That is the content of its newest record, where that has the same template and the values with
+    which all instances that run it are filled in as they are by the spec. It may have those of
+    others, too: of those that ran it once, and in older records of all.
+    """
+
+    def __init__(self, world: World) -> None:
+        """Looks for the newest records."""
+        self._templates = world.templates
+        self._newest: dict[str, tuple[Record, RevisionObject]] = {}
+        for found in world.revisions.values():
+            record = read_record(found)
+            if record is None or found.metadata.deletion_timestamp is not None:
+                continue
+            if record.template not in self._newest or self._newest[record.template][0] < record:
+                self._newest[record.template] = record, found
+
+    def of(self, name: str) -> Content | None:
+        """The content of a template, None where it does not resolve."""
+        template = self._templates.named(name)
+        if not isinstance(template, Template):
+            return None
+        content = template.revision, self._templates.values_of(name).digest
+        record, found = self._newest.get(name, (None, None))
+        if record is None or found is None or record.content == content:
+            return content
+        alike = record.revision == template.revision and self._templates.filled_alike(
+            name, bytes(found.data)
+        )
+        return record.content if alike else content
+
+
 class Recorded:
     """The templates that the history has, by the names of their contents.
 
     Each is looked at when it is first asked for, and once, however many instances have it.
+
+    Attributes:
+        full: whether some could not be filled in, because there is too much for one sync.
     """
 
-    def __init__(self, world: World) -> None:
-        """Sorts the records; none is decoded yet."""
+    def __init__(self, world: World, most: int) -> None:
+        """Sorts the records; none is decoded yet. `most` is as much as is filled in."""
+        self.full = False
         self._templates = world.templates
         self._lookups: dict[tuple[str, str], Templates | None] = {}
         self._objects: dict[str, RevisionObject] = {}
         self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
+        self._left, self._filled = most, set[tuple[str, int]]()
         pairs = [(read_record(found), found) for found in world.revisions.values()]
         records = [(record, found) for record, found in pairs if record is not None]
         for record, found in sorted(records, key=lambda pair: pair[0], reverse=True):
@@ -85,6 +124,10 @@ class Recorded:
         wanted = set(revisions)
         names = {name for each in wanted for name in self._of_revision.get(each, ())}
         return next((name for name in self._objects if name in names), "")
+
+    def newest_with(self, revision: str) -> str:
+        """The newest content with this revision, "" where there is none."""
+        return next(iter(self._of_revision.get(revision, ())), "")
 
     def then(self, name: str, called: str) -> Templates | None:
         """The TApp as it was when a content was recorded; None where no record has it.
@@ -104,8 +147,21 @@ class Recorded:
     def template(self, name: str, instance: int, called: str) -> Template | None:
         """The template of an instance, as a record has it; `name` and `called` as in `then`."""
         lookup = self.then(name, called)
-        found = None if lookup is None else lookup.of(instance)
+        if lookup is None or not self._has_room(lookup, name, instance, called):
+            return None
+        found = lookup.of(instance)
         return found if isinstance(found, Template) else None
+
+    def _has_room(self, lookup: Templates, name: str, instance: int, called: str) -> bool:
+        """Whether this may still be filled in; what was is remembered, and costs nothing."""
+        written = lookup.named(called)
+        if isinstance(written, Template) and written.slots and (name, instance) not in self._filled:
+            if self._left <= 0:
+                self.full = True
+                return False
+            self._filled.add((name, instance))
+            self._left -= written.slots.weight
+        return True
 
     def of_pod(self, pod: Pod, instance: int, called: str, likely: Iterable[str]) -> str:
         """The name of the content that a pod of ours is made of, "" where no record has it.
@@ -123,7 +179,8 @@ class Recorded:
             # Another setting of what is left to others may have given the same template another
             # revision since; only where all instances share it is it worth a look.
             others = () if written else self._objects
-            tried = islice(dict.fromkeys((*likely, *named, *others)), _MOST_TRIED)
+            first = (islice(names, _MOST_TRIED) for names in (likely, named, others))
+            tried = islice(dict.fromkeys(chain.from_iterable(first)), _MOST_TRIED)
             known = next(
                 (name for name in tried if self._has(name, instance, called, revision)), ""
             )

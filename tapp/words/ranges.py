@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from tapp.words.quoted import short
+
 SHOWN = 8
 """How many ranges a message lists before it says how many instances more there are."""
 
@@ -44,7 +46,7 @@ def some(ids: Iterable[int]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Names for a sentence: so many of them, and how many there are more."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return ", ".join([short(name) for name in names[:SHOWN]]) + more
 
 
 def numbers(text: str) -> Iterator[int]:

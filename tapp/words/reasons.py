@@ -46,7 +46,7 @@ class Reason(StrEnum):
     KILLED = "Killed", _DONE, "`spec.statuses` asks for it to be stopped"
     SCALED_DOWN = "ScaledDown", _DONE, "its number is not below `spec.replicas`"
     NO_POD = "NoPod", _MOVING, "has no pod; one is created"
-    WAITING_FOR_TURN = "WaitingForTurn", _MOVING, "its pod follows with one of the next answers"
+    WAITING_FOR_TURN = "WaitingForTurn", _MOVING, "its turn comes with one of the next answers"
     TERMINATING = "Terminating", _MOVING, "its pod is ending"
     COMPLETED = "Completed", _MOVING, "its pod has ended and is replaced"
     ENDED_BY_UPDATE = "EndedByUpdate", _MOVING, "its update ended its pod, which is replaced"
