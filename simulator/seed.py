@@ -7,6 +7,7 @@ Uids, versions, statuses, owners and finalizers stay. The simulated kubelets tak
 that are named and not there are taken to exist, and there is one node beside those that are named.
 """
 
+import re
 from collections.abc import Iterable
 
 from simulator.metacontroller.hook_client import HookClient
@@ -76,7 +77,7 @@ def _newest(objects: list[Object]) -> int:
     whatever bears a uid or a container's id of a world was written by it.
     """
     versions = [version_of(obj) for obj in objects]
-    return max([1, *(int(each) for each in versions if each.isascii() and each.isdecimal())])
+    return max([1, *(int(each) for each in versions if re.fullmatch("[0-9]+", each))])
 
 
 def _missing_owners(objects: list[Object], known: set[str]) -> list[Object]:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from re import _constants as ops  # type: ignore[attr-defined] # the one parser of expressions
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -69,6 +70,9 @@ class Steps:
         elif op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
             least, most, body = value
             yield from self._repeat(list(body), at, least, most, greedy=op is ops.MAX_REPEAT)
+        elif op is ops.POSSESSIVE_REPEAT:  # what it has taken it gives back as a whole
+            least, most, body = value
+            yield from islice(self._repeat(list(body), at, least, most, greedy=True), 1)
         elif op is ops.AT:
             if self._at(value, at):
                 yield at
@@ -124,6 +128,7 @@ class Steps:
         return _is_in(value, letter)
 
 
+_REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 _SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 
 
@@ -170,7 +175,7 @@ def _sample(node: Node) -> str:
         return sample(list(value[-1]))
     if op is ops.BRANCH:
         return sample(list(value[1][0]))
-    if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+    if op in _REPEATS:
         return sample(list(value[2])) * max(1, value[0])
     if op in (ops.AT, ops.ASSERT, ops.ASSERT_NOT):
         return ""
@@ -190,7 +195,7 @@ def attacks(nodes: Nodes, before: str = "") -> Iterator[tuple[str, str]]:
         yield "", start + _sample(node)
         yield "", start
         op, value = node
-        if op in (ops.MAX_REPEAT, ops.MIN_REPEAT):
+        if op in _REPEATS:
             inner = list(value[2])
             if value[1] > MANY:
                 yield start, sample(inner)

@@ -12,8 +12,9 @@ LEVELS: Final = 200
 """Levels of a text that are read, many more than of a template (`DEEPEST` in
 `tapp/kube/depth.py`), so that what is cut off is never taken for the whole."""
 
-_BRACKET = re.compile(rb'[^][{}"]*+(?:"(?:[^"\\]++|\\.)*+"?[^][{}"]*+)*+([][{}])', re.DOTALL)
-"""Text, with its strings, up to the next bracket that is in none."""
+_BRACKET = re.compile(rb'[^][{}"]*+(?:"(?:[^"\\]++|\\.)*+"?[^][{}"]*+)*+(?:([][{}])|\Z)', re.DOTALL)
+"""Text, with its strings, up to the next bracket that is in none, or to the end: where a search
+finds nothing, it begins again at each character."""
 
 
 def shallow(text: bytes) -> bytes:
@@ -23,6 +24,8 @@ def shallow(text: bytes) -> bytes:
     """
     kept, level, end = list[bytes](), 0, 0
     for found in _BRACKET.finditer(text):
+        if found[1] is None:
+            break
         if found[1] in b"{[":
             level += 1
             if level == LEVELS + 1:

@@ -159,7 +159,7 @@ def failure(done: Finished) -> KubectlError:
     if any(word in text for word in _LOGIN):
         return KubectlError("Unauthorized", f"the cluster does not know who you are: {message}")
     if found := _SERVER.search(text):
-        return _refused(found[1] or "", _one_line(_SOURCE.sub("", found[2])))
+        return _refused(found[1] or "", _one_line(_SOURCE.sub("", _SOURCE.sub("", found[2]))))
     if found := _CONFLICTS.search(text):
         hint = "--force-conflicts takes the fields over"
         return KubectlError("Conflict", f"{_one_line(found[0])}; {hint}")

@@ -320,7 +320,7 @@ def _pulls(puller: Puller) -> str:
 
 
 def _what(puller: Puller) -> str:
-    return f"node {puller.node} is to have {', '.join(puller.images)} first"
+    return f"node {short(puller.node)} is to have {listed([*puller.images])} first"
 
 
 def pulled_where(pullers: Iterable[Puller]) -> str:

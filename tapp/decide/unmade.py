@@ -50,7 +50,7 @@ def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
         if claims.differ or instance.past is not None:
             why = why or claims.problem_of(instance.made)
         if doubled:
-            why = why or f"spec.volumeClaimTemplates has {doubled!r} twice"
+            why = why or f"spec.volumeClaimTemplates has {quoted(doubled)} twice"
         if template.mounts and (lacking := mounts.lacking(template)):
             why = why or mounts.without_claim(instance, template, lacking)
             if not why and not instance.kept:

@@ -11,12 +11,13 @@ LONGEST: Final = 1_024
 """Characters of an image's reference; no longer one is pulled: there are 255 in a name beside its
 host's 253 and port, 128 in a tag, and 135 in a digest."""
 _HUB = "docker.io"
-_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
-_WORD = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+# Possessive repeats throughout: none of them has to give back what it has taken.
+_LABEL = r"[a-zA-Z0-9]++(?:-++[a-zA-Z0-9]++)*+"
+_WORD = r"[a-z0-9]++(?:(?:[._]|__|-++)[a-z0-9]++)*+"
 _REFERENCE = re.compile(
-    rf"(?:(?:{_LABEL}(?:\.{_LABEL})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_WORD}(?:/{_WORD})*"
-    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?"
-    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+    rf"(?:(?:{_LABEL}(?:\.{_LABEL})*+|\[[a-fA-F0-9:]++\])(?::[0-9]++)?/)?{_WORD}(?:/{_WORD})*+"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}+))?"
+    r"(?P<digest>@[A-Za-z][A-Za-z0-9]*+(?:[-_+.][A-Za-z][A-Za-z0-9]*+)*+:[0-9a-fA-F]{32,}+)?"
 )
 _IDENTIFIER = re.compile("[a-f0-9]{64}")
 _LONGEST = 1_000

@@ -83,7 +83,8 @@ def _twice(holder: Document, lists: _Lists) -> str:
             if len(values) < len(keys):
                 continue
             if values in seen:
-                return f"{field} has the {' and '.join(keys)} {', '.join(map(quoted, values))} twice"
+                twice = ", ".join(map(quoted, values))
+                return f"{field} has the {' and '.join(keys)} {twice} twice"
             seen.add(values)
     return ""
 

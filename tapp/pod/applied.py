@@ -36,16 +36,12 @@ def applied_body(manifest: Manifest) -> Document | None:
     return {"metadata": own, "spec": spec}
 
 
-def _authors(entries: Document) -> Document:
-    return {key: text for key, text in entries.items() if key not in NEVER_IN_TEMPLATES}
-
-
 def _sections(spec: Document, images: dict[str, str]) -> Document:
     """The containers with the images of the template: restarts in place spell them otherwise."""
     return {
         section: [
-            {**item, "image": images[item["name"]]}
-            if item.get("name") in images and runs_on(section, item)
+            {**item, "image": images[str(item["name"])]}
+            if str(item.get("name")) in images and runs_on(section, item)
             else item
             for item in _items(spec, section)
         ]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tapp.kube.depth import is_too_deep
 from tapp.spec.model import TAppSpec
 from tapp.spec.templates import claim_name
 
@@ -54,7 +55,8 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
 
 def beside_of(spec: TAppSpec) -> Beside:
     """That of a spec as it is now."""
-    return Beside(spec.service_name, list(claim_templates(spec).values()))
+    claims = list(claim_templates(spec).values())
+    return UNSAID if is_too_deep(claims) else Beside(spec.service_name, claims)
 
 
 def recorded_beside(data: bytes) -> Beside:

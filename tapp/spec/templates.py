@@ -229,7 +229,7 @@ def _folded(name: str, spec: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 def _refused(name: str, spec: dict[str, Any]) -> str:
     found = repeated(spec)
-    return f"template {name!r}: {found}: the API server refuses such a pod" if found else ""
+    return f"template {quoted(name)}: {found}: the API server refuses such a pod" if found else ""
 
 
 def has_served_gate(spec: dict[str, Any]) -> bool:

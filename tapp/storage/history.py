@@ -218,7 +218,7 @@ class _Wanted:
         record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
         data = b"" if record is None else bytes(self.world.revisions[record.name].data)
         said, now = recorded_beside(data), beside_of(self.world.tapp.spec)
-        if record is not None and content_name(content) in self.in_use:
+        if record is not None and (now == UNSAID or content_name(content) in self.in_use):
             return said, False
         return (said if said == UNSAID and now == NOTHING else now), said.differs_from(now)
 

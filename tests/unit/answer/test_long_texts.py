@@ -100,10 +100,10 @@ def test_who_waits_for_others_to_pull_has_one_sentence() -> None:
     found.change(template=template(sidecars=changed), updateStrategy=strategy)
     plan = found.hook.answer("/plan", found.request())
     first, *others = [item["message"] for item in plan["instances"]]
-    assert "node-0 first pulls registry.example/web:0" in first
+    assert "node-0 is to have registry.example/web:0" in first
     assert "and 22 more" in first
     assert set(others) == {
-        "its node pulls its new images first, as one of the next; 1 pull at once"
+        "its node is to have its new images first, as one of the next; 1 pull at once"
     }
 
 
