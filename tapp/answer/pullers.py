@@ -50,6 +50,10 @@ def new_puller(tapp: TApp, puller: Puller, image: str) -> dict[str, Any]:
         },
         "spec": {
             "nodeName": puller.node,
+            # A node with Windows would start it, and never be done.
+            "nodeSelector": {
+                _OS: (puller.template.spec.get("nodeSelector") or {}).get(_OS, "linux")
+            },
             "restartPolicy": "OnFailure",
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
@@ -93,6 +97,7 @@ def _resources(spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 _STORAGE = "ephemeral-storage"
+_OS = "kubernetes.io/os"
 
 
 def _user(spec: Mapping[str, Any]) -> dict[str, int]:

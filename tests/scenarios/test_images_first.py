@@ -343,6 +343,7 @@ def test_what_runs_in_a_puller_asks_for_little() -> None:
     }
     assert {*rich["containers"][0]["resources"]["limits"]} == {"cpu", "memory", "ephemeral-storage"}
     assert "runAsUser" not in plain["securityContext"]
+    assert plain["nodeSelector"] == {"kubernetes.io/os": "linux"}
     assert rich["securityContext"]["runAsUser"] == 1001
     assert plain["securityContext"]["runAsNonRoot"]
 
