@@ -18,7 +18,7 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     Attributes:
         service_name: `spec.serviceName`; None where a record does not say: an earlier release made
-            it, or there was neither this nor a claim template.
+            it.
         volume_claim_templates: the claim templates, as their author wrote them; None likewise.
     """
 
@@ -40,7 +40,6 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 UNSAID = Beside()
-NOTHING = Beside("", [])
 _decode = msgspec.json.Decoder(Beside).decode
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tapp.kube.objects import RevisionObject
-from tapp.spec.beside import NOTHING, UNSAID, Beside, beside_of, recorded_beside
+from tapp.spec.beside import UNSAID, Beside, beside_of, recorded_beside
 from tapp.spec.model import ParentMeta
 from tapp.spec.templates import Template
 from tapp.spec.values import NO_VALUES, KeptValues
@@ -220,7 +220,7 @@ class _Wanted:
         said, now = recorded_beside(data), beside_of(self.world.tapp.spec)
         if record is not None and (now == UNSAID or content_name(content) in self.in_use):
             return said, False
-        return (said if said == UNSAID and now == NOTHING else now), said.differs_from(now)
+        return now, said.differs_from(now)
 
 
 def _missing(

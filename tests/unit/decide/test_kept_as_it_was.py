@@ -228,6 +228,21 @@ def test_an_edit_beside_the_template_alone_reaches_nobody_who_is_kept() -> None:
     assert made_of(found, 2) == "1 data=data-web-2 in new"
 
 
+@pytest.mark.parametrize("tag", [1, 2], ids=["no roll", "a roll"])
+@pytest.mark.parametrize(
+    "after",
+    [{"serviceName": "new"}, {"volumeClaimTemplates": claims("data")}],
+    ids=["first service", "first claim"],
+)
+def test_who_is_kept_stays_without_what_its_revision_had_not(after: Document, tag: int) -> None:
+    """The only one of its revision: no other pod shows that it had neither Service nor claims."""
+    first = World(tapp(replicas=2, template=web(1)), history=True).settle()
+    keep = {"partition": 1, "maxUnavailable": 2}
+    found = play([edit(**after, template=web(tag), updateStrategy=keep), lose(0, 1)], first)
+    assert made_of(found, 1) == "1"
+    assert made_of(found, 0) != str(tag)
+
+
 def test_a_rollback_mounts_the_claim_that_is_there_without_its_template() -> None:
     """A mount finds the instance's own claim of that name, whoever is kept."""
     found = play([edit(template=web(2, "data"), volumeClaimTemplates=claims("data"))], world())
@@ -326,6 +341,8 @@ def test_finalizers_are_for_new_pods_and_no_revision() -> None:
 
 # --- what the history holds of it ---------------------------------------------------------------
 
+NEITHER = {"serviceName": "", "volumeClaimTemplates": []}
+
 
 def recorded(found: World) -> list[Document]:
     """The data of the records, oldest first, without their templates."""
@@ -336,10 +353,10 @@ def recorded(found: World) -> list[Document]:
 
 
 def test_a_record_has_what_is_beside_its_template() -> None:
-    """In the fields of the spec; one of a TApp that has neither is as ever."""
+    """In the fields of the spec; that a TApp had neither is said, too."""
     found = world("data", serviceName="web")
     assert recorded(found) == [{"serviceName": "web", "volumeClaimTemplates": claims("data")}]
-    assert recorded(World(tapp(), history=True).settle()) == [{}]
+    assert recorded(World(tapp(), history=True).settle()) == [NEITHER]
     assert recorded(World(tapp(serviceName="web"), history=True).settle()) == [
         {"serviceName": "web", "volumeClaimTemplates": []}
     ]

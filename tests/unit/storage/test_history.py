@@ -59,7 +59,7 @@ def test_the_template_is_kept_as_its_author_wrote_it() -> None:
     parent = tapp(template=body)
     (child,) = desired(World(parent, history=True).sync(), REVISION).values()
     meta = child["metadata"]
-    assert child["data"] == {"template": body}
+    assert child["data"] == {"template": body, "serviceName": "", "volumeClaimTemplates": []}
     assert child["revision"] == 1
     assert meta["annotations"] == {TEMPLATE: "default"}
     assert meta["name"].startswith("web-")
@@ -465,6 +465,6 @@ def test_whatever_is_edited_what_runs_is_the_newest_and_the_rest_is_bounded(
         ones = [item for item in found.revisions.values() if _template(item) == name]
         newest = max(ones, key=lambda item: item["revision"])
         body = spec["template"] if name == "default" else spec["templatePool"][name]
-        assert newest["data"] == {"template": body}
+        assert newest["data"]["template"] == body
         assert newest["metadata"]["labels"][LABEL] == pod["metadata"]["labels"][LABEL]
         assert [item["revision"] for item in ones].count(newest["revision"]) == 1
