@@ -6,6 +6,7 @@ from crds import rules
 from crds.kubernetes_schema import CORE, META, Schema, structural, with_placeholders
 from crds.parts import count, flag, map_of, object_of, text
 from crds.status import status
+from tapp.spec.beside import MOST_CLAIMS
 from tapp.spec.placeholders import SERVICE_NUMBERS
 from tapp.spec.values import LONGEST
 
@@ -14,7 +15,6 @@ MAX_REPLICAS: Final = 50_000
 
 The API server takes a CEL rule only if its worst case is bounded.
 """
-MAX_CLAIMS: Final = 100
 MAX_VALUES: Final = 64
 """Keys of one instance."""
 MAX_NAME: Final = 253
@@ -227,7 +227,7 @@ def _spec() -> Schema:
                 "claims that are there, where their StorageClass allows expansion; no other "
                 "change does.",
                 "items": _claim_template(),
-                "maxItems": MAX_CLAIMS,
+                "maxItems": MOST_CLAIMS,
                 "x-kubernetes-list-type": "atomic",
                 rules.KEY: rules.CLAIM_NAMES,
             },

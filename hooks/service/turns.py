@@ -28,6 +28,9 @@ WAIT: Final = 256
 """Requests that wait for their turn in a worker; callers of more are to try again."""
 WAIT_OF_A_NAMESPACE: Final = WAIT // 2
 
+_LOOK: Final = 1.0
+"""Seconds between two looks at whether the client of a request that waits is still there."""
+
 
 class Whose(NamedTuple):
     """Whose request it is; empty where it does not tell."""
@@ -84,6 +87,11 @@ class Nobody:
 NOBODY: Final = Nobody()
 
 
+def _refuse_if(has_gone: Callable[[], bool]) -> None:
+    if has_gone():
+        raise RefusedError(499, "the client has gone")
+
+
 class _Wait:
     """A request that waits for its turn."""
 
@@ -112,7 +120,8 @@ class Turns:
         Args:
             asking: whose it is.
             size: bytes of the request.
-            has_gone: whether its client does not wait any longer; asked when it is its turn.
+            has_gone: whether its client does not wait any longer; asked when it is its turn, and
+                meanwhile, because a request holds its bytes until then.
 
         Raises:
             RefusedError: too many wait, or its client has gone.
@@ -121,9 +130,9 @@ class Turns:
         with metrics.IN_FLIGHT.track_inprogress():
             self._enter(asking, wait)
             try:
-                wait.go.wait()
-                if has_gone():
-                    raise RefusedError(499, "the client has gone")
+                while not wait.go.wait(_LOOK):
+                    _refuse_if(has_gone)
+                _refuse_if(has_gone)
                 yield
             finally:
                 self._leave(asking, wait)

@@ -9,6 +9,7 @@ from tapp.decide.missing import Since, lasting, unseen_claims
 from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
+from tapp.storage.claims import Claims
 from tapp.words.conditions import Finding, Type
 from tapp.words.quoted import quoted, short
 from tapp.words.ranges import SHOWN, listed, some
@@ -38,12 +39,12 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
     found = lasting(plan.not_owned, plan.now)
     if not found:
         return None
-    ids = {id for ids in found.values() for id in ids}
+    ids, own = {id for ids in found.values() for id in ids}, Claims(plan.world)
     names = [
         name
         for item in plan.instances
         if item.id in ids
-        for name in unseen_claims(plan.world, item)
+        for name in unseen_claims(plan.world, own, item)
     ]
     message = (
         f"instances {_since(found)}: their pods use the claims {listed(names)}, which are not this "

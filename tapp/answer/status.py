@@ -185,11 +185,8 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         and instance.id not in plan.available
         and instance.id not in nothing_there
     ]
-    updating += [
-        instance.id
-        for instance in unavailable
-        if instance.status is InstanceStatus.UPDATING and instance.id not in updating
-    ]
+    resuming = [i.id for i in unavailable if i.status is InstanceStatus.UPDATING]
+    updating = list(dict.fromkeys([*updating, *resuming]))
     waiting = numbers.get(Reason.WAITING_FOR_BUDGET, []) + numbers.get(Reason.SPEC_JUST_CHANGED, [])
     doing = {
         Reason.CREATING: numbers.get(Reason.NO_POD, []) + creating,

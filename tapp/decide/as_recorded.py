@@ -12,6 +12,8 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import REVISION
 from tapp.spec.templates import Template
 from tapp.storage.records import Recorded
+from tapp.words.quoted import short
+from tapp.words.ranges import SHOWN
 from tapp.world import World
 
 
@@ -37,6 +39,7 @@ class AsRecorded:
         self._world, self._recorded = world, recorded
         self._now = beside_of(world.tapp.spec)
         self._past, self._differs = dict[str, _Past](), dict[str, bool]()
+        self._services: dict[str, set[str]] | None = None
 
     def make(self, instance: Instance, revision: str, template: Template) -> None:
         """An instance's next pod is made of a template of the history, with what was beside it."""
@@ -76,21 +79,26 @@ class AsRecorded:
         beside, today = then.beside, claim_templates(self._world.tapp.spec)
         unsaid = beside.volume_claim_templates is None
         names = template.mounts if unsaid else claim_templates(then.spec)
-        parts = [f"with its claim {name}" for name in names if name not in today]
+        own = [name for name in names if name not in today]
+        parts = [f"with its claim {short(name)}" for name in own[:SHOWN]]
+        if len(own) > SHOWN:
+            parts.append(f"and {len(own) - SHOWN} more")
         service = beside.service_name
         service = self._seen_in(revision) if service is None else service
         if service not in {None, self._now.service_name}:
-            parts.append(f"in Service {service}" if service else "in no Service")
+            parts.append(f"in Service {short(service)}" if service else "in no Service")
         return _Past(then, ", ".join(parts), service)
 
     def _seen_in(self, revision: str) -> str | None:
         """The Service that pods of a revision are in; None where there are none, or of several."""
-        found = {
-            pod.spec.subdomain
-            for pod in self._world.pods.values()
-            if (label := label_of(pod)) is not None
-            and (label == revision or revision.startswith(f"{label}-"))
-        }
+        if self._services is None:
+            self._services = {}
+            for pod in self._world.pods.values():
+                if (label := label_of(pod)) is not None:
+                    self._services.setdefault(label, set()).add(pod.spec.subdomain)
+        words = revision.split("-")
+        labels = ("-".join(words[:count]) for count in range(1, len(words) + 1))
+        found = set[str]().union(*(self._services.get(label, ()) for label in labels))
         return found.pop() if len(found) == 1 else None
 
 

@@ -62,7 +62,7 @@ def lasting(found: Since, now: float) -> dict[str, list[int]]:
     return {since: ids for since, ids in found.items() if now - seconds(since) >= PATIENCE}
 
 
-def unseen_claims(world: World, instance: Instance) -> list[str]:
+def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
     """Names of the claims that an instance's pod runs with and that the TApp does not have.
 
     A pod is bound to a node only when its claims are there. One that is not shown carries another
@@ -71,10 +71,8 @@ def unseen_claims(world: World, instance: Instance) -> list[str]:
     pod = instance.pod
     if pod is None or not pod.spec.claims or not pod.node or pod.completed or pod.terminating:
         return []
-    unseen = {name for name in pod.spec.claims if name not in world.claims}
-    if not unseen:
-        return []
-    return [name for name in Claims(world).possible(instance.made) if name in unseen]
+    unseen = [name for name in pod.spec.claims if name not in world.claims]
+    return own.own_among(instance.made, unseen) if unseen else []
 
 
 def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
@@ -89,7 +87,8 @@ def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
 
 
 def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
-    return [item.id for item in instances if item.wanted and unseen_claims(world, item)]
+    own = Claims(world)
+    return [item.id for item in instances if item.wanted and unseen_claims(world, own, item)]
 
 
 def _missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:

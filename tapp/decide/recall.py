@@ -5,6 +5,7 @@ that it describes (`tapp/spec/meaning.py`): then nothing about it is to change b
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
@@ -20,6 +21,7 @@ def recall(world: World, instances: Iterable[Instance], options: Options) -> Non
     """Sets what the templates of such pods were, and whether they mean what they are to run."""
     origins: Origins | None = None
     others = set[tuple[str | None, str]]()
+    pairs = _Pairs(world, options)
     for instance in instances:
         pod, template = instance.pod, instance.template
         if pod is None or instance.updated or not isinstance(template, Template):
@@ -37,35 +39,69 @@ def recall(world: World, instances: Iterable[Instance], options: Options) -> Non
         if before is None and pair not in others:  # one that differs tells of all of its revision
             before = origins.applied(pod)
         if before is not None:
-            _compare(world, instance, pod, (before, template), options)
+            found = pairs.compared(before, template, again=recorded is not None)
+            _take(instance, pod, template, found)
         if not instance.alike:
             others.add(pair)
 
 
-def _compare(
-    world: World,
-    instance: Instance,
-    pod: Pod,
-    templates: tuple[Template, Template],
-    options: Options,
-) -> None:
-    """Sets whether two templates mean the same: what the pod was made of, and what it is to run."""
-    before, template = templates
-    old, new = before.meaning.content, template.meaning.content
-    if old.bare != new.bare:
-        return
-    moved, seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
-    tolerated = [of_pods(one.tolerations, seconds, moved=moved) for one in (old, new)]
+class _Compared(NamedTuple):
+    """Whether two templates mean the same: what pods were made of, and what they are to run.
+
+    Attributes:
+        bare: whether they do, but for images, labels, annotations and resources.
+        pulling: containers that say only now that they pull always.
+        alike: whether resources are the same, too, or are left to others.
+        whole: whether all else is.
+    """
+
+    bare: bool
+    pulling: frozenset[str] = frozenset()
+    alike: bool = False
+    whole: bool = False
+
+
+class _Pairs:
+    """Compares templates, those of many pods once."""
+
+    def __init__(self, world: World, options: Options) -> None:
+        self._moved, self._seconds = world.tapp.spec.force_delete_pod, options.toleration_seconds
+        self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
+
+    def compared(self, before: Template, template: Template, *, again: bool) -> _Compared:
+        """How two templates compare; it is remembered if other pods may be made of them, too."""
+        key = id(before), id(template)
+        if key in self._known:
+            return self._known[key][2]
+        found = self._compare(before, template)
+        if again:  # with the templates: an id is that of another one when they are gone
+            self._known[key] = before, template, found
+        return found
+
+    def _compare(self, before: Template, template: Template) -> _Compared:
+        old, new = before.meaning.content, template.meaning.content
+        if old.bare != new.bare:
+            return _Compared(bare=False)
+        tolerated = [
+            of_pods(one.tolerations, self._seconds, moved=self._moved) for one in (old, new)
+        ]
+        if tolerated[0] != tolerated[1]:
+            return _Compared(bare=False)
+        alike = template.ignores_resources or old.uniq == new.uniq
+        whole = (
+            before.images == template.images
+            and before.labels == template.labels
+            and before.annotations == template.annotations
+        )
+        return _Compared(True, new.pulling - old.pulling, alike, whole)
+
+
+def _take(instance: Instance, pod: Pod, template: Template, found: _Compared) -> None:
+    """Sets what an instance's pod was made of, as far as that means the same."""
     # A tag's default comes about with the pod, and another tag in place does not change it.
-    lacking = (new.pulling - old.pulling).intersection(pod.spec.not_pulling)
-    if tolerated[0] != tolerated[1] or lacking:
+    if not found.bare or found.pulling.intersection(pod.spec.not_pulling):
         return
     if instance.recorded:
         instance.recorded = template.hashes.bare
-    instance.alike = template.ignores_resources or old.uniq == new.uniq
-    instance.respelled = (
-        instance.alike
-        and before.images == template.images
-        and before.labels == template.labels
-        and before.annotations == template.annotations
-    )
+    instance.alike = found.alike
+    instance.respelled = found.alike and found.whole

@@ -4,6 +4,7 @@ A pod that goes for such a template never comes back. So the instance keeps its 
 is mended (docs/design.md, "Templates of which no pod can be made").
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -39,7 +40,7 @@ def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
     claims = Claims(world)
     mounts = _Mounts(world, claims)
     names = [claim_name(each) for each in spec.volume_claim_templates]
-    doubled = next((name for name in names if names.count(name) > 1), "")
+    doubled = next((name for name, count in Counter(names).items() if count > 1), "")
     app = world.tapp.metadata.name
     alone: dict[str, str] = {}
     for instance in instances:
@@ -92,16 +93,16 @@ class _Mounts:
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
         """Why no pod can be made for an instance: nor has it a claim of that name; or ""."""
         claims, own = self._claims, self._claims.of(instance.made)
-        missing = [
+        gone = (
             name
             for name in lacking
             if name not in own
             or (claims.template_of(name, instance.past) is None and not self._stays(own[name]))
-        ]
-        if not missing:
+        )
+        if (missing := next(gone, None)) is None:
             return ""
         no = "which is neither a volume, nor a claim template, nor a claim that the instance has"
-        text = f"{_mounts(template, lacking, missing[0])}, {no}"
+        text = f"{_mounts(template, lacking, missing)}, {no}"
         return self._texts.setdefault(text, text)  # one for all instances that share it
 
     def _stays(self, name: str) -> bool:

@@ -4,7 +4,7 @@ The history records it with a template, so that what a partition keeps comes bac
 (docs/design.md, "The partition").
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -39,6 +39,8 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return found
 
 
+MOST_CLAIMS: Final = 100
+"""Claim templates of a TApp: each is looked at for each instance."""
 UNSAID = Beside()
 _decode = msgspec.json.Decoder(Beside).decode
 
@@ -61,6 +63,7 @@ def beside_of(spec: TAppSpec) -> Beside:
 def recorded_beside(data: bytes) -> Beside:
     """That of a record, from its `data` as JSON; nothing is said where it cannot be read."""
     try:
-        return _decode(data)
+        found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return UNSAID
+    return UNSAID if len(found.volume_claim_templates or ()) > MOST_CLAIMS else found

@@ -120,15 +120,17 @@ class Claims:
         self._app, self._observed = world.tapp.metadata.name, world.claims
         self._templates, self._past = world.templates, dict[int, OwnClaims]()
         self._now = OwnClaims(world.templates, world.templates)
+        self._there: dict[str, dict[str, str]] | None = None
         self.differ = self._now.differ
 
     def of(self, made: Made) -> dict[str, str]:
         """Volume -> claim of one instance, those that are to be made included."""
         found = claims_of(self._app, made.id, self._named(made))
-        if isinstance(made.template, Template):
-            mounts = [name for name in made.template.mounts if name not in found]
-            own = claims_of(self._app, made.id, mounts).items()
-            found.update((volume, claim) for volume, claim in own if claim in self._observed)
+        if isinstance(made.template, Template) and made.template.mounts:
+            mounts, there = made.template.mounts, self._seen(made.id)
+            more = {name for name in there if name in mounts and name not in found}
+            if more:
+                found.update((name, there[name]) for name in mounts if name in more)
         return found
 
     def template_of(self, volume: str, past: Templates | None) -> dict[str, Any] | None:
@@ -164,11 +166,28 @@ class Claims:
             return str(error)
         return ""
 
-    def possible(self, made: Made) -> list[str]:
-        """The names of all claims that its pod may have as its own, there or not."""
-        mounts = made.template.mounts if isinstance(made.template, Template) else []
-        names = dict.fromkeys([*self._named(made), *mounts])
-        return list(claims_of(self._app, made.id, names).values())
+    def own_among(self, made: Made, claims: Collection[str]) -> list[str]:
+        """Those of some claims, there or not, that an instance's pod may have as its own."""
+        mounts = made.template.mounts if isinstance(made.template, Template) else ()
+        named = claims_of(self._app, made.id, self._named(made)).values()
+        found = dict.fromkeys([claim for claim in named if claim in claims])
+        suffix = f"-{self._app}-{made.id}"
+        mounted = [claim for claim in claims if claim.removesuffix(suffix) in mounts]
+        return list(found | dict.fromkeys([c for c in mounted if c.endswith(suffix)]))
+
+    def _seen(self, instance: int) -> dict[str, str]:
+        """Volume -> claim, of the claims that are there and have an instance's number.
+
+        A template may mount thousands of volumes that it lacks: they are not looked up one by one
+        for each instance.
+        """
+        if self._there is None:
+            self._there, app = {}, f"-{self._app}"
+            for claim in self._observed:
+                head, _, number = claim.rpartition("-")
+                if head.endswith(app):
+                    self._there.setdefault(number, {})[head.removesuffix(app)] = claim
+        return self._there.get(str(instance), {})
 
     def _named(self, made: Made) -> Collection[str]:
         """The names of the claim templates that an instance's pod has claims of."""

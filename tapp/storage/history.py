@@ -139,7 +139,7 @@ def plan_history(
     for record in records:
         (plan.keep if record.name in kept else plan.delete).append(observed[record.name])
     newest = {ones[0].what for ones in lines.values() if _is_newest(ones)}
-    wanted = _Wanted(world, contents, lines, in_use)
+    wanted = _Wanted(world, contents, lines, in_use, beside_of(world.tapp.spec))
     created = _missing(wanted, used, newest | going, highest)
     for new in created:
         if plan.create and plan.bytes >= most_bytes:
@@ -207,6 +207,7 @@ class _Wanted:
     contents: Contents
     lines: Mapping[str, list[Record]]
     in_use: Container[str]
+    now: Beside
 
     def beside(self, what: What) -> tuple[Beside, bool]:
         """What the record of a template as it is now is to say, and whether it says another thing.
@@ -217,7 +218,7 @@ class _Wanted:
         name, content = what
         record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
         data = b"" if record is None else bytes(self.world.revisions[record.name].data)
-        said, now = recorded_beside(data), beside_of(self.world.tapp.spec)
+        said, now = recorded_beside(data), self.now
         if record is not None and (now == UNSAID or content_name(content) in self.in_use):
             return said, False
         return now, said.differs_from(now)
@@ -245,6 +246,7 @@ def _missing(
         if own in world.revisions or body is None or (length := _length(body)) > LONGEST:
             continue
         highest += 1
-        if _length({"": body, **beside.as_kept}) > LONGEST:
-            beside = UNSAID
-        yield NewRecord(own, highest, name, revision, body, values, beside, length + values.size)
+        whole = _length({"": body, **beside.as_kept})
+        if whole > LONGEST:
+            whole, beside = length, UNSAID
+        yield NewRecord(own, highest, name, revision, body, values, beside, whole + values.size)

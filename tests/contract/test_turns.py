@@ -149,6 +149,20 @@ def test_who_has_gone_gets_no_turn(slow: Slow) -> None:
     assert slow.began == ["a/web"] * 2
 
 
+def test_who_has_gone_holds_nothing_until_it_would_have_a_turn(
+    slow: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytes: waves of requests of 31 MB whose clients hang up took 1.5 GB."""
+    monkeypatch.setattr("hooks.service.turns._LOOK", 0.01)
+    first = slow.ask("shop/a")
+    slow.until("shop/a")
+    gone = slow.ask("shop/a", caller=Leaver())
+    check_error(gone.result(10), 499)
+    assert not first.done()
+    slow.end("shop/a")
+    assert first.result().status_code == 200
+
+
 def test_a_tenant_does_not_fill_the_queue(slow: Slow) -> None:
     """What comes on top of its share is to come again; another's request waits for nothing."""
     made = [slow.ask("a/web") for _ in range(WAIT)]
