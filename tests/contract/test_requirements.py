@@ -1,0 +1,39 @@
+"""The image has what the service imports: requirements.txt names all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LOADED = """\
+import json, sys
+from importlib.metadata import packages_distributions
+import hooks.app, hooks.service.cluster, hooks.service.healthcheck, hooks.service.resizes
+import hooks.service.worker
+owners, loaded = packages_distributions(), {each.split(".")[0] for each in sys.modules}
+print(json.dumps({name: owners.get(name, []) for name in loaded}))
+"""
+"""Prints the distributions of what is loaded, as a worker has it that serves."""
+BY_ITSELF = {"tapp", "setuptools"}
+"""Ours, and what a virtualenv loads at every start."""
+
+
+def spelled(name: str) -> str:
+    """A distribution's name as pip compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_requirements_name_all_that_a_worker_imports() -> None:
+    """Tests' environments have more: a library of theirs would hide what the image lacks."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {spelled(owner) for owners in json.loads(done.stdout).values() for owner in owners}
+    text = (ROOT / "requirements.txt").read_text()
+    named = {spelled(name) for name in re.findall(r"(?m)^([\w.-]+)==", text)}
+    assert {"flask", "gevent", "gunicorn", "packaging"} <= loaded
+    assert loaded - named - BY_ITSELF == set()
