@@ -157,6 +157,7 @@ class Fresh:
             self._stack.callback(self._emulated.stop)
         found = self.kube.find(API, "compositecontrollers", None, CONTROLLER)
         if found is not None:
+            self.established()  # the real one asks again until the kind is served
             self._emulated.register(found, self.hook_url)
 
     def _metacontroller(self, binary: Path) -> Process:
