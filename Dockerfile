@@ -23,4 +23,4 @@ COPY hooks hooks
 USER 65532:65532
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=6s CMD ["python", "-m", "hooks.service.healthcheck"]
-CMD ["gunicorn", "hooks.app:create_app()"]
+CMD ["python", "-m", "hooks"]

@@ -50,7 +50,7 @@ kind-down: ## Delete that cluster
 
 .PHONY: run
 run: $(VENV)/.small ## Serve the hooks on HOST:PORT (default 127.0.0.1:8080)
-	$(BIN)/gunicorn 'hooks.app:create_app()'
+	$(BIN)/python -m hooks
 
 .PHONY: test
 test: $(VENV)/.ready ## Run all tests that need no cluster

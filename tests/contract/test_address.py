@@ -13,7 +13,7 @@ import pytest
 from hooks.service.address import bind, reached
 
 ROOT = Path(__file__).parents[2]
-GUNICORN = [sys.executable, "-m", "gunicorn", "hooks.app:create_app()"]
+SERVICE = [sys.executable, "-m", "hooks"]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,8 @@ def test_all_addresses_are_those_of_both_families(host: str) -> None:
     ("name", "value"),
     [
         ("WEB_CONCURRENCY", "0"),
+        ("WEB_CONCURRENCY", "-1"),
+        ("WEB_CONCURRENCY", "two"),
         ("WEB_CONCURRENCY", "٣"),
         ("WEB_CONCURRENCY", "1000000"),
         ("PORT", "0"),
@@ -58,12 +60,9 @@ def test_all_addresses_are_those_of_both_families(host: str) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_at_the_start(name: str, value: str) -> None:
-    """In one line, which names the variable and what it is; nothing listens then.
-
-    Before that gunicorn itself refuses a WEB_CONCURRENCY of which Python makes no number.
-    """
+    """In one line, which names the variable and what it is; nothing listens then."""
     done = subprocess.run(
-        [*GUNICORN, "--check-config"], cwd=ROOT, env=os.environ | {name: value},
+        [*SERVICE, "--check-config"], cwd=ROOT, env=os.environ | {name: value},
         text=True, capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
@@ -79,10 +78,10 @@ WITHOUT = {
 SERVE = """\
 ip link set lo up
 {change}
-gunicorn="$1"; shift
-"$gunicorn" -m gunicorn 'hooks.app:create_app()' & server=$!
+python="$1"; shift
+"$python" -m hooks & server=$!
 tries=0
-until "$gunicorn" -m hooks.service.healthcheck 2>/dev/null; do
+until "$python" -m hooks.service.healthcheck 2>/dev/null; do
   tries=$((tries + 1)); [ $tries -lt 100 ] || exit 1; sleep 0.1
 done
 kill $server; wait $server

@@ -331,7 +331,7 @@ def test_a_client_that_leaves_while_others_are_decided_takes_no_turn(
 ) -> None:
     """Such requests were decided, one after the other, for nobody."""
     service, trust = door
-    body, before = worst(instances=60), counted(service, 499)
+    body, before = worst(instances=240), counted(service, 499)
     waits = Thread(target=lambda: service.call("POST", "/sync", body))
     waits.start()
     time.sleep(0.1)

@@ -59,7 +59,7 @@ def test_an_older_python_is_told_in_a_sentence_what_is_needed(clone: Path, targe
         (["demo"], False, ".venv/bin/python -m demo"),
         (["demo", "ALL=1"], False, ".venv/bin/python -m demo --all"),
         (["kind"], False, "release/kind.sh"),
-        (["run"], False, ".venv/bin/gunicorn 'hooks.app:create_app()'"),
+        (["run"], False, ".venv/bin/python -m hooks"),
         (["test"], True, ".venv/bin/pytest -n auto --dist worksteal"),
     ],
     ids=["brief", "all", "kind", "run", "test"],
