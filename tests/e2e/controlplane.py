@@ -60,7 +60,9 @@ class LocalControlPlane:
         directory: Path,
         crds: Sequence[Path] = (),
         api_flags: Sequence[str] = (),
+        gates: str = "",
     ) -> None:
+        """`gates` are feature gates of all parts, as their flag takes them: `A=true,B=true`."""
         self.directory = directory
         self.kubeconfig = directory / "admin.kubeconfig"
         self.audit = AuditLog(directory / "audit.log")
@@ -70,6 +72,7 @@ class LocalControlPlane:
         self._binaries = binaries
         self._crds = list(crds)
         self._api_flags = list(api_flags)
+        self._gates = [f"--feature-gates={gates}"] if gates else []
         self._token = secrets.token_hex(16)
         etcd, peer, api, kcm, scheduler = free_ports(5)
         self._ports = {"kcm": kcm, "scheduler": scheduler}
@@ -204,11 +207,13 @@ class LocalControlPlane:
             f"--audit-log-path={self.audit.file}",
             "--audit-log-maxsize=100000",
             *self._api_flags,
+            *self._gates,
         )
 
     def _kcm_process(self, port: int) -> Process:
         pki = self.directory / "pki"
-        names = ",".join(f"{name}-controller" for name in CONTROLLERS)
+        groups = ("podgroup-protection",) if "GenericWorkload=true" in "".join(self._gates) else ()
+        names = ",".join(f"{name}-controller" for name in (*CONTROLLERS, *groups))
         return self._process(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig}",
@@ -226,6 +231,7 @@ class LocalControlPlane:
             f"--node-monitor-grace-period={NODE_GRACE}s",
             "--horizontal-pod-autoscaler-sync-period=1s",
             f"--controllers={names}",
+            *self._gates,
         )
 
     def _scheduler_process(self, port: int) -> Process:
@@ -244,6 +250,7 @@ class LocalControlPlane:
             f"--secure-port={port}",
             f"--cert-dir={self.directory / 'pki' / 'scheduler'}",
             "--authorization-always-allow-paths=/healthz,/metrics",
+            *self._gates,
         )
 
 

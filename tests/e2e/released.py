@@ -71,9 +71,12 @@ class Fresh:
 
     context: str | None = None
 
-    def __init__(self, binaries: Path, directory: Path, api_flags: Sequence[str] = ()) -> None:
+    def __init__(
+        self, binaries: Path, directory: Path, api_flags: Sequence[str] = (), gates: str = ""
+    ) -> None:
         self.directory = directory
-        self.plane = LocalControlPlane(binaries, directory / "cluster", api_flags=api_flags)
+        place = directory / "cluster"
+        self.plane = LocalControlPlane(binaries, place, api_flags=api_flags, gates=gates)
         self.kubeconfig = self.plane.kubeconfig
         self.hook = HookService(directory)
         self._stack = contextlib.ExitStack()

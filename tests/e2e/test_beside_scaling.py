@@ -19,8 +19,9 @@ from .kubelet_levers import Levers
 from .policies import lean_everywhere
 from .proxy import HookProxy
 from .test_beside_scheduling import evict
+from .test_growing_claims import claim_template
 from .test_real_resize import ACCOUNT, COMPONENT
-from .usage import usage
+from .usage import EXTERNAL, external, served, usage
 
 pytestmark = pytest.mark.e2e
 LONG = 90.0
@@ -84,6 +85,66 @@ def resting(app: App) -> bool:
     found = app.kube.get("autoscaling/v2", "horizontalpodautoscalers", app.namespace, "scaled")
     told = {each_one.get("reason") for each_one in found.get("status", {}).get("conditions", [])}
     return "ScalingDisabled" in told
+
+
+def queued(cluster: Cluster, app: App) -> tuple[Json, Json]:
+    """The example that rests at zero, if this Kubernetes lets it."""
+    if cluster.backend != "local":
+        pytest.skip("serves the metrics of the whole cluster")
+    found = app.kube.request("GET", "/version")
+    if int(found["minor"]) < 37:
+        pytest.skip("an autoscaler goes to zero by itself since Kubernetes 1.37")
+    made, autoscaler = example("hpa-to-zero")
+    autoscaler["spec"]["behavior"] = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+    return made, autoscaler
+
+
+def test_by_a_queue_an_autoscaler_goes_to_zero_and_back(
+    app: App, cluster: Cluster, kubectl: Callable[..., str], tmp_path: Path
+) -> None:
+    """At 0 the TApp is Ready and current, its claims go by their policy, and idle is idle."""
+    made, autoscaler = queued(cluster, app)
+    made["spec"] |= {
+        "minReadySeconds": 1,
+        "volumeClaimTemplates": [claim_template("100Mi")],
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"},
+    }
+    length = [60]
+    with served(app.kube, app.namespace, tmp_path, EXTERNAL, lambda _: external(length[0])):
+        app.apply(made, autoscaler)
+        app.until(lambda: len(app.pods) == 2, "a pod for thirty messages each", LONG).settle()
+        length[0] = 0
+        app.until(lambda: not app.pods and not app.claims(), "an empty queue takes none", LONG)
+        app.settle()
+        assert scale(app)["status"]["replicas"] == 0
+        assert app.condition("Ready").startswith("True")
+        kubectl(
+            "-n", app.namespace, "wait", "tapp/worker", "--for=condition=Ready", "--timeout=10s"
+        )
+        app.news()
+        app.apply(made)  # the manifest names no replicas: nothing is scaled
+        app.quiet()
+        assert not app.pods
+        assert app.idle()
+        length[0] = 60
+        app.until(lambda: len(app.pods) == 2, "and back, without a hand", LONG).settle()
+        assert set(app.claims()) == {"data-worker-0", "data-worker-1"}
+
+
+def test_at_zero_a_killed_instance_is_nobodys_business(
+    app: App, cluster: Cluster, tmp_path: Path
+) -> None:
+    """It is remembered: back from zero it is killed as before, and the others run."""
+    made, autoscaler = queued(cluster, app)
+    made["spec"]["statuses"] = {"0": "Killed"}
+    length = [60]
+    with served(app.kube, app.namespace, tmp_path, EXTERNAL, lambda _: external(length[0])):
+        app.apply(made, autoscaler)
+        app.until(lambda: sorted(app.pods) == [1], "one of two runs", LONG).settle()
+        length[0] = 0
+        app.until(lambda: not app.pods, "none", LONG).settle()
+        length[0] = 60
+        app.until(lambda: sorted(app.pods) == [1], "one of two runs again", LONG).settle()
 
 
 # --- vertical -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,14 +16,27 @@ from urllib.parse import parse_qs, urlsplit
 from .kube import Json, Kube
 
 VERSION = "metrics.k8s.io/v1beta1"
-RESOURCES: Json = {
-    "kind": "APIResourceList",
-    "apiVersion": "v1",
-    "groupVersion": VERSION,
-    "resources": [
-        {"name": "pods", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}
-    ],
-}
+EXTERNAL = "external.metrics.k8s.io/v1beta1"
+
+
+def resources(version: str) -> Json:
+    """What discovery finds."""
+    name, kind = ("pods", "PodMetrics") if version == VERSION else ("*", "ExternalMetricValueList")
+    entry = {"name": name, "namespaced": True, "kind": kind, "verbs": ["get", "list"]}
+    found: Json = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version}
+    return {**found, "resources": [entry]}
+
+
+def external(value: int) -> Json:
+    """An external metric of this value, whichever is asked for."""
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    item = {"metricName": "any", "metricLabels": {}, "timestamp": moment, "value": str(value)}
+    return {
+        "kind": "ExternalMetricValueList",
+        "apiVersion": EXTERNAL,
+        "metadata": {},
+        "items": [item],
+    }
 
 
 def metrics_of(kube: Kube, path: str, cpu: str) -> Json:
@@ -50,13 +63,22 @@ def metrics_of(kube: Kube, path: str, cpu: str) -> Json:
 
 @contextmanager
 def usage(kube: Kube, namespace: str, directory: Path, cpu: str) -> Iterator[None]:
-    """Every container uses this much; the API server asks here, by an APIService."""
+    """Every container uses this much."""
+    with served(kube, namespace, directory, VERSION, lambda path: metrics_of(kube, path, cpu)):
+        yield
+
+
+@contextmanager
+def served(
+    kube: Kube, namespace: str, directory: Path, version: str, answer: Callable[[str], Json]
+) -> Iterator[None]:
+    """Metrics of a group and version; the API server asks here, by an APIService."""
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            """Discovery, or usage."""
-            pods = self.path.split("?")[0].endswith("/pods")
-            body = json.dumps(metrics_of(kube, self.path, cpu) if pods else RESOURCES).encode()
+            """Discovery, or a metric."""
+            found = answer(self.path) if "/namespaces/" in self.path else resources(version)
+            body = json.dumps(found).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -77,13 +99,13 @@ def usage(kube: Kube, namespace: str, directory: Path, cpu: str) -> Iterator[Non
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    group, version = VERSION.split("/")
+    group, number = version.split("/")
     service = {"name": "usage", "namespace": namespace, "port": server.server_address[1]}
     registration = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": f"{version}.{group}"},
-        "spec": {"group": group, "version": version, "service": service,
+        "metadata": {"name": f"{number}.{group}"},
+        "spec": {"group": group, "version": number, "service": service,
                  "insecureSkipTLSVerify": True, "groupPriorityMinimum": 100,
                  "versionPriority": 100},
     }  # fmt: skip
@@ -96,6 +118,6 @@ def usage(kube: Kube, namespace: str, directory: Path, cpu: str) -> Iterator[Non
     try:
         yield
     finally:
-        kube.delete("apiregistration.k8s.io/v1", "apiservices", None, f"{version}.{group}")
+        kube.delete("apiregistration.k8s.io/v1", "apiservices", None, f"{number}.{group}")
         server.shutdown()
         server.server_close()

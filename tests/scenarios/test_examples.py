@@ -350,6 +350,29 @@ def test_hpa_for_tapp() -> None:
     assert life.writes() == []
 
 
+def test_hpa_to_zero() -> None:
+    """Down to nothing and back; a zero is what the TApp asks for, so it is Ready."""
+    tapp, autoscaler = example("hpa-to-zero")
+    assert (autoscaler["spec"]["minReplicas"], "replicas" in tapp["spec"]) == (0, False)
+    life = Life().apply(tapp)
+    life.patch(replicas=0)
+    assert life.writes() == ["create Pod worker-0", "delete Pod worker-0"]
+    assert life.condition("Ready").startswith("True")
+    life.patch(replicas=2)
+    assert life.writes() == each("create Pod", "worker-0", "worker-1")
+
+
+def test_gang() -> None:
+    """The pods name the group that stands beside the TApp, and are made together."""
+    group, tapp = example("gang")
+    life = Life().apply(tapp)
+    assert life.writes() == each("create Pod", *(f"trainer-{number}" for number in range(4)))
+    names = {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in life.pods.values()}
+    assert names == {group["metadata"]["name"]}
+    least = group["spec"]["schedulingPolicy"]["gang"]["minCount"]
+    assert least == tapp["spec"]["replicas"]
+
+
 def test_paused() -> None:
     life = Life().apply(*example("paused/1-create"))
     life.writes()

@@ -1,0 +1,189 @@
+"""What Kubernetes 1.37 has behind gates that are off: gangs, and evictions that ask first.
+
+A control plane of its own has them on. Its scheduler binds, and fake nodes have room for as many
+pods as a test wants.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from release.kustomize import composed
+
+from .app import example, tapp, template
+from .cluster import choose
+from .definitions import definition_files
+from .kube import Json, KubeError
+from .kubelet import FakeKubelet
+from .released import IMAGE, Fresh
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+GATES = "GenericWorkload=true,EvictionRequestAPI=true"
+SERVED = "scheduling.k8s.io/v1beta1=true,lifecycle.k8s.io/v1alpha1=true"
+GROUPS = "scheduling.k8s.io/v1beta1"
+HOLD = "apps.tkestack.io/hold"
+BIG = {"requests": {"cpu": "999"}}
+"""One such pod fits on a fake node."""
+
+
+@pytest.fixture(scope="module")
+def gated(workspace: Path) -> Iterator[Fresh]:
+    """A cluster of three nodes with the gates on, and TApp on it."""
+    choice = choose(os.environ)
+    if isinstance(choice, str) or choice.binaries is None:
+        pytest.skip(choice if isinstance(choice, str) else "starts a control plane of its own")
+    place = Path(tempfile.mkdtemp(dir=workspace))
+    with Fresh(choice.binaries, place, [f"--runtime-config={SERVED}"], GATES) as made:
+        try:
+            made.kube.request("GET", f"/apis/{GROUPS}")
+        except KubeError:
+            pytest.skip(f"needs Kubernetes 1.37: {made.plane.version} has no {GROUPS}")
+        made.do("kubectl", "create", "-f", definition_files(os.environ)[-1])
+        file = place / "install.yaml"
+        file.write_text(yaml.dump_all(composed([], IMAGE), Dumper=yaml.CSafeDumper))
+        made.until_done("kubectl", "apply", "--server-side", "-f", file)
+        made.established()
+        made.serve()
+        made.control()
+        yield made
+
+
+def gang(replicas: int, image: str | None = None, **spec: Any) -> list[Json]:
+    """The example, of so many instances; each of its pods takes a whole node."""
+    group, made = example("gang")
+    group["spec"]["schedulingPolicy"]["gang"]["minCount"] = replicas
+    made["spec"] |= {"replicas": replicas, **spec}
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    container |= {"resources": BIG} | ({"image": image} if image else {})
+    for each in (group, made):
+        each["metadata"]["namespace"] = "default"
+    return [group, made]
+
+
+def bound(gated: Fresh) -> list[str]:
+    """The pods of the gang that have a node."""
+    found = gated.kube.list_all("v1", "pods", "default")
+    here = [each for each in found if "deletionTimestamp" not in each["metadata"]]
+    grouped = [each for each in here if each["spec"].get("schedulingGroup")]
+    return [each["metadata"]["name"] for each in grouped if each["spec"].get("nodeName")]
+
+
+def group(gated: Fresh) -> Json | None:
+    """The PodGroup."""
+    return gated.kube.find(GROUPS, "podgroups", "default", "trainer")
+
+
+def told(gated: Fresh) -> str:
+    """What the scheduler says of the group."""
+    found = group(gated) or {}
+    conditions = (found.get("status") or {}).get("conditions") or [{}]
+    return f"{conditions[0].get('status')} {conditions[0].get('reason')}"
+
+
+def test_a_gang(gated: Fresh) -> None:
+    """Bound together or not at all; afterwards each instance lives its own life."""
+    kube = gated.kube
+
+    def apply(*made: Any, **spec: Any) -> None:
+        for each in gang(*made, **spec):
+            kube.apply(each)
+
+    def all_run(count: int, what: str) -> None:
+        gated.until(lambda: gated.ready("trainer") and len(bound(gated)) == count, what)
+
+    def gone(name: str) -> None:
+        uid = gated.pods("trainer")[name]
+        gated.do("kubectl", "delete", "pod", name, "--wait=false")
+        gated.until(lambda: gated.pods("trainer").get(name) not in (None, uid), f"another {name}")
+
+    apply(4)
+    gated.until(lambda: told(gated) == "False Unschedulable", "there is room for three")
+    assert len(gated.pods("trainer")) == 4
+    assert bound(gated) == []
+    with FakeKubelet(gated.kubeconfig, ("more-0", "more-1")):
+        all_run(4, "there is room for all")
+
+        first = gated.pods("trainer")
+        gone("trainer-2")
+        all_run(4, "it is bound alone")
+        assert {**gated.pods("trainer"), "trainer-2": ""} == {**first, "trainer-2": ""}
+
+        first = gated.pods("trainer")
+        apply(4, "app:2")
+        all_run(4, "another image")
+        assert gated.pods("trainer") == first  # in place
+
+        apply(5, "app:2")
+        all_run(5, "one more, and the group asks for one more")
+
+        apply(5, "app:2", statuses={"1": "Killed"})
+        all_run(4, "one is stopped")
+        apply(5, "app:2")
+        all_run(5, "and started, alone")
+
+        kube.delete(GROUPS, "podgroups", "default", "trainer")
+        gone("trainer-3")
+        all_run(5, "a group that is to go stays while it has pods")
+        gated.do("kubectl", "delete", "tapp", "trainer", "--timeout=60s")
+        gated.until(lambda: not gated.pods("trainer"), "the pods are gone")
+        gated.until(lambda: group(gated) is None, "and the group")
+
+
+RESPONDER = {"name": "games.example.com/match", "priority": 10000}
+
+
+def asked_first(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
+    """A TApp whose pods have somebody to be asked before an eviction."""
+    made = template(image, **{"evictionResponders": [RESPONDER], **spec})
+    found = tapp("match", replicas=replicas, template=made)
+    found["metadata"]["namespace"] = "default"
+    return found
+
+
+def test_an_eviction_that_asks_first(gated: Fresh) -> None:
+    """Who is asked lets the pod go by its hold; nobody here takes the request for a wish of ours.
+
+    1.37 has the API, and no controller for it yet: the responder's part is played.
+    """
+    kube = gated.kube
+    kube.apply(asked_first())
+    gated.until(lambda: gated.ready("match"), "it runs")
+    first = gated.pods("match")
+    path = kube.path("v1", "pods", "default", "match-1")
+    kube.patch(path, {"metadata": {"annotations": {HOLD: "until the match is over"}}})
+    request = {
+        "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "EvictionRequest",
+        "metadata": {"name": "drain", "namespace": "default"},
+        "spec": {
+            "target": {"pod": {"name": "match-1", "uid": first["match-1"]}},
+            "requester": "nodes.example.com/drain", "intent": "Eviction",
+        },
+    }  # fmt: skip
+    kube.create(request)
+    kube.apply(asked_first(image="app:2"))
+    gated.until(lambda: image(gated, "match-0") == "app:2", "who is not on hold")
+    assert (gated.pods("match"), image(gated, "match-1")) == (first, "app:1")
+    responders = kube.get("v1", "pods", "default", "match-0")["spec"]["evictionResponders"]
+    assert responders == [RESPONDER]
+
+    kube.patch(path, {"metadata": {"annotations": {HOLD: None}}})  # the match is over
+    gated.do("kubectl", "delete", "pod", "match-1", "--wait=false")  # and the responder lets it go
+    gated.until(lambda: gated.pods("match").get("match-1") not in (None, first["match-1"]), "anew")
+    gated.until(lambda: gated.ready("match"), "it is back")
+    assert image(gated, "match-1") == "app:2"
+    kube.apply(asked_first(image="app:2", evictionResponders=[{**RESPONDER, "priority": 9000}]))
+    gated.until(lambda: not set(gated.pods("match").values()) & set(first.values()), "new pods")
+    gated.until(lambda: gated.ready("match"), "whose field cannot change in place")
+
+
+def image(gated: Fresh, name: str) -> str:
+    """The image that a pod's spec asks for."""
+    found = gated.kube.get("v1", "pods", "default", name)
+    return str(found["spec"]["containers"][0]["image"])
