@@ -24,7 +24,6 @@ from hooks.service.auth import Tokens
 from hooks.service.errors import RefusedError, error_body
 from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
-from hooks.service.openapi import document
 from hooks.service.pacing import Pacer, asked_by
 from hooks.service.settings import Settings
 from hooks.service.turns import NOBODY, Turns, decided, whose, whose_object
@@ -227,10 +226,6 @@ def _add_probes(app: Flask) -> None:
     @app.get("/version")
     def version() -> Response:
         return Response(encode(_versions()), mimetype=JSON)
-
-    @app.get("/openapi.json")
-    def openapi() -> Response:
-        return Response(encode(document()), mimetype=JSON)
 
     @app.get("/metrics")
     def exposition() -> Response:
