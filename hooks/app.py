@@ -202,7 +202,7 @@ def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
         return lambda _plan, _status: None
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as it says
 
-    return Recorder(Cluster(settings.events_account), socket.gethostname()).tell
+    return Recorder(Cluster(settings.events_account).create, socket.gethostname()).tell
 
 
 def _resizer(settings: Settings) -> Callable[[Plan], None]:
@@ -212,7 +212,7 @@ def _resizer(settings: Settings) -> Callable[[Plan], None]:
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as above
     from hooks.service.resizes import Resizer  # noqa: PLC0415
 
-    return Resizer(Cluster(settings.events_account, component="resize")).ask
+    return Resizer(Cluster(settings.events_account, component="resize").resize).ask
 
 
 def _add_probes(app: Flask) -> None:
