@@ -24,7 +24,6 @@ from hooks.service.auth import Tokens
 from hooks.service.errors import RefusedError, error_body
 from hooks.service.events import Recorder
 from hooks.service.logs import LOGGER, configure
-from hooks.service.openapi import document
 from hooks.service.pacing import Pacer, asked_by
 from hooks.service.settings import Settings
 from hooks.service.turns import NOBODY, Turns, decided, whose, whose_object
@@ -203,7 +202,7 @@ def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
         return lambda _plan, _status: None
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as it says
 
-    return Recorder(Cluster(settings.events_account), socket.gethostname()).tell
+    return Recorder(Cluster(settings.events_account).create, socket.gethostname()).tell
 
 
 def _resizer(settings: Settings) -> Callable[[Plan], None]:
@@ -213,7 +212,7 @@ def _resizer(settings: Settings) -> Callable[[Plan], None]:
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as above
     from hooks.service.resizes import Resizer  # noqa: PLC0415
 
-    return Resizer(Cluster(settings.events_account, component="resize")).ask
+    return Resizer(Cluster(settings.events_account, component="resize").resize).ask
 
 
 def _add_probes(app: Flask) -> None:
@@ -227,10 +226,6 @@ def _add_probes(app: Flask) -> None:
     @app.get("/version")
     def version() -> Response:
         return Response(encode(_versions()), mimetype=JSON)
-
-    @app.get("/openapi.json")
-    def openapi() -> Response:
-        return Response(encode(document()), mimetype=JSON)
 
     @app.get("/metrics")
     def exposition() -> Response:

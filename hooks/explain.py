@@ -17,7 +17,7 @@ _LONGEST = 1_000
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A part of the explanation; its schema in openapi.json is derived from its fields."""
+    """A part of the explanation; its keys are its fields' names in camel case."""
 
 
 class InstancePlan(_Part, frozen=True):

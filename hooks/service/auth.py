@@ -10,7 +10,7 @@ class TokenFileError(Exception):
 
 
 class Tokens:
-    """The tokens of a file, one a line, read anew when the file changes.
+    """The tokens of a file, one a line, read anew for each call.
 
     During a rotation the file holds the old and the new token. A file that becomes unreadable or
     empty while the service runs leaves the last good tokens in force.
@@ -23,23 +23,18 @@ class Tokens:
             TokenFileError: it cannot be read or holds no token.
         """
         self._path = path
-        self._stamp: tuple[int, int, int] | None = None
         self._tokens: list[bytes] = []
         self._reload()
 
     def _reload(self) -> None:
         try:
-            stat = self._path.stat()
-            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if stamp == self._stamp:
-                return
             lines = self._path.read_bytes().splitlines()
         except OSError as error:
             raise TokenFileError(f"{self._path}: {error.strerror}") from None
         tokens = [line.strip() for line in lines if line.strip()]
         if not tokens:
             raise TokenFileError(f"{self._path}: holds no token; write one a line")
-        self._tokens, self._stamp = tokens, stamp
+        self._tokens = tokens
 
     def accept(self, header: str | None) -> bool:
         """Whether an Authorization header carries one of the tokens (compared in constant time)."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from queue import Empty, Full, Queue
-from typing import Any, Protocol
+from typing import Any
 
 from hooks.service import metrics
 from hooks.service.answers import RefusedError, UnansweredError
@@ -61,24 +61,12 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-class Writes(Protocol):
-    """What creates events: `cluster.Cluster`."""
-
-    def create(self, event: Document) -> bool:
-        """Creates one; False where there is one of that name.
-
-        Raises:
-            UnansweredError: the API server is away, busy or broken.
-            RefusedError: it says no.
-        """
-
-
 class Recorder:
     """Takes events from syncs and writes them in a thread of its own."""
 
     def __init__(
         self,
-        cluster: Writes,
+        create: Callable[[Document], bool],
         instance: str,
         *,
         queued: int = QUEUED,
@@ -87,12 +75,12 @@ class Recorder:
         """Starts no thread yet: a process that is forked off later would not have it.
 
         Args:
-            cluster: where events are written to.
+            create: writes an event, as `cluster.Cluster.create`.
             instance: who reports, `reportingInstance`.
             queued: how many may wait.
             clock: seconds, for what is limited in time.
         """
-        self._cluster, self._instance, self._clock = cluster, instance[:128] or CONTROLLER, clock
+        self._create, self._instance, self._clock = create, instance[:128] or CONTROLLER, clock
         self._queued = queued
         self._lock = threading.Lock()
         self._taken: OrderedDict[str, float] = OrderedDict()
@@ -271,7 +259,7 @@ class Recorder:
         failure = ""
         for pause in (*PAUSES, 0.0):
             try:
-                made = self._cluster.create(document)
+                made = self._create(document)
             except RefusedError as error:
                 return Outcome.REFUSED, str(error)
             except UnansweredError as error:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from queue import Full, Queue
-from typing import Any, Protocol
+from typing import Any
 
 from hooks.service import metrics
 from hooks.service.answers import RefusedError, UnansweredError
@@ -43,24 +43,12 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-class Resizes(Protocol):
-    """What resizes pods: `cluster.Cluster`."""
-
-    def resize(self, namespace: str, name: str, patch: Document) -> bool:
-        """Gives a pod's containers other resources; False where the pod is another one by now.
-
-        Raises:
-            UnansweredError: the API server is away, busy or broken.
-            RefusedError: it says no.
-        """
-
-
 class Resizer:
     """Takes resizes from syncs and sends them in a thread of its own."""
 
     def __init__(
         self,
-        cluster: Resizes,
+        resize: Callable[[str, str, Document], bool],
         *,
         queued: int = QUEUED,
         clock: Callable[[], float] = time.monotonic,
@@ -68,11 +56,11 @@ class Resizer:
         """Starts no thread yet: a process that is forked off later would not have it.
 
         Args:
-            cluster: what resizes them.
+            resize: resizes a pod, as `cluster.Cluster.resize`.
             queued: how many may wait.
             clock: seconds, for the pause.
         """
-        self._cluster, self._clock, self._queued = cluster, clock, queued
+        self._resize, self._clock, self._queued = resize, clock, queued
         self._lock = threading.Lock()
         self._asked: OrderedDict[str, tuple[float, Document]] = OrderedDict()
         self._pid = 0
@@ -128,7 +116,7 @@ class Resizer:
                 _count(Outcome.DROPPED)
                 continue
             try:
-                done = self._cluster.resize(*patch)
+                done = self._resize(*patch)
             except RefusedError as error:
                 self._tell(patch, Outcome.REFUSED, str(error))
             except UnansweredError as error:

@@ -20,7 +20,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import BUDGET_REASONS
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
-from tapp.spec.model import ObservedCondition
+from tapp.spec.observed import ObservedCondition
 from tapp.spec.templates import Template
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
 from tapp.words.groups import grouped

@@ -15,7 +15,7 @@ from tapp.decide.filling import LATER
 from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, turn
-from tapp.spec.model import REVISION
+from tapp.spec.observed import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, Recorded, content_name

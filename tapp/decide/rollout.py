@@ -11,7 +11,7 @@ from math import ceil
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Verdict, hold
 from tapp.decide.serving import Serving
-from tapp.spec.model import UpdateStrategy
+from tapp.spec.policies import UpdateStrategy
 from tapp.spec.templates import Template
 from tapp.words.digits import percent
 from tapp.words.quoted import quoted, short

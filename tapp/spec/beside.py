@@ -4,12 +4,12 @@ The history records it with a template, so that what a partition keeps comes bac
 (docs/design.md, "The partition").
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from tapp.kube.depth import is_too_deep
-from tapp.spec.model import TAppSpec
+from tapp.spec.model import MOST_CLAIMS, TAppSpec
 from tapp.spec.templates import claim_name
 
 
@@ -39,8 +39,6 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return found
 
 
-MOST_CLAIMS: Final = 100
-"""Claim templates of a TApp: each is looked at for each instance."""
 UNSAID = Beside()
 _decode = msgspec.json.Decoder(Beside).decode
 

@@ -1,121 +1,129 @@
-"""The TApp as its author wrote it: a typed view of the parent object.
+"""The TApp as its author wrote it: a typed view of the parent object, and the source of the CRD.
 
 Templates stay opaque mappings: Kubernetes adds fields, and none may be dropped on the way (the old
-controller dropped them). What each field means: docs/reference.md.
+controller dropped them). What each field means is its description, which docs/reference.md shows.
 """
 
-import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field
 
-from tapp.words.times import is_written
+from tapp.spec import rules
+from tapp.spec.fields import (
+    BY_INSTANCE,
+    ENTRIES,
+    NAME,
+    VALUES,
+    Entries,
+    Name,
+    OwnValue,
+    Value,
+    Whole,
+)
+from tapp.spec.observed import NEVER, ObservedStatus, entries
+from tapp.spec.policies import RetentionPolicy, ServiceRetentionPolicy, UpdateStrategy
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS
 
 Mapping = dict[str, Any]
-Retention = Literal["Retain", "Delete"]
-
-
-class Value(BaseModel):
-    """Base of all models: immutable, strict about types, silent about fields it does not know.
-
-    A JSON null is an absent field, as in Go's decoder.
-    """
-
-    model_config = ConfigDict(
-        frozen=True, strict=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_absent(cls, value: Any) -> Any:
-        return _without_nulls(value)
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict) and None in value.values():
-        return {key: item for key, item in value.items() if item is not None}
-    return value
-
-
-T = TypeVar("T")
-Entries = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
-"""A map in which an entry that is null is none, as a map that is null has none."""
-
-
-class ForceUpdate(Value):
-    """`spec.updateStrategy.forceUpdate`: the budget of instances off the rolling template."""
-
-    max_unavailable: int | str = "100%"
-
-    @property
-    def is_written(self) -> bool:
-        """Whether its author wrote this budget, or it is the default."""
-        return "max_unavailable" in self.model_fields_set
-
-
-class InPlaceUpdateStrategy(Value):
-    """`spec.updateStrategy.inPlaceUpdateStrategy`."""
-
-    grace_period_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
-    pre_pull: bool = False
-    resources: Literal["Ignore", "InPlace"] | None = None
-
-
-class UpdateStrategy(Value):
-    """`spec.updateStrategy`."""
-
-    template: str = ""
-    max_unavailable: int | str = 1
-    order: Literal["Ascending", "Descending"] = "Ascending"
-    partition: int | str = 0
-    force_update: ForceUpdate = ForceUpdate()
-    in_place_update_strategy: InPlaceUpdateStrategy = InPlaceUpdateStrategy()
-    hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    paused: bool = False
-
-
-class RetentionPolicy(Value):
-    """`spec.persistentVolumeClaimRetentionPolicy`, as in StatefulSet."""
-
-    when_deleted: Retention = "Retain"
-    when_scaled: Retention = "Retain"
-
-
-class ServiceRetentionPolicy(Value):
-    """`spec.serviceRetentionPolicy`."""
-
-    when_killed: Retention = "Retain"
+Wanted = Annotated[str, Field(json_schema_extra={**NAME, **rules.WANTED_STATUS})]
+OwnValues = Annotated[
+    Entries[OwnValue],
+    Field(description="The values of one instance.", json_schema_extra=VALUES),
+]
+MOST_CLAIMS: Final = 100
+"""Claim templates of a TApp: each is looked at for each instance."""
 
 
 class TAppSpec(Value):
-    """`spec`, field by field as in docs/reference.md."""
+    """`spec`, field by field."""
 
-    replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS)
+    replicas: int = Field(default=1, ge=0, le=MAX_REPLICAS, json_schema_extra={"default": 1})
+    """Number of instances; they are numbered from 0 to replicas-1."""
     selector: Mapping | None = None
+    """Accepted and kept, for manifests that set it. Pods are selected by the label controller-uid,
+    so it is not needed."""
     template: Mapping | None = None
-    template_pool: Entries[Mapping] = Field(default_factory=dict)
-    templates: Entries[str] = Field(default_factory=dict)
-    values: Entries[Entries[str]] = Field(default_factory=dict)
-    default_values: Entries[str] = Field(default_factory=dict)
-    default_template_name: str = ""
-    default_template_name_old: str = Field(default="", alias="DefaultTemplateName")
-    statuses: Entries[str] = Field(default_factory=dict)
+    """The pod template named 'default'."""
+    template_pool: Entries[Mapping] = Field(default_factory=dict, json_schema_extra=ENTRIES)
+    """Further pod templates by name. Their fields are those of spec.template."""
+    templates: Entries[Name] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
+    """Instance number -> name of the template it runs: a key of templatePool, or 'default'.
+    Instances not listed run the default template."""
+    values: Entries[OwnValues] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
+    """Instance number -> its own values, by key. In a pod template or a claim template,
+    $(tapp.values.KEY) stands for the instance's value, $(tapp.index) for its number, $(tapp.name)
+    for its pod's name and $(tapp.namespace) for the namespace; $$(tapp. is the text itself."""
+    default_values: Entries[OwnValue] = Field(
+        default_factory=dict, json_schema_extra={**VALUES, "nullable": True, **rules.VALUE_KEYS}
+    )
+    """The values of instances that have none of that key in values."""
+    default_template_name: str = Field(default="", json_schema_extra=NAME)
+    """Name of the template that instances not listed in templates run: a key of templatePool, or
+    'default'. Unset: 'default'."""
+    default_template_name_old: str = Field(
+        default="", alias="DefaultTemplateName", json_schema_extra=NAME
+    )
+    """The spelling of defaultTemplateName in older manifests; where both are set, this one is
+    ignored. Unset: 'default'."""
+    statuses: Entries[Wanted] = Field(default_factory=dict, json_schema_extra=BY_INSTANCE)
+    """Instance number -> wanted status. Killed stops the instance: its pod goes, its claims stay.
+    Removing the entry starts it again. No other value is accepted; one that a TApp had before the
+    CRD checked this has no effect."""
     update_strategy: UpdateStrategy = UpdateStrategy()
+    """How a changed template reaches the instances that run it. Unset: maxUnavailable 1, and
+    forceUpdate.maxUnavailable 100%."""
     force_delete_pod: bool = False
+    """Start instances elsewhere when their node has not been heard of for TAPP_LOST_NODE_SECONDS
+    (300; for one TApp the annotation apps.tkestack.io/lost-node-seconds). Such an instance may run
+    twice until the old node is back. Needs the component pod-status. Unset: false."""
     auto_delete_unused_template: bool = False
+    """Remove entries of templatePool that nothing refers to. Needs the admission policy of the same
+    name; without it, unused names are reported in the status. Unset: false."""
     never_migrate: bool = False
-    volume_claim_templates: list[Mapping] = Field(default_factory=list)
-    service_name: str = ""
+    """Never replace a pod that has completed. Unset: false."""
+    volume_claim_templates: list[Mapping] = Field(
+        default_factory=list,
+        json_schema_extra={
+            "maxItems": MOST_CLAIMS,
+            "x-kubernetes-list-type": "atomic",
+            **rules.CLAIM_NAMES,
+        },
+    )
+    """Claims that each instance gets, named CLAIM-TAPP-NUMBER and mounted as a volume under the
+    claim template's name. A claim takes precedence over a volume of the same name in the template.
+    A larger storage request reaches claims that are there, where their StorageClass allows
+    expansion; no other change does."""
+    service_name: str = Field(default="", json_schema_extra={**NAME, **rules.SERVICE_NAME})
+    """Name of the headless Service that gives each pod a DNS name: POD.SERVICENAME. Unset: pods
+    have none."""
     service_template: Mapping | None = None
+    """A Service for each instance, named as its pod, which it selects; $(tapp.index) and the other
+    placeholders stand for the instance's own, in ports, too. Needs the component services. Unset:
+    no Service."""
     service_retention_policy: ServiceRetentionPolicy = ServiceRetentionPolicy()
-    revision_history_limit: int = Field(default=10, ge=0, le=2**31 - 1)
-    min_ready_seconds: int = Field(default=0, ge=0, le=2**31 - 1)
-    progress_deadline_seconds: int = Field(default=600, ge=0, le=2**31 - 1)
-    deletion_hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    """What happens to Services of serviceTemplate while they are not needed. Unset: they are
+    retained."""
+    revision_history_limit: Whole = 10
+    """How many superseded templates are kept as ControllerRevisions, beyond the newest one of each
+    template. With 0 there is no history. Unset: 10."""
+    min_ready_seconds: Whole = 0
+    """How long a pod must have been Ready before it counts as available. Unset: 0."""
+    progress_deadline_seconds: Whole = 600
+    """After how many seconds in which a roll came no further it counts as failed: Progressing turns
+    False, with the reason ProgressDeadlineExceeded, until it goes on. What minReadySeconds,
+    gracePeriodSeconds and the termination grace period of pods that are stopped take is added.
+    Nothing is taken back by itself. With 0 there is no deadline. Unset: 600."""
+    deletion_hold_timeout_seconds: Whole | None = None
+    """For how many seconds the annotation apps.tkestack.io/hold of a pod holds back what deletes it
+    for good: its instance is killed or scaled down, or the TApp is deleted; from when that is
+    wanted on. With 0 nothing is held back. Unset: without end."""
     pod_management_policy: Literal["OrderedReady", "Parallel"] = "Parallel"
+    """Whether pods are made and taken away at once or one after another, as in a StatefulSet.
+    OrderedReady: a pod is made when all lower numbers that should run are available; of pods beyond
+    replicas the highest goes first, the next one when it is gone. Updates and kills are not ordered
+    by it. May be changed at any time. Unset: Parallel."""
     persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+    """What happens to claims that are no longer needed. Unset: they are retained."""
 
     @property
     def default_name(self) -> str:
@@ -170,110 +178,6 @@ class TAppSpec(Value):
         return sorted(set(self.template_pool) - used)
 
 
-def _generation(value: Any) -> int | None:
-    """None where nobody has answered yet: the API server fills in -1."""
-    return value if type(value) is int and value > 0 else None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
-"""What may be the name of a template's content (`storage/records.py`)."""
-
-
-def _revision(value: Any) -> str:
-    return value if isinstance(value, str) and REVISION.fullmatch(value) else ""
-
-
-def _entries(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: Any) -> dict[str, str]:
-    return {key: item for key, item in _entries(value).items() if isinstance(item, str)}
-
-
-def _counts(value: Any) -> dict[str, int]:
-    entries = _entries(value).items()
-    return {key: item for key, item in entries if type(item) is int and 0 < item <= _MOST_FAILURES}
-
-
-_MOST_FAILURES = 1_000
-"""No count of failures goes higher (`pace.py`)."""
-
-
-def _noted(value: Any) -> dict[str, str]:
-    """Something -> a time."""
-    return {key: item for key, item in _texts(value).items() if is_written(item)}
-
-
-def _since(value: Any) -> dict[str, str]:
-    """A time -> something."""
-    return {key: item for key, item in _texts(value).items() if is_written(key)}
-
-
-def _conditions(value: Any) -> list[dict[str, str]]:
-    found = [_texts(item) for item in value] if isinstance(value, list) else []
-    for condition in found:
-        if not is_written(condition.get(_TURNED, "")):
-            condition.pop(_TURNED, None)
-    return found
-
-
-_TURNED = "lastTransitionTime"
-Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
-Noted = Annotated[dict[str, str], BeforeValidator(_noted)]
-Since = Annotated[dict[str, str], BeforeValidator(_since)]
-Revision = Annotated[str, BeforeValidator(_revision)]
-
-
-class ObservedCondition(Value):
-    """One entry of `status.conditions` as it was last written."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str = ""
-
-
-class ObservedStatus(Value):
-    """What of `status` is read back.
-
-    The memory of finished instances, of pods whose deletion may not be seen yet, of how often pods
-    have failed, of how far a roll has come, of what a partition keeps, of who is on hold, of
-    whose pods are outdated, and of the times of conditions. Whoever wrote it: what is of a wrong
-    shape is absent, and no sync fails because of it. What is spelled as attributes are here
-    (`not_created`) is not read, either.
-    """
-
-    model_config = ConfigDict(populate_by_name=False)
-
-    observed_generation: Annotated[int | None, BeforeValidator(_generation)] = None
-    statuses: Texts = Field(default_factory=dict)
-    replacing: Texts = Field(default_factory=dict)
-    failures: Annotated[dict[str, int], BeforeValidator(_counts)] = Field(default_factory=dict)
-    settling: Noted = Field(default_factory=dict)
-    pulling: Noted = Field(default_factory=dict)
-    resizing: Noted = Field(default_factory=dict)
-    turned: Texts = Field(default_factory=dict)
-    unserved: Noted = Field(default_factory=dict)
-    not_created: Since = Field(default_factory=dict)
-    not_owned: Since = Field(default_factory=dict)
-    not_exposed: Since = Field(default_factory=dict)
-    progressed: Noted = Field(default_factory=dict)
-    kept: Texts = Field(default_factory=dict)
-    current_revision: Revision = ""
-    update_revision: Revision = ""
-    held: Annotated[str, BeforeValidator(_text)] = ""
-    outdated: Annotated[str, BeforeValidator(_text)] = ""
-    conditions: Annotated[list[ObservedCondition], BeforeValidator(_conditions)] = Field(
-        default_factory=list
-    )
-
-
 class ManagedFields(Value):
     """One entry of `metadata.managedFields`: only the time of the write is read."""
 
@@ -305,8 +209,12 @@ class Parent(Value):
 class TApp(Parent):
     """The whole parent."""
 
-    spec: TAppSpec
-    status: Annotated[ObservedStatus, BeforeValidator(_entries)] = ObservedStatus()
+    spec: TAppSpec = Field(json_schema_extra=rules.TEMPLATES)
+    """What should run: numbered instances, each with its own template and status."""
+    status: Annotated[ObservedStatus, BeforeValidator(entries)] = Field(
+        default=ObservedStatus(), json_schema_extra={"default": {"observedGeneration": NEVER}}
+    )
+    """What was observed when the TApp was last looked at."""
 
 
 class ClaimPolicy(Value):
@@ -318,7 +226,7 @@ class ClaimPolicy(Value):
 class HoldPolicy(Value):
     """Another part that finalize reads."""
 
-    deletion_hold_timeout_seconds: int | None = Field(default=None, ge=0, le=2**31 - 1)
+    deletion_hold_timeout_seconds: Whole | None = None
 
 
 class LostPolicy(Value):

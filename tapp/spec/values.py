@@ -7,12 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from tapp.spec.fields import LONGEST_VALUE
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import VALUES, Slots, UnfilledError
 from tapp.words.quoted import quoted
-
-LONGEST: Final = 1_024
-"""Characters of a value."""
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
@@ -41,8 +39,8 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
                 f"{slots.where[name]} reads the value {quoted(key)}, and the instance has none: "
                 f"set it in spec.values[{quoted(number)}] or spec.defaultValues"
             )
-        if len(value) > LONGEST or "\0" in value:
-            wrong = "has a NUL" if "\0" in value else f"is longer than {LONGEST} characters"
+        if len(value) > LONGEST_VALUE or "\0" in value:
+            wrong = "has a NUL" if "\0" in value else f"is longer than {LONGEST_VALUE} characters"
             raise UnfilledError(f"the value {quoted(key)} of {slots.where[name]} {wrong}")
         found[name] = value
     return {name: found[name] for name in slots.names}

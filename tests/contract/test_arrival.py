@@ -221,12 +221,17 @@ def test_more_connections_than_there_may_be_close_the_oldest(service: Service) -
 
 
 def test_a_client_that_never_reads_its_answer_keeps_no_thread(service: Service) -> None:
+    """A pod's status comes back as it was: 80 long answers that nobody reads, and others go on."""
+    pod = good()["object"]
+    pod["status"]["message"] = "x" * 900_000
+    body = json.dumps({"object": pod}).encode()
+    head = b"POST /pod-status HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
     slow = []
     for _ in range(80):
         connection = socket.socket()
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         connection.connect((HOST, service.port))
-        connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n" * 40)
+        connection.sendall(head + body)
         slow.append(connection)
     assert service.get("/healthz", timeout=30)[0] == 200
     assert service.call("POST", "/sync", BODY)[0] == 200

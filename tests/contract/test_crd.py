@@ -1,4 +1,4 @@
-"""The CRD file: what the API server demands of it, what old TApps need, what the model expects.
+"""The CRD file: what the API server demands of it, what old TApps need, what `explain` tells.
 
 The CEL rules run only in an API server; here their shape is checked. What they say about whole
 objects is tested where there is one.
@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import jsonschema  # type: ignore[import-untyped] # no stubs among our requirements
 import kubernetes_validate
@@ -17,12 +17,12 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from crds import generate, reference, rules, schema
+from crds import generate, reference, schema
 from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from tapp.answer import kstatus, mistakes, refusals, status
-from tapp.spec import model
+from tapp.spec import model, policies, rules
 from tapp.words import conditions, vocabulary
 from tapp.words.vocabulary import InstanceStatus
 
@@ -519,52 +519,18 @@ def test_blamed_fields_exist() -> None:
     assert {path + rule["fieldPath"] for path, rule in RULES if "fieldPath" in rule} <= paths
 
 
-# --- the model and the status ---------------------------------------------------------------------
+# --- texts and the status -------------------------------------------------------------------------
 
 MODELS: list[tuple[type[BaseModel], Node]] = [
     (model.TAppSpec, SPEC),
-    (model.UpdateStrategy, SPEC["properties"]["updateStrategy"]),
-    (model.ForceUpdate, SPEC["properties"]["updateStrategy"]["properties"]["forceUpdate"]),
+    (policies.UpdateStrategy, SPEC["properties"]["updateStrategy"]),
+    (policies.ForceUpdate, SPEC["properties"]["updateStrategy"]["properties"]["forceUpdate"]),
     (
-        model.InPlaceUpdateStrategy,
+        policies.InPlaceUpdateStrategy,
         SPEC["properties"]["updateStrategy"]["properties"]["inPlaceUpdateStrategy"],
     ),
-    (model.RetentionPolicy, SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]),
+    (policies.RetentionPolicy, SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]),
 ]
-
-
-@pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
-def test_model_and_schema_have_the_same_fields(kind: type[BaseModel], node: Node) -> None:
-    """Each field of the CRD is read, and each field that is read can be set."""
-    assert {field.alias for field in kind.model_fields.values()} == set(node["properties"])
-
-
-@pytest.mark.parametrize(("kind", "node"), MODELS, ids=[kind.__name__ for kind, _ in MODELS])
-def test_model_and_schema_have_the_same_types(kind: type[BaseModel], node: Node) -> None:
-    """A type that the API server lets through is one that the model takes."""
-    described = kind.model_json_schema(by_alias=True)
-    for name, field in node["properties"].items():
-        here = described["properties"][name]
-        accepted = {here.get("type")} | {each.get("type") for each in here.get("anyOf", ())}
-        if "$ref" in here:
-            accepted = {"object"}
-        if field.get("x-kubernetes-int-or-string"):
-            assert accepted >= {"integer", "string"}, name
-        else:
-            assert field["type"] in accepted, name
-
-
-def test_model_and_schema_have_the_same_limits_and_defaults() -> None:
-    """Numbers, enums and the one default agree."""
-    assert schema.MAX_REPLICAS == vocabulary.MAX_REPLICAS
-    described = model.TAppSpec.model_json_schema(by_alias=True)["properties"]
-    for name in ("replicas", "minReadySeconds", "progressDeadlineSeconds"):
-        for limit in ("minimum", "maximum"):
-            assert described[name].get(limit) == SPEC["properties"][name].get(limit), (name, limit)
-    assert SPEC["properties"]["replicas"]["default"] == described["replicas"]["default"]
-    policy = SPEC["properties"]["persistentVolumeClaimRetentionPolicy"]["properties"]
-    for field in policy.values():
-        assert tuple(field["enum"]) == get_args(model.Retention)
 
 
 def unset(value: Any) -> str:
@@ -579,11 +545,11 @@ OWN_WORDS = {
     "serviceName": "Unset: pods have none.",
     "serviceTemplate": "Unset: no Service.",
     "serviceRetentionPolicy": "Unset: they are retained.",
-    "updateStrategy": f"{unset('maxUnavailable')} {model.UpdateStrategy().max_unavailable}, and "
-    f"forceUpdate.maxUnavailable {model.ForceUpdate().max_unavailable}.",
-    "forceUpdate": f"{unset('maxUnavailable')} {model.ForceUpdate().max_unavailable}.",
+    "updateStrategy": f"{unset('maxUnavailable')} {policies.UpdateStrategy().max_unavailable}, and "
+    f"forceUpdate.maxUnavailable {policies.ForceUpdate().max_unavailable}.",
+    "forceUpdate": f"{unset('maxUnavailable')} {policies.ForceUpdate().max_unavailable}.",
     "inPlaceUpdateStrategy": f"{unset('gracePeriodSeconds')} "
-    f"{model.InPlaceUpdateStrategy().grace_period_seconds}.",
+    f"{policies.InPlaceUpdateStrategy().grace_period_seconds}.",
     "persistentVolumeClaimRetentionPolicy": "Unset: they are retained.",
     "holdTimeoutSeconds": "Unset: without end.",
     "deletionHoldTimeoutSeconds": "Unset: without end.",
@@ -629,14 +595,6 @@ def test_explain_names_every_type_of_condition() -> None:
     for name in conditions.Type:
         assert name in types
     assert ", ".join(conditions.ALWAYS) in schema["description"]
-
-
-def test_what_is_read_back_from_the_status_is_in_the_schema() -> None:
-    """The memory of finished instances and condition times would be lost if they were pruned."""
-    conditions = STATUS["properties"]["conditions"]["items"]["properties"]
-    read = {field.alias for field in model.ObservedStatus.model_fields.values()}
-    assert read <= set(STATUS["properties"])
-    assert {f.alias for f in model.ObservedCondition.model_fields.values()} <= set(conditions)
 
 
 def test_status_has_every_field_of_the_design() -> None:

@@ -42,11 +42,13 @@ def test_other_paths_are_not_found(path: str) -> None:
     check_error(post(path, {}), 404)
 
 
+@pytest.mark.parametrize("path", HOOKS)
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "a"]
 )
-def test_other_content_types_are_refused(content_type: str) -> None:
-    check_error(post("/sync", good(), content_type), 415)
+def test_other_content_types_are_refused(path: str, content_type: str) -> None:
+    """Only JSON, or no word about it, is taken by a hook."""
+    check_error(post(path, good(), content_type), 415)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +72,14 @@ def test_a_compressed_body_is_refused() -> None:
     check_error(response, 415)
 
 
+@pytest.mark.parametrize("path", HOOKS)
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_body_above_the_limit_is_refused(more: int) -> None:
+def test_a_body_above_the_limit_is_refused(path: str, more: int) -> None:
+    """TAPP_MAX_BODY_BYTES are taken, and not one more."""
     small = client(max_body_bytes=20_000)
     body = json.dumps(good()).encode()
     body += b" " * (20_000 - len(body) + more)
-    response = small.post("/sync", data=body, content_type="application/json")
+    response = small.post(path, data=body, content_type="application/json")
     if more:
         check_error(response, 413)
     else:

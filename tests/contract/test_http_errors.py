@@ -1,12 +1,15 @@
 """Any bytes on any endpoint: a well-formed JSON answer, and a process that stays healthy (P7)."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from hooks.explain import Explanation
 from tests.builders import Document
 from tests.contract.calls import (
     ABOUT_TAPPS,
@@ -18,6 +21,7 @@ from tests.contract.calls import (
     post,
 )
 from tests.reading import desired
+from tests.scenarios.life import manifest
 
 # --- what is no JSON, or no request ---------------------------------------------------------------
 
@@ -213,13 +217,19 @@ def test_a_spec_that_cannot_be_read_deletes_nothing_and_names_the_field(
     assert check_error(post(hook, put(good(), path, value)), 400)["path"].startswith(where)
 
 
-def test_a_bug_is_a_500_with_an_id_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", HOOKS)
+def test_a_bug_is_a_500_with_an_id_and_no_traceback(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever hook has it."""
+
     def bug(*_arguments: Any) -> None:
         raise ZeroDivisionError("secret detail")
 
     document = good()
-    monkeypatch.setattr("hooks.app.sync", bug)
-    response = post("/sync", document)
+    for name in ("Request", "customize_parent", "answer_pod_status"):
+        monkeypatch.setattr(f"hooks.app.{name}", bug)
+    response = post(path, document)
     body = check_error(response, 500)
     assert body["requestId"]
     assert b"secret" not in response.data
@@ -250,7 +260,8 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(found for key, item in items for found in paths(item, (*path, key)))]
 
 
-PLACES = [path for path in paths(good()) if path and path[0] in ("parent", "children", "related")]
+READ = ("parent", "children", "related", "object")
+PLACES = [path for path in paths(good()) if path and path[0] in READ]
 
 
 @given(st.sampled_from(PLACES), JSON)
@@ -259,12 +270,55 @@ def test_any_value_anywhere_in_a_request_is_answered_or_refused(
 ) -> None:
     """Never a 200 with fewer children, and never more than a short JSON error."""
     document = put(good(), path, value)
-    for hook in WITH_CHILDREN:
+    for hook in HOOKS:
         response = post(hook, document)
         if response.status_code != 200:
-            check_error(response, 400, 503)
+            error = check_error(response, 400, 503)["error"]
+            assert response.status_code == 400 or "Namespace" in error
         elif hook == "/sync":
             _check_kept(document, json.loads(response.data))
+        elif hook == "/plan":
+            msgspec.json.decode(response.data, type=Explanation)
+
+
+def typed(schema: Document, path: tuple[str, ...] = SPEC) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each field of the spec of one type, as the CRD has it; what is Kubernetes' own is not read.
+
+    Of a map, the entry "0" stands for all.
+    """
+    yield path, schema.get("type", "")
+    if "x-kubernetes-preserve-unknown-fields" not in schema:
+        fields = {**schema.get("properties", {}), "0": schema.get("additionalProperties")}
+        for name, field in fields.items():
+            if field is not None and not field.get("x-kubernetes-int-or-string"):
+                yield from typed(field, (*path, name))
+
+
+CRD: Document = manifest("crds/tapp.yaml")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+FIELDS = list(typed(CRD["properties"]["spec"]))
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+}
+
+
+@given(st.sampled_from(FIELDS), JSON)
+def test_a_value_of_another_type_is_refused_at_its_field(
+    field: tuple[tuple[str, ...], str], value: Any
+) -> None:
+    """What the CRD gives a type is held to it, also in a TApp that is older than the CRD."""
+    path, kind = field
+    assume(value is not None and type(value) is not TYPES[kind])
+    document = good()
+    inner = document
+    for key in path[:-1]:
+        inner = inner.setdefault(key, {})
+    inner[path[-1]] = value
+    for hook in ("/sync", "/plan"):
+        assert check_error(post(hook, document), 400)["path"] == ".".join(path)
 
 
 def _check_kept(document: Document, answer: Document) -> None:

@@ -38,6 +38,9 @@ PODS = {
 }
 
 
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with serve() as service:
@@ -116,3 +119,17 @@ def test_a_worker_that_does_not_listen_yet_is_ended_by_sigterm() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGTERM
+
+
+def test_the_curl_line_of_the_protocol_is_answered(url: str, tmp_path: Path) -> None:
+    """The page's request, asked as the page says, has the page's answer."""
+
+    def block(kind: str) -> str:
+        found = re.search(rf"(?s)```{kind}\n(.*?)```", PROTOCOL)
+        assert found
+        return found[1]
+
+    (tmp_path / "request.json").write_text(block("json request"))
+    command = block("sh curl").replace("http://127.0.0.1:8080", url)
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, check=True)
+    assert json.loads(done.stdout) == json.loads(block("json answer /plan"))

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, get_args, get_origin
 
 import yaml
 
-from tapp.spec.model import ObservedStatus
+from tapp.spec.observed import ObservedStatus
 from tapp.words import vocabulary
 
 Schema = dict[str, Any]

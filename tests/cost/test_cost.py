@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tapp.spec.model import ObservedStatus, TAppSpec
+from tapp.spec.model import TAppSpec
+from tapp.spec.observed import ObservedStatus
 from tests.cost import cases, promise
 from tests.cost.cases import Case, findings, not_counted, some_cases
 from tests.cost.fields import every_field

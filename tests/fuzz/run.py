@@ -11,7 +11,7 @@ from tests.fuzz.corpus import documents
 from tests.fuzz.mutate import mutated, noise, scratched
 from tests.fuzz.oracle import HOOKS, HangError, Service, no_hang
 
-PATHS = (*HOOKS, "/healthz", "/readyz", "/version", "/metrics", "/openapi.json", "/", "/x")
+PATHS = (*HOOKS, "/healthz", "/readyz", "/version", "/metrics", "/", "/x")
 METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "FOO")
 TYPES = ("", "text/plain", "application/json; charset=latin-1", "a", "multipart/form-data")
 STOP_AFTER = 40

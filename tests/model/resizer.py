@@ -56,7 +56,7 @@ class Component:
     def restart(self) -> None:
         """Other processes, which remember nothing; what waits in a queue is lost."""
         clock = self._world.clock
-        self._workers = [SteppedResizer(self, clock=lambda: clock.now) for _ in range(2)]
+        self._workers = [SteppedResizer(self.resize, clock=lambda: clock.now) for _ in range(2)]
 
     def ask(self, plan: Plan) -> None:
         """What a sync hands over, in the process that has answered it."""

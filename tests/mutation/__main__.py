@@ -27,9 +27,7 @@ LEFT_OUT = shutil.ignore_patterns(
 SLOW = ("test_properties.py", "hooks/test_memo.py", "hooks/test_wire_cost.py")
 TESTS = (
     ("tests/unit", "tests/migration", *(f"--ignore=tests/unit/{name}" for name in SLOW)),
-    tuple(
-        f"tests/contract/test_{name}.py" for name in ("upgrade", "openapi", "http", "http_errors")
-    ),
+    tuple(f"tests/contract/test_{name}.py" for name in ("upgrade", "http", "http_errors")),
     ("tests/model",),
     ("tests/unit/test_properties.py", "tests/unit/hooks/test_memo.py"),
     ("tests/scenarios", "--ignore=tests/scenarios/test_demo.py"),

@@ -64,7 +64,7 @@ def _short_and_over(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def recorder(server: ApiServer, account: Path) -> Recorder:
-    return Recorder(Cluster(account, server.environ), "tapp-hooks-abc-1")
+    return Recorder(Cluster(account, server.environ).create, "tapp-hooks-abc-1")
 
 
 def decided(parent: Document) -> tuple[Plan, Document]:
@@ -192,7 +192,7 @@ def test_two_replicas_write_one(server: ApiServer, account: Path, recorder: Reco
     before = counted()
     recorder.tell(*news(1))
     until(before, created=1)
-    other = Recorder(Cluster(account, server.environ), "tapp-hooks-abc-2")
+    other = Recorder(Cluster(account, server.environ).create, "tapp-hooks-abc-2")
     other.tell(*news(1))
     until(before, created=1, exists=1)
     other.close()
@@ -222,7 +222,7 @@ def test_a_hanging_api_server_holds_no_sync_and_fills_a_bounded_queue(
     server: ApiServer, account: Path
 ) -> None:
     server.hang = 30
-    made = Recorder(Cluster(account, server.environ), "one", queued=10)
+    made = Recorder(Cluster(account, server.environ).create, "one", queued=10)
     before, plans = counted(), [news(generation) for generation in range(1, 21)]
     begun = time.perf_counter()
     for each in plans:
@@ -239,7 +239,7 @@ def test_a_hanging_api_server_holds_no_sync_and_fills_a_bounded_queue(
 def test_a_tapp_may_not_tell_without_end(account: Path, server: ApiServer) -> None:
     """25 of a reason at once, then one in five minutes; other reasons have their own measure."""
     now = [0.0]
-    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: now[0])
+    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()
     for generation in range(1, 31):
         made.tell(*news(generation))
@@ -257,7 +257,7 @@ def test_what_was_limited_is_told_when_the_measure_allows_it(
 ) -> None:
     """No sync would tell it again: what the status says already is no news to any of them."""
     now = [0.0]
-    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: now[0])
+    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: now[0])
     before = counted()
     told = [news(generation) for generation in range(1, 29)]
     for each in told:
@@ -276,7 +276,7 @@ def test_what_was_limited_is_told_when_the_measure_allows_it(
 def test_one_tapp_that_never_stops_telling_waits_for_no_more_than_an_hour_tells(
     account: Path, server: ApiServer
 ) -> None:
-    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for generation in range(1, 101):
         made.tell(*news(generation))
@@ -293,7 +293,7 @@ def of(namespace: str, name: str, generation: int) -> tuple[Plan, Document]:
 
 def test_a_tapp_that_is_made_anew_may_tell_no_more(account: Path, server: ApiServer) -> None:
     """Each had another uid, and so a measure of its own."""
-    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for generation in range(1, 31):
         made.tell(*of("a", "web", generation))
@@ -306,7 +306,7 @@ def test_a_namespace_may_not_tell_without_end(
 ) -> None:
     """Whatever its TApps are called; another one has a measure of its own."""
     monkeypatch.setattr(events, "OF_A_NAMESPACE", 2)
-    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for number in range(60):
         made.tell(*of("a", f"web-{number}", 1))
@@ -321,7 +321,7 @@ def test_one_namespace_takes_no_other_ones_place_in_the_queue(
 ) -> None:
     """Where the queue is full, the one that has most in it loses its last one."""
     server.hang = 0.2
-    made = Recorder(Cluster(account, server.environ), "one", queued=10)
+    made = Recorder(Cluster(account, server.environ).create, "one", queued=10)
     for number in range(30):
         made.tell(*of("a", f"web-{number}", 1))
     for number in range(3):
@@ -340,7 +340,7 @@ def test_one_namespace_takes_no_other_ones_place_among_those_that_wait(
     """Where they are full, the one that has most among them loses one."""
     monkeypatch.setattr(events, "BURST", 0)
     monkeypatch.setattr(events, "LATE", 10)
-    made = Recorder(Cluster(account, server.environ), "one", clock=lambda: 0.0)
+    made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)
     before = counted()
     for number in range(20):
         made.tell(*of("a", f"web-{number}", 1))

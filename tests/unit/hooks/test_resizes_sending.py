@@ -45,7 +45,7 @@ def resizer(
 ) -> Iterator[Resizer]:
     monkeypatch.setattr(cluster, "TIMEOUT", (1, 2))
     client = Cluster(account, server.environ, "resize")
-    made = Resizer(client, clock=clock)
+    made = Resizer(client.resize, clock=clock)
     yield made
     made.close()
     client.close()
@@ -147,7 +147,7 @@ def test_a_full_queue_drops(account: Path, server: ApiServer) -> None:
     before = counted()
     server.hang = 0.5
     client = Cluster(account, server.environ, "resize")
-    made = Resizer(client, queued=1)
+    made = Resizer(client.resize, queued=1)
     of = resizing(replicas=4, updateStrategy={"maxUnavailable": 4})
     made.ask(decided(of.change(template=asking(MORE))))
     end = time.monotonic() + 10
@@ -162,13 +162,12 @@ def test_what_has_waited_for_long_is_not_sent(clock: Ticking) -> None:
     """A later sync may have decided otherwise by now; or it asks again, at once."""
     sent = []
 
-    class Slow:
-        def resize(self, _namespace: str, name: str, _patch: Document) -> bool:
-            sent.append(name)
-            clock.now += resizes.STALE + 0.1
-            return True
+    def slow(_namespace: str, name: str, _patch: Document) -> bool:
+        sent.append(name)
+        clock.now += resizes.STALE + 0.1
+        return True
 
-    before, made = counted(), Resizer(Slow(), clock=clock)
+    before, made = counted(), Resizer(slow, clock=clock)
     of = resizing(replicas=2, updateStrategy={"maxUnavailable": 2}).change(template=asking(MORE))
     made.ask(decided(of))
     until(before, resized=1, dropped=1)

@@ -15,7 +15,7 @@ Rule = dict[str, Any]
 KEY: Final = "x-kubernetes-validations"
 
 
-def rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
+def _rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rule:
     """One entry of `x-kubernetes-validations`.
 
     Args:
@@ -34,86 +34,91 @@ def rule(expression: str, message: str, *, at: str = "", exact: str = "") -> Rul
     return entry
 
 
+def _keyword(*rules: Rule) -> dict[str, Any]:
+    """The keyword of a schema that these rules stand under."""
+    return {KEY: list(rules)}
+
+
 def _one_line(expression: str) -> str:
     return " ".join(expression.split())
 
 
 DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
-BUDGET: Final = [
-    rule(
+BUDGET: Final = _keyword(
+    _rule(
         r"""type(self) == string ? string(self).matches('^0*(100|[1-9][0-9]?)%$')
                                  : type(self) == int && int(self) >= 1""",
         "must be a whole number from 1, or a percentage from 1% to 100%, such as 25%",
     )
-]
+)
 
-PARTITION: Final = [
-    rule(
+PARTITION: Final = _keyword(
+    _rule(
         r"""type(self) == string ? string(self).matches('^0*(100|[1-9]?[0-9])%$')
                                  : type(self) == int && int(self) >= 0""",
         "must be a whole number from 0, or a percentage from 0% to 100%, such as 30%",
     )
-]
+)
 
 _NUMBER: Final = "^(0|[1-9][0-9]*)$"
 _ID_HINT: Final = 'keys are instance numbers without leading zeros, such as "0" or "12"'
 
-INSTANCE_IDS: Final = [
-    rule(
+INSTANCE_IDS: Final = _keyword(
+    _rule(
         f"""self.all(id, id.matches('{_NUMBER}')
                   || (oldSelf.hasValue() && id in oldSelf.value()))""",
         _ID_HINT,
         exact=f"""'"' + self.filter(id, !id.matches('{_NUMBER}'))[0] + '": {_ID_HINT}'""",
     )
-]
+)
 
-WANTED_STATUS: Final = [
-    rule(
+WANTED_STATUS: Final = _keyword(
+    _rule(
         "self == 'Killed'",
         'the only status to ask for is "Killed", which stops the instance; to start it again, '
         "remove the entry",
     )
-]
+)
 
 _KEY_HINT: Final = "a key has at most 63 letters, digits, '-', '_' and '.'"
 
-VALUE_KEYS: Final = [
-    rule(
+VALUE_KEYS: Final = _keyword(
+    _rule(
         f"self.all(key, key.matches('^{VALUE_KEY}$'))",
         _KEY_HINT,
     )
-]
+)
 
-CLAIM_NAMES: Final = [
-    rule(
+CLAIM_NAMES: Final = _keyword(
+    _rule(
         f"""self.all(claim, has(claim.metadata) && has(claim.metadata.name)
                   && claim.metadata.name.size() <= 63
                   && claim.metadata.name.matches('{DNS_LABEL}'))""",
         "each claim template needs a metadata.name that is a DNS label, because the volume in the "
         "pod gets the same name: at most 63 lower-case letters, digits and '-'",
     ),
-    rule(
+    _rule(
         """self.all(claim, !has(claim.metadata) || !has(claim.metadata.name)
                   || self.exists_one(other, has(other.metadata) && has(other.metadata.name)
                                      && other.metadata.name == claim.metadata.name))""",
         "two claim templates have the same metadata.name; give each its own",
     ),
-]
+)
 
-SERVICE_NAME: Final = [
-    rule(
+SERVICE_NAME: Final = _keyword(
+    _rule(
         f"self == '' || (self.size() <= 63 && self.matches('{DNS_LABEL}'))",
         "must be the name of a headless Service: at most 63 lower-case letters, digits and '-'",
     )
-]
+)
 
-NO_SELECTOR: Final = [
-    rule(
+NO_SELECTOR: Final = _keyword(
+    _rule(
         "!has(self.selector)",
         "leave out selector: each Service selects the pod of its instance",
     )
-]
+)
 
 
 def _quoted(text: str) -> str:
@@ -142,14 +147,14 @@ def _has_containers(template: str) -> str:
                 && {template}.spec.containers.size() > 0)"""
 
 
-CONTAINERS: Final = [
-    rule(
+CONTAINERS: Final = _keyword(
+    _rule(
         # A stored null is no equal of the same null pruned, so ratcheting alone would not do.
         f"{_has_containers('self')} || (oldSelf.hasValue() && !{_has_containers(OLD)})",
         "no pod can be made of a template without spec.containers; look at the indentation, or "
         "remove the entry",
     )
-]
+)
 
 
 def _resolves(spec: str, name: str) -> str:
@@ -189,7 +194,7 @@ _HINT: Final = (
     "spec.templatePool, and 'default' for spec.template"
 )
 
-TEMPLATES_RESOLVE: Final = rule(
+TEMPLATES_RESOLVE: Final = _rule(
     f"""!has(self.templates) || self.templates.all(id,
             {_resolves("self", "self.templates[id]")}
             || (oldSelf.hasValue() && has({OLD}.templates) && id in {OLD}.templates
@@ -201,28 +206,28 @@ TEMPLATES_RESOLVE: Final = rule(
                   !{_resolves("self", "self.templates[id]")})[0]] + '": {_quoted(_HINT)}'""",
 )
 
-DEFAULT_RESOLVES: Final = rule(
+DEFAULT_RESOLVES: Final = _rule(
     _leads_to_pool(_default_name("self"), _default_name(OLD)),
     f"there is no such template: {_HINT}",
     at=".defaultTemplateName",
     exact=f"""'there is no template "' + {_default_name("self")} + '": {_quoted(_HINT)}'""",
 )
 
-ROLLING_RESOLVES: Final = rule(
+ROLLING_RESOLVES: Final = _rule(
     _leads_to_pool(_rolling_name("self"), _rolling_name(OLD)),
     f"there is no such template: {_HINT}",
     at=".updateStrategy.template",
     exact=f"""'there is no template "' + {_rolling_name("self")} + '": {_quoted(_HINT)}'""",
 )
 
-DEFAULT_EXISTS: Final = rule(
+DEFAULT_EXISTS: Final = _rule(
     f"!{_lacks_default('self')} || (oldSelf.hasValue() && {_lacks_default(OLD)})",
     "the default template is missing: set spec.template with at least one container, or set "
     "spec.defaultTemplateName to a key of spec.templatePool",
     at=".template",
 )
 
-TEMPLATES: Final = [TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS]
+TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVES, DEFAULT_EXISTS)
 
 
 def _fits_hostname(root: str) -> str:
@@ -235,12 +240,12 @@ def _fits_hostname(root: str) -> str:
                     && self.metadata.name.size() + 1 + {digits} <= 63))"""
 
 
-POD_HOSTNAMES: Final = [
-    rule(
+POD_HOSTNAMES: Final = _keyword(
+    _rule(
         f"{_fits_hostname('self')} || (oldSelf.hasValue() && !{_fits_hostname(OLD)})",
         "with spec.serviceName each pod's name (metadata.name-NUMBER) is its hostname, so "
         "metadata.name must not contain '.', and the longest pod name must fit 63 characters: "
         "use a shorter metadata.name or leave out spec.serviceName",
         at=".spec.serviceName",
     )
-]
+)
