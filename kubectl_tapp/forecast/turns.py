@@ -7,11 +7,13 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
+from tapp.spec.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
 
 PLAYED = 10
 """Budgets' worth of instances that are played: as many steps as a person reads."""
+Made = tuple[str, ...]
 _COMING = (*DELAYED, Reason.PULLING)
 
 
@@ -35,20 +37,20 @@ class Turns:
 
     pace: dict[str, float] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
-    _taken: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
-    """Budget -> instance -> name of its template."""
+    _taken: dict[str, dict[int, Made]] = field(default_factory=lambda: defaultdict(dict))
+    """Budget -> instance -> what it is made of."""
 
     def enough(self, plan: Plan) -> bool:
         """Looks at one more decision: whether what follows only goes on in the same way.
 
         That is so where each budget that instances wait for has been spent so many times, and each
-        template that they wait for has come up somewhere: another one may not.
+        template and image that they wait for has come up somewhere: another one may not.
         """
         for instance, verdict in plan.cases:
             if verdict.action in DISRUPTIVE:
                 budget = _budget(plan, instance)
                 self._began.setdefault(budget, plan.now)
-                self._taken[budget][instance.id] = instance.template.name
+                self._taken[budget][instance.id] = _made_of(instance)
         rows = grouped((_budget(plan, each), each) for each in waiting(plan))
         if not self._taken or not rows:
             return False
@@ -58,7 +60,7 @@ class Turns:
             done = [id for id in taken if id in plan.available and id not in away]
             turns = PLAYED * _allowed(plan, row[0])
             came_up = {taken[id] for id in done}
-            if len(done) < turns or not came_up.issuperset(each.template.name for each in row):
+            if len(done) < turns or not came_up.issuperset(map(_made_of, row)):
                 return False
             long = long or len(row) > turns
             pace[budget] = (plan.now - self._began[budget]) / len(done)
@@ -69,6 +71,12 @@ class Turns:
         """How long those take that wait, budgets being spent beside each other."""
         rows = grouped((_budget(plan, each), each.id) for each in waiting(plan))
         return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
+
+
+def _made_of(instance: Instance) -> Made:
+    """The template's name, and the images that it has for this instance."""
+    template = instance.template
+    return template.name, *(template.images.values() if isinstance(template, Template) else ())
 
 
 def _budget(plan: Plan, instance: Instance) -> str:

@@ -26,7 +26,8 @@ GATE = {"readinessGates": [{"conditionType": "apps.tkestack.io/InPlaceUpdateRead
 
 
 GONE = "gone:1"
-"""An image that does not come up."""
+BROKEN = (GONE, "web:none")
+"""Images that do not come up."""
 ROW = size(30, 80)
 """Instances of which a forecast plays 11 one by one."""
 BY_TWO = size(50, 120)
@@ -64,10 +65,10 @@ def edited(life: Life, edit: Callable[[Document], None]) -> Document:
 def both(life: Life, edit: Callable[[Document], None]) -> tuple[Forecast, Forecast]:
     """The forecast as it is, and the one of which every turn is played."""
     document = edited(life, edit)
-    short = foretell(life, document, broken=(GONE,))
+    short = foretell(life, document, broken=BROKEN)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(turns, "PLAYED", 10**6)
-        return short, foretell(life, document, broken=(GONE,))
+        return short, foretell(life, document, broken=BROKEN)
 
 
 def fate(each: InstanceForecast) -> InstanceForecast:
@@ -118,6 +119,18 @@ def and_typo(tapp: Document) -> None:
     """The last one gets another template, whose image is not there."""
     with_image(tapp, "v2")
     tapp["spec"]["templatePool"]["v3"]["spec"]["containers"][0]["image"] = GONE
+
+
+OWN: Document = {
+    "template": template("web:$(tapp.values.tag)", container=PROBE),
+    "defaultValues": {"tag": "1"},
+}
+
+
+def and_one_value(tapp: Document) -> None:
+    """All get another image by a value, and the last one a value of which there is none."""
+    tapp["spec"]["defaultValues"] = {"tag": "2"}
+    tapp["spec"]["values"] = {str(ROW - 1): {"tag": "none"}}
 
 
 def with_claim(tapp: Document) -> None:
@@ -174,6 +187,7 @@ CASES: dict[str, tuple[int, Document, Callable[[Document], None]]] = {
     ),
     "a claim that was not there": (ROW, {}, with_claim),
     "a template that does not come up, at the end": (ROW, MIXED, and_typo),
+    "an image of its own that does not come up, at the end": (ROW, OWN, and_one_value),
 }  # fmt: skip
 
 
@@ -186,6 +200,7 @@ FEW = (
     "images pulled first",
     "a claim that was not there",
     "a template that does not come up, at the end",
+    "an image of its own that does not come up, at the end",
 )
 
 
