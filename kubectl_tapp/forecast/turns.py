@@ -11,8 +11,8 @@ from tapp.spec.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
 
-PLAYED = 10
-"""Budgets' worth of instances that are played: as many steps as a person reads."""
+PLAYED = 8
+"""Budgets' worth of instances that are played: as many steps as the text of a plan shows."""
 Made = tuple[str, ...]
 _COMING = (*DELAYED, Reason.PULLING)
 

@@ -29,9 +29,9 @@ GONE = "gone:1"
 BROKEN = (GONE, "web:none")
 """Images that do not come up."""
 ROW = size(30, 80)
-"""Instances of which a forecast plays 11 one by one."""
+"""Instances of which a forecast plays 9 one by one."""
 BY_TWO = size(50, 120)
-"""Here 22."""
+"""Here 18."""
 
 
 def life_of(replicas: int, **spec: Any) -> Life:
