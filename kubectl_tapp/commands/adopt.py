@@ -124,7 +124,7 @@ def _take(verb: Verb, found: Found, living: dict[str, str], *, dry_run: bool = F
         patch = adopting_patch(item, verb.tapp, namespace)
         try:
             with uninterrupted():
-                cluster.patch(found.resource, name, patch, dry_run=dry_run)
+                cluster.patch(found.resource, name, patch, "merge", dry_run=dry_run)
         except KubectlError as error:
             live = cluster.get(found.resource, name)
             if live["metadata"]["resourceVersion"] == item["metadata"]["resourceVersion"]:

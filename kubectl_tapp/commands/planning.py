@@ -1,7 +1,11 @@
 """What `kubectl tapp plan` does: the edit as the API server would take it, played and shown."""
 
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+
+from rich.console import Console
 
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.arguments import (
@@ -21,7 +25,6 @@ from kubectl_tapp.commands.plan_options import Asked
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
 from kubectl_tapp.forecast import assumed
-from kubectl_tapp.forecast.bar import bar
 from kubectl_tapp.forecast.fail_if import read_condition
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import as_running, forecast
@@ -88,8 +91,8 @@ def _without_cluster(session: Session, asked: Asked) -> Forecast:
         raise CommandError(f"{asked.from_} cannot be taken as running: {error}") from None
     if edited is None:
         edited = _edited(observed.tapp, asked, now)
-    with bar("playing the plan") as tell:
-        assumptions = Assumptions(asked.broken, made_up=True, tell=tell)
+    with playing():
+        assumptions = Assumptions(asked.broken, made_up=True)
         found = forecast(observed, edited, registration, now, assumptions)
     return replace(found, notes=(*found.notes, *assumed.said(found, observed.tapp, edited)))
 
@@ -115,9 +118,16 @@ def _with_cluster(session: Session, asked: Asked) -> Forecast:
         edited = applied.untried(observed, edited, how)
     remarks = (how.remark,) if how is not None and how.remark else ()
     registration, now = cluster.registration(observed), session.now()
-    with bar("playing the plan") as tell:
-        assumptions = Assumptions(asked.broken, refused, remarks=remarks, tell=tell)
+    with playing():
+        assumptions = Assumptions(asked.broken, refused, remarks=remarks)
         return forecast(observed, edited, registration, now, assumptions)
+
+
+def playing() -> AbstractContextManager[object]:
+    """Says what takes a moment, on standard error and only to a terminal."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    return Console(stderr=True).status("playing the plan")
 
 
 def _same_place(edited: Document, space: str, who: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS
-from kubectl_tapp.edit.edits import Operation, spec_of
+from kubectl_tapp.edit.edits import spec_of
 from tapp.spec.beside import claim_templates
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
@@ -88,16 +88,17 @@ def _why_not(item: Document, tapp: Document, *, beyond: bool) -> str:
     return ""
 
 
-def _dead(item: Document, tapp: Document) -> list[int]:
-    """Places of owners that are an earlier TApp of this name: there is one of a name at a time."""
-    owners = item["metadata"].get("ownerReferences") or []
+def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
+    """The owners but for an earlier TApp of this name: there is one of a name at a time."""
     return [
-        place
-        for place, owner in enumerate(owners)
-        if owner.get("kind") == "TApp"
-        and str(owner.get("apiVersion", "")).startswith(f"{GROUP}/")
-        and owner.get("name") == tapp["metadata"]["name"]
-        and owner.get("uid") != tapp["metadata"]["uid"]
+        owner
+        for owner in item["metadata"].get("ownerReferences") or []
+        if not (
+            owner.get("kind") == "TApp"
+            and str(owner.get("apiVersion", "")).startswith(f"{GROUP}/")
+            and owner.get("name") == tapp["metadata"]["name"]
+            and owner.get("uid") != tapp["metadata"]["uid"]
+        )
     ]
 
 
@@ -122,43 +123,29 @@ def _protecting(item: Document, namespace: Document | None) -> list[Document]:
     return [{"apiVersion": "v1", "kind": "Namespace", **owner}]
 
 
-def adopting_patch(
-    item: Document, tapp: Document, namespace: Document | None = None
-) -> list[Operation]:
-    """What gives an object to a TApp: its label, without an owner that is gone; guarded.
+def adopting_patch(item: Document, tapp: Document, namespace: Document | None = None) -> Document:
+    """What gives an object to a TApp: its label, without an owner that is gone.
+
+    A merge patch, as `migration` writes; it names the uid and the version that were read, and is a
+    Conflict with any other.
 
     Args:
         item: the object.
         tapp: the TApp.
         namespace: of a claim, its Namespace, which is to own it as well.
     """
-    metadata, uid = item["metadata"], tapp["metadata"]["uid"]
-    patch: list[Operation] = [
-        {"op": "test", "path": f"/metadata/{field}", "value": metadata[field]}
-        for field in ("uid", "resourceVersion")
-    ]
-    patch += [
-        {"op": "remove", "path": f"/metadata/ownerReferences/{place}"}
-        for place in reversed(_dead(item, tapp))
-    ]
-    for owner in _protecting(item, namespace):
-        if "ownerReferences" in metadata:
-            patch.append({"op": "add", "path": "/metadata/ownerReferences/-", "value": owner})
-        else:
-            patch.append({"op": "add", "path": "/metadata/ownerReferences", "value": [owner]})
-    if metadata.get("labels"):
-        return [*patch, {"op": "add", "path": f"/metadata/labels/{CONTROLLER_UID}", "value": uid}]
-    return [*patch, {"op": "add", "path": "/metadata/labels", "value": {CONTROLLER_UID: uid}}]
+    metadata = item["metadata"]
+    owners = [*_living(item, tapp), *_protecting(item, namespace)]
+    patch = {field: metadata[field] for field in ("uid", "resourceVersion")}
+    patch["labels"] = {CONTROLLER_UID: tapp["metadata"]["uid"]}
+    if owners != (metadata.get("ownerReferences") or []):
+        patch["ownerReferences"] = owners
+    return {"metadata": patch}
 
 
 def as_adopted(item: Document, tapp: Document) -> Document:
     """The object as Metacontroller will show it to the service."""
-    metadata, dead = item["metadata"], _dead(item, tapp)
-    owners: list[dict[str, Any]] = [
-        owner
-        for place, owner in enumerate(metadata.get("ownerReferences") or [])
-        if place not in dead
-    ]
+    metadata, owners = item["metadata"], _living(item, tapp)
     if not any(owner.get("controller") for owner in owners):
         owners.append({
             "apiVersion": tapp["apiVersion"],

@@ -17,7 +17,7 @@ from simulator.node.levers import KILLED, NEVER, Levers
 from tapp.words.times import seconds
 
 TICK = 1 / 16
-"""Seconds between the clock's times: equal turns take equal times to the last bit (`fold.py`)."""
+"""Seconds between the clock's times: what takes equally long ends together, to the last bit."""
 STARTING = ("ContainerCreating", "PodInitializing")
 _PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _OVERHEAD = 0.5

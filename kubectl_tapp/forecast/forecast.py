@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.record import Write
 from tapp.spec.differences import Difference
 
@@ -55,7 +54,8 @@ class InstanceForecast:
         fields: the template's fields because of which it is recreated.
         reason: the first verdict that changes it, such as `TemplateChanged`; "" where nothing does.
         message: the same in the deciding code's words.
-        began: when it is first touched, in seconds from now; None: it is not.
+        began: when it is first touched, in seconds from now; None: it is not, or its turn comes
+            with those of `Forecast.rest`.
         done: when it is available again, or gone.
         waits_for: what it still waits for in the end, in a sentence; "" for nothing.
         claims: claim -> `kept`, `created`, `grown` or `deleted`.
@@ -96,6 +96,21 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """Instances whose turns are like those that were played, and follow them.
+
+    Attributes:
+        instances: their numbers; what becomes of each stands with the others.
+        at: when what was played is done, in seconds from now.
+        seconds: that they take about, from then on.
+    """
+
+    instances: tuple[int, ...]
+    at: float
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Limit:
     """One budget of the edited TApp.
 
@@ -122,8 +137,10 @@ class Forecast:
         templates: what changes in which template.
         fields: what else changes in the spec: path, before, after.
         instances: every instance, by its number: those of before and those of after.
-        steps: what is written, in order.
-        writes: every write to a child, in order; of refused ones the first.
+        steps: what is written, in order, as far as it was played.
+        writes: every write to a child, in order, as far as it was played; of refused ones the
+            first.
+        rest: who follows in the same way; None: it was played to its end.
         limits: the budgets that hold.
         should_run: how many instances should run in the end.
         unavailable_before: how many are to run and do not serve now (`record.unavailable`).
@@ -137,10 +154,10 @@ class Forecast:
         remarks: what is to be known of the edit itself: whom it does not reach, how it is applied.
         notes: what was assumed of what is not known.
         refused: the edit cannot be made at all, in the API server's or the service's words.
-        states: instance -> (seconds from now, state): what a timeline shows.
+        states: instance -> (seconds from now, state): what a timeline shows of what was played.
         claims: claim -> `kept`, `created`, `grown` or `deleted`.
         services: Service -> `created`, `changed` or `deleted`.
-        played: whether it was played to its end; else it is one decision, without order and times.
+        played: whether it was played; else it is one decision, without order and times.
     """
 
     name: str
@@ -150,6 +167,7 @@ class Forecast:
     instances: tuple[InstanceForecast, ...] = ()
     steps: tuple[Step, ...] = ()
     writes: tuple[Write, ...] = ()
+    rest: Rest | None = None
     limits: tuple[Limit, ...] = ()
     should_run: int = 0
     unavailable_before: int = 0
@@ -187,5 +205,4 @@ class Assumptions:
     broken: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     made_up: bool = False
-    tell: Tell = lambda _done, _of: None
     remarks: tuple[str, ...] = ()

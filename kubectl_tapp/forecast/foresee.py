@@ -11,7 +11,6 @@ from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast import assumed
-from kubectl_tapp.forecast.bar import Tell
 from kubectl_tapp.forecast.behaviour import (
     Behaviour,
     behaviour,
@@ -19,10 +18,8 @@ from kubectl_tapp.forecast.behaviour import (
     in_ticks,
     take_as_broken,
 )
-from kubectl_tapp.forecast.fold import long_row, shortened, without
 from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.record import Record
 from kubectl_tapp.forecast.run import Run
 from kubectl_tapp.forecast.templates import (
     other_fields,
@@ -31,7 +28,6 @@ from kubectl_tapp.forecast.templates import (
     unreached,
 )
 from kubectl_tapp.forecast.timing import Durations, Timing, timing
-from kubectl_tapp.forecast.unfold import unfold
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
 from tapp.plan import Plan
@@ -80,7 +76,8 @@ def forecast(
     broken = broken_images(observed.pods, now, max(known.patience, 60.0))
     take_as_broken(known, broken, assumptions.broken)
     try:
-        record = _played(observed, edited, registration, known, now, assumptions.tell)
+        runner = Run(observed, registration, known, now)
+        record = runner.play(edited, _quiet(edited, known))
     except ApiError as error:
         return replace(base, refused=(str(error),))
     if record.refused:
@@ -95,35 +92,6 @@ def forecast(
         notes.append("it was not followed for longer than 30 days")
     outcomes = Outcomes(observed, edited, before, record, now)
     return outcomes.forecast(base, pace=_sources(edited, times), notes=notes)
-
-
-def _played(  # noqa: PLR0913, PLR0917 - what a runner is given, and the edit
-    observed: Observed,
-    edited: Document,
-    registration: Registration,
-    known: Behaviour,
-    now: float,
-    tell: Tell,
-) -> Record:
-    """The edit, played to its end.
-
-    Raises:
-        simulator.api.store.ApiError: the simulated API server refuses it.
-    """
-    first = _decided(observed, {**observed.tapp, "spec": edited.get("spec")}, registration, now)
-    row = None if first is None else long_row(first, observed.pods)
-    while first is not None and row is not None:
-        runner = Run(without(observed, row), registration, known, now)
-        runner.watched, runner.tell = frozenset(row.ids), tell
-        runner.apply(shortened(edited, row, first))
-        found = unfold(runner.until_rest(_quiet(edited, known)), runner.marks, row, first)
-        if isinstance(found, Record):
-            return found
-        row = found
-    runner = Run(observed, registration, known, now)
-    runner.tell = tell
-    runner.apply(edited)
-    return runner.until_rest(_quiet(edited, known))
 
 
 def _decided(
@@ -151,10 +119,9 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
     known = behaviour(_paces(tapp, tapp, Timing()), [], now)
     runner = Run(empty, registration, known, now - 3600)
     try:
-        runner.apply(tapp)
+        record = runner.play(tapp, _quiet(tapp, known))
     except ApiError as error:
         raise WireError("", str(error)) from None
-    record = runner.until_rest(_quiet(tapp, known))
     if record.refused:
         raise WireError("", record.refused)
     world, space = runner.world, tapp["metadata"]["namespace"]

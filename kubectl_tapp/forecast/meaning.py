@@ -4,7 +4,6 @@ A verb asks this before it writes. How it goes on, in which order and how long, 
 `foresee.forecast` plays, for `kubectl tapp plan`.
 """
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,25 +11,14 @@ from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.record import Act, Moment, Record, unavailable
+from kubectl_tapp.forecast.record import Moment, Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from kubectl_tapp.wait.standing import touched
-from tapp.decide.judge import Action
-from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
-from tapp.words.reasons import Reason
 from tapp.words.times import written
-
-_VERBS = {
-    Action.CREATE: "create",
-    Action.DELETE: "delete",
-    Action.RECREATE: "delete",
-    Action.UPDATE: "update",
-    Action.ADOPT: "update",
-    Action.MARK: "update",
-}
 
 
 def meaning(
@@ -82,44 +70,11 @@ def _at_once(edited: Document) -> Document:
 
 
 def _record(after: Plan) -> Record:
-    """The decision as a run that has done all of it at once.
-
-    What waits for a budget comes by itself: what is going to happen then, its verdict says.
-    """
-    acts, left = [], []
-    for instance, verdict, decision in zip(
-        after.instances, after.verdicts, after.decisions, strict=True
-    ):
-        if decision.reason == Reason.UP_TO_DATE:
-            continue
-        due = verdict if decision.reason in DELAYED else decision
-        verb = None if due.reason == Reason.HELD else _VERBS.get(due.action)
-        if verb is None and due.reason == Reason.TERMINATING:
-            verb = "create" if instance.should_run else ""
-        if verb:
-            name = f"{after.world.tapp.metadata.name}-{instance.id}"
-            acts.append(Act(after.now, verb, "Pod", name, instance=instance.id, verdict=due))
-        elif verb is None:
-            left.append((instance, due))
-    claims = [("create", claim.name) for claim in after.claims.create]
-    claims += [("delete", claim.metadata.name) for claim in after.claims.delete]
-    claims += [("update", name) for name in after.growth.to]
-    acts += [Act(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
-    acts += [Act(after.now, verb, "Service", name) for verb, name in _of_services(after)]
+    """The decision as a run that has done all of it at once."""
+    acts, left = asked_for(after)
     made = [act.instance for act in acts if act.verb == "create" and act.instance is not None]
     # What is asked for is refused where no pod can be made.
     asked = {written(after.now): made} if made else {}
     last = replace(after, cases=left, troubles={}, not_created=asked)
     looks = [Moment(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
-
-
-def _of_services(after: Plan) -> Iterator[tuple[str, str]]:
-    """The Services that are made, brought to their template, and deleted, each by its name."""
-    name, services = after.world.tapp.metadata.name, after.services
-    for id in services.apply:
-        if f"{name}-{id}" not in after.world.services:
-            yield "create", f"{name}-{id}"
-        elif id in services.missing:
-            yield "update", f"{name}-{id}"
-    yield from (("delete", each) for each in services.delete)

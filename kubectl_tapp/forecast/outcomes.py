@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.edit.revisions import ours
-from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Step
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Rest, Step
 from kubectl_tapp.forecast.record import Act, Record, Write, paused, stuck, unavailable
 from kubectl_tapp.forecast.templates import template_bodies, templates_of
 from tapp.answer.refusals import refusals
@@ -48,7 +48,9 @@ class Outcomes:
         before, record = self.before, self.record
         self._first: dict[int, Instance] = _by_id(before or record.first)
         self._last: dict[int, Instance] = _by_id(record.last)
+        later = () if record.rest is None else record.rest.acts
         self._acts = grouped((a.instance, a) for a in record.acts if a.instance is not None)
+        self._later = {a.instance: a for a in later if a.instance is not None}
         self._templates_before, self._templates = map(
             templates_of, (self.observed.tapp, self.edited)
         )
@@ -85,19 +87,27 @@ class Outcomes:
                 for id, spans in sorted(record.states.items())
             },
             claims=claims,
+            rest=self._rest(),
         )
+
+    def _rest(self) -> Rest | None:
+        found = self.record.rest
+        if found is None:
+            return None
+        return Rest(tuple(found.ids), self._since(found.at), round(found.seconds, 2))
 
     # Instances.
 
     def _instance(self, id: int, claims: dict[str, str]) -> InstanceForecast:
         first, last, acts = self._first.get(id), self._last.get(id), self._acts.get(id, [])
-        done = [act for act in acts if act.outcome == "ok"]
-        outcome, verdict = self._outcome(first, last, done)
+        done, later = [act for act in acts if act.outcome == "ok"], self._later.get(id)
+        due = done if later is None else [later]
+        outcome, verdict = self._outcome(first, last, due)
         current = last or first
         template = "" if current is None else current.template.name
         containers = dict.fromkeys(
             name
-            for act in done
+            for act in due
             if act.verdict is not None and isinstance(act.verdict.change, Update)
             for name in act.verdict.change.images
         )
@@ -116,8 +126,8 @@ class Outcomes:
             fields=fields,
             reason="" if verdict is None else verdict.reason,
             message="" if verdict is None else verdict.message,
-            began=self._since(done[0].at) if done else None,
-            done=self._done(id, done),
+            began=self._since(done[0].at) if done and later is None else None,
+            done=self._done(id, done) if later is None else None,
             waits_for=waits,
             claims=self._claims_of(id, claims),
         )
@@ -213,7 +223,7 @@ class Outcomes:
         return self._since(max(spans[-1][0], done[-1].at))
 
     def _waits_for(self, id: int) -> str:
-        verdict = self._left.get(id)
+        verdict = None if id in self._later else self._left.get(id)
         if verdict is not None and verdict.reason.disposition is not Disposition.DONE:
             return verdict.message
         return ""
@@ -314,10 +324,11 @@ class Outcomes:
 
     def _became(self, kind: str, updated: str) -> dict[str, str]:
         """What becomes of children of a kind: name -> `created`, `deleted` or this word."""
+        rest = () if self.record.rest is None else self.record.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {
             act.name: results[act.verb]
-            for act in self.record.acts
+            for act in (*self.record.acts, *rest)
             if act.kind == kind and act.outcome == "ok" and act.verb in results
         }
 

@@ -64,6 +64,26 @@ class Act(Write):
     verdict: Verdict | None = None
 
 
+@dataclass(frozen=True)
+class Rest:
+    """Who has a turn like those that were played, after them.
+
+    Attributes:
+        acts: what becomes of them, as one more decision says; without times.
+        at: when what was played was done, in seconds since the epoch.
+        seconds: that it takes about from then on.
+    """
+
+    acts: tuple[Act, ...]
+    at: float
+    seconds: float
+
+    @property
+    def ids(self) -> list[int]:
+        """The instances."""
+        return [act.instance for act in self.acts if act.instance is not None]
+
+
 @dataclass
 class Record:
     """What a run came to."""
@@ -79,6 +99,8 @@ class Record:
     refused: str = ""
     """Why the hooks cannot read the TApp at all."""
     gave_up: bool = False
+    rest: Rest | None = None
+    """What was not played, as it goes on in the same way."""
     played: bool = True
     """Whether it was run to its end; else this is one decision, and what it means to whom."""
 
@@ -90,13 +112,17 @@ def unavailable(plan: Plan) -> int:
 
 def stuck(record: Record) -> list[str]:
     """What does not come to its end, and why, in sentences."""
-    last = record.last
+    last, coming = record.last, set[int]()
     if last is None:
         return []
+    if record.rest is not None:
+        coming.update(record.rest.ids)
     held = grouped(
         ((verdict.reason, verdict.message), instance.id)
         for instance, verdict in last.cases
-        if verdict.reason.disposition is not Disposition.DONE and verdict.reason not in _MEANT
+        if verdict.reason.disposition is not Disposition.DONE
+        and verdict.reason not in _MEANT
+        and instance.id not in coming
     )
     found = [f"{instances(ids)}: {message}" for (_, message), ids in held.items()]
     if not record.played:

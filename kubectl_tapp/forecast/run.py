@@ -1,6 +1,6 @@
 """Runs a TApp forward on the simulator, and keeps what its decisions were."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -10,11 +10,11 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.forecast.bar import Tell
+from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
-from kubectl_tapp.forecast.fold import Turn
 from kubectl_tapp.forecast.inprocess import InProcess
-from kubectl_tapp.forecast.record import Act, Moment, Record, unavailable
+from kubectl_tapp.forecast.record import Act, Moment, Record, Rest, unavailable
+from kubectl_tapp.forecast.turns import Turns, waiting
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
 from simulator.objects.clock import EPOCH
@@ -24,7 +24,7 @@ from simulator.seed import clock_at, seeded
 from simulator.world import World
 from tapp.answer.resizes import Patch, patches
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.judge import Verdict
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
 from tapp.spec.model import Parent
@@ -33,8 +33,6 @@ from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 
 LONGEST = 30 * 24 * 3600.0
 """Simulated seconds after which a forecast gives up."""
-_TAKEN = (Action.UPDATE, Action.RECREATE, Action.MARK)
-"""What begins an instance's turn."""
 _NO_RESYNC = 10**9
 """Seconds between syncs without a reason: an informer's resync shows nothing that is not known."""
 SYNC_DELAY = 3 * TICK
@@ -61,11 +59,8 @@ class Run:
         self._plan: Plan | None = None
         self._verdicts: dict[int, Verdict] = {}
         self._changed = now
-        self.watched: frozenset[int] = frozenset()
-        """Instances whose turns are kept in `marks`."""
-        self.marks: list[Turn] = []
-        self.tell: Tell = lambda _done, _of: None
-        self._most = 0
+        self._turns = Turns()
+        self._enough = self._judging = False
         controller, options = registration
         clock = clock_at(now, TICK)
         self.hook = InProcess(options, clock.unix, self._on_plan)
@@ -106,12 +101,40 @@ class Run:
         parts = {part: metadata.get(part) for part in ("labels", "annotations")}
         cluster.update(kind, with_meta({**live, "spec": edited.get("spec")}, **parts))
 
-    def until_rest(self, patience: float) -> Record:
-        """Runs until nothing is due, or nothing has changed for `patience` seconds."""
+    def play(self, edited: Document, patience: float) -> Record:
+        """Writes the edited TApp and follows what becomes of it.
+
+        Of a long roll only so many turns are played (`turns.py`). Then those under way are let come
+        to their end while updates are paused, and one more decision says what the rest waits for.
+
+        Args:
+            edited: the TApp.
+            patience: seconds without any change after which nothing more comes.
+
+        Raises:
+            simulator.api.store.ApiError: the simulated API server refuses it.
+        """
+        record = self.record
+        self.apply(edited)
+        self._follow(patience, lambda: self._enough)
+        if self._enough:
+            spec, stopped = edited["spec"], self.now
+            strategy = {**(spec.get("updateStrategy") or {}), "paused": True}
+            self.apply({**edited, "spec": {**spec, "updateStrategy": strategy}})
+            self._follow(patience, lambda: False)
+            record.rest = self._rest(edited, stopped)
+        record.last, record.ended = self._plan, self._changed
+        if record.rest is not None:
+            record.ended += record.rest.seconds
+        record.refused = self.hook.refused
+        return record
+
+    def _follow(self, patience: float, until: Callable[[], bool]) -> None:
+        """Runs until nothing is due, nothing has changed for so many seconds, or this is so."""
         clock, record = self.world.clock, self.record
         count = len(self.world.writes)
         limit = self._changed + LONGEST
-        while clock.busy:
+        while clock.busy and not until():
             if self.now - self._changed > patience or not clock.step():
                 break
             if self.now > limit:
@@ -120,27 +143,37 @@ class Run:
             if len(self.world.writes) != count:
                 self._note_writes(self.world.writes[count:])
                 count = len(self.world.writes)
-        record.last, record.ended = self._plan, self._changed
-        record.refused = self.hook.refused
-        return record
+
+    def _rest(self, edited: Document, stopped: float) -> Rest:
+        """What one more decision says of those whose turn did not come.
+
+        What was written to them since updates were paused, as a drain is taken back, is not what
+        becomes of them.
+        """
+        played, self._judging = self._plan, True
+        self.apply(edited)
+        self._follow(LONGEST, lambda: self._plan is not played)
+        last = self._plan
+        assert last is not None  # noqa: S101 - many were decided before
+        ids = {each.id for each in waiting(last)}
+        record = self.record
+        record.acts = [x for x in record.acts if x.at < stopped or x.instance not in ids]
+        acts, _ = asked_for(last)
+        coming = tuple(x for x in acts if x.instance is None or x.instance in ids)
+        return Rest(coming, self._changed, self._turns.seconds(last))
 
     def _on_plan(self, plan: Plan) -> None:
         record, away = self.record, unavailable(plan)
+        self._plan = plan
+        if self._judging:
+            return
+        self._enough = self._enough or self._turns.enough(plan)
         for patch in patches(plan):
             self.world.clock.after(TICK, partial(self._resize, patch))
         record.first = record.first or plan
-        self._plan = plan
-        self._most = max(self._most, len(plan.cases))
-        self.tell(self._most - len(plan.cases), self._most)
         self._verdicts = {instance.id: verdict for instance, verdict in plan.cases}
         if not record.looks or away != record.looks[-1].unavailable:
             record.looks.append(Moment(plan.now, away))
-        if self.watched and any(
-            instance.id in self.watched and verdict.action in _TAKEN
-            for instance, verdict in plan.cases
-        ):
-            gone = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
-            self.marks.append(Turn(plan.now, self.world.clock.pending(), tuple(gone)))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)

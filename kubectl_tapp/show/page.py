@@ -8,7 +8,17 @@ from kubectl_tapp.base.words import instances
 from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange
 from kubectl_tapp.show.page_style import STYLE
 from kubectl_tapp.show.page_timeline import availability, legend, timeline
-from kubectl_tapp.show.plan import EFFECTS, ORDER, folds, headline, shown, spoken, why, written
+from kubectl_tapp.show.plan import (
+    EFFECTS,
+    ORDER,
+    and_so_on,
+    folds,
+    headline,
+    shown,
+    spoken,
+    why,
+    written,
+)
 from tapp.words.ranges import some
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -129,6 +139,9 @@ def _pictures(forecast: Forecast) -> str:
     if picture:
         parts.append("<section><h2>Unavailable at a time</h2>")
         parts.append(f'<div class="scroll" tabindex="0">{picture}</div></section>')
+    if forecast.rest is not None:
+        told = and_so_on(forecast.rest)
+        parts.append(_notes([f"The pictures show what was played; {told}"], "After that", "note"))
     return "".join(parts)
 
 
@@ -151,6 +164,9 @@ def _steps(forecast: Forecast) -> str:
     more = len(forecast.steps) - _STEPS
     if more > 0:
         rows.append(f'<tr><td></td><td colspan="2">and {more} more steps</td></tr>')
+    if forecast.rest is not None:
+        text = f"{escape(and_so_on(forecast.rest))}: {escape(some(forecast.rest.instances))}"
+        rows.append(f'<tr><td></td><td colspan="2">{text}</td></tr>')
     head = '<tr><th class="right">After</th><th>What is written</th><th class="right">'
     return _table("Order", f"{head}Unavailable</th></tr>", rows)
 

@@ -32,6 +32,7 @@ class Scale:
 
     def __init__(self, seconds: float) -> None:
         """A picture of so many seconds."""
+        self.seconds = seconds
         self.end = max(seconds * 1.04, 1.0)
 
     def x(self, at: float) -> float:
@@ -46,7 +47,9 @@ class Scale:
 
 def rows(forecast: Forecast) -> list[tuple[list[int], Spans]]:
     """Instances that do the same at the same time, by their first number; changing ones only."""
-    groups = grouped((_shape(spans), id) for id, spans in forecast.states.items())
+    later = () if forecast.rest is None else forecast.rest.instances
+    states = {id: spans for id, spans in forecast.states.items() if id not in set(later)}
+    groups = grouped((_shape(spans), id) for id, spans in states.items())
     return sorted(((ids, spans) for spans, ids in groups.items()), key=lambda each: each[0][0])
 
 
@@ -55,17 +58,24 @@ def _shape(spans: Spans) -> Spans:
                  for number, (at, state) in enumerate(spans))  # fmt: skip
 
 
+def shown_seconds(forecast: Forecast) -> float:
+    """As much of a forecast as was played."""
+    return forecast.duration if forecast.rest is None else forecast.rest.at
+
+
 def timeline(forecast: Forecast) -> str:
     """What each instance does when; "" where there is none."""
     found = rows(forecast)
     if not found:
         return ""
-    shown, scale = found[:MOST_ROWS], Scale(forecast.duration)
+    shown, scale = found[:MOST_ROWS], Scale(shown_seconds(forecast))
     height = TOP + ROW * len(shown) + 8
     parts = [_axis(scale, height)]
     for number, (ids, spans) in enumerate(shown):
         parts.append(_row(ids, spans, TOP + ROW * number, scale, striped=bool(number % 2)))
-    label = f"Timeline of {len(forecast.states)} instances over {spoken(forecast.duration)}"
+    label = (
+        f"Timeline of {sum(len(ids) for ids, _ in found)} instances over {spoken(scale.seconds)}"
+    )
     more = len(found) - len(shown)
     note = f'<p class="legend">and {more} more rows that are not shown</p>' if more else ""
     return _svg(label, height, parts) + note
@@ -109,7 +119,7 @@ def availability(forecast: Forecast) -> str:
         if limit.allowed is not None and limit.allowed <= 2 * most
     }
     tallest = max([most, *limits.values()])
-    scale, height, base = Scale(forecast.duration), 170.0, 148.0
+    scale, height, base = Scale(shown_seconds(forecast)), 170.0, 148.0
 
     def y(count: float) -> float:
         return base - (base - TOP - 12) * count / tallest

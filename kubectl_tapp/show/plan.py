@@ -13,7 +13,14 @@ from rich.table import Table
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.words import instances, plural
-from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Step, TemplateChange
+from kubectl_tapp.forecast.forecast import (
+    Forecast,
+    InstanceForecast,
+    Outcome,
+    Rest,
+    Step,
+    TemplateChange,
+)
 from tapp.spec.differences import Effect
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
@@ -214,6 +221,13 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
         console.print(f"  [dim]… {len(hidden)} more steps like these, until {until}[/]")
         for step in steps[-TAIL:]:
             console.print(f"  {escape(step_line(step))}", soft_wrap=True)
+    if forecast.rest is not None:
+        console.print(f"  [dim]… {and_so_on(forecast.rest)}[/]")
+
+
+def and_so_on(rest: Rest) -> str:
+    """Those whose turns are like the ones before."""
+    return f"and so on: {len(rest.instances)} more, about {spoken(rest.seconds)}"
 
 
 def step_line(step: Step) -> str:
@@ -275,6 +289,8 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
         }
         for change in forecast.templates
     ]
+    if forecast.rest is not None:
+        document["rest"]["instances"] = ranges(forecast.rest.instances)
     document["fields"] = [
         {"path": path, "before": before, "after": after} for path, before, after in forecast.fields
     ]

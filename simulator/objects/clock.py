@@ -75,12 +75,6 @@ class Clock:
         """Tell whether anything but background timers is still due."""
         return self._foreground > 0
 
-    def pending(self) -> tuple[float, ...]:
-        """Return the seconds until each timer that is due, background ones left out; ascending."""
-        due = [each.due - self.now for each in self._timers if not each.cancelled
-               and not each.background]  # fmt: skip
-        return tuple(sorted(due))
-
     def unix(self) -> float:
         """Return the simulated time as seconds since 1970, for a hook that looks at the clock."""
         return EPOCH.timestamp() + self.now

@@ -2,13 +2,14 @@
 
 import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from kubectl_tapp.forecast.bar import bar
+from kubectl_tapp.commands import planning
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from tests.builders import Document
 from tests.plugin.foretold import foretell
@@ -197,25 +198,15 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stream", "seconds", "shown"),
-    [(Terminal, 2.0, True), (Terminal, 0.5, False), (io.StringIO, 2.0, False)],
-    ids=["long, on a terminal", "short", "into a file"],
+    ("stream", "shown"), [(Terminal, True), (io.StringIO, False)], ids=["a terminal", "a file"]
 )
-def test_what_takes_long_shows_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    stream: type[io.StringIO],
-    seconds: float,
-    shown: bool,
+def test_who_looks_at_a_terminal_sees_that_it_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], shown: bool, web: StandIn
 ) -> None:
-    standard_error = stream()
-    monkeypatch.setattr("sys.stderr", standard_error)
-    times = iter([0.0, *[seconds] * 9])
-    with bar("playing the plan", lambda: next(times)) as tell:
-        for done in range(8):
-            tell(done, 8)
-    assert ("playing the plan" in standard_error.getvalue()) is shown
-    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("sys.stderr", stream())
+    with planning.playing():
+        kubectl_tapp(web, "list")
+    assert ("playing the plan" in sys.stderr.getvalue()) is shown  # type: ignore[attr-defined]
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -1,0 +1,88 @@
+"""The turns of a roll: when enough of them were played, and how long the rest takes about."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from tapp.decide.instances import Instance
+from tapp.decide.judge import DISRUPTIVE
+from tapp.decide.rollout import DELAYED
+from tapp.plan import Plan
+from tapp.spec.templates import Template
+from tapp.words.groups import grouped
+from tapp.words.reasons import Reason
+
+PLAYED = 8
+"""Budgets' worth of instances that are played: as many steps as the text of a plan shows."""
+Made = tuple[str, ...]
+_COMING = (*DELAYED, Reason.PULLING)
+
+
+def waiting(plan: Plan) -> list[Instance]:
+    """Who serves, and is to be updated in a turn to come."""
+    return [
+        instance
+        for instance, verdict in plan.cases
+        if instance.id in plan.available
+        and (verdict.action in DISRUPTIVE or verdict.reason in _COMING)
+    ]
+
+
+@dataclass
+class Turns:
+    """Whose turns were played, by the budget that they are spent from.
+
+    Attributes:
+        pace: budget -> seconds for each instance, once `enough` were played.
+    """
+
+    pace: dict[str, float] = field(default_factory=dict)
+    _began: dict[str, float] = field(default_factory=dict)
+    _taken: dict[str, dict[int, Made]] = field(default_factory=lambda: defaultdict(dict))
+    """Budget -> instance -> what it is made of."""
+
+    def enough(self, plan: Plan) -> bool:
+        """Looks at one more decision: whether what follows only goes on in the same way.
+
+        That is so where each budget that instances wait for has been spent so many times, and each
+        template and image that they wait for has come up somewhere: another one may not.
+        """
+        for instance, verdict in plan.cases:
+            if verdict.action in DISRUPTIVE:
+                budget = _budget(plan, instance)
+                self._began.setdefault(budget, plan.now)
+                self._taken[budget][instance.id] = _made_of(instance)
+        rows = grouped((_budget(plan, each), each) for each in waiting(plan))
+        if not self._taken or not rows:
+            return False
+        away, long, pace = {instance.id for instance, _ in plan.cases}, False, {}
+        for budget, row in rows.items():
+            taken = self._taken[budget]
+            done = [id for id in taken if id in plan.available and id not in away]
+            turns = PLAYED * _allowed(plan, row[0])
+            came_up = {taken[id] for id in done}
+            if len(done) < turns or not came_up.issuperset(map(_made_of, row)):
+                return False
+            long = long or len(row) > turns
+            pace[budget] = (plan.now - self._began[budget]) / len(done)
+        self.pace = pace
+        return long
+
+    def seconds(self, plan: Plan) -> float:
+        """How long those take that wait, budgets being spent beside each other."""
+        rows = grouped((_budget(plan, each), each.id) for each in waiting(plan))
+        return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
+
+
+def _made_of(instance: Instance) -> Made:
+    """The template's name, and the images that it has for this instance."""
+    template = instance.template
+    return template.name, *(template.images.values() if isinstance(template, Template) else ())
+
+
+def _budget(plan: Plan, instance: Instance) -> str:
+    return plan.budgets.limit_of(instance, plan.world.tapp.spec.rolling_name).name
+
+
+def _allowed(plan: Plan, instance: Instance) -> int:
+    limit = plan.budgets.limit_of(instance, plan.world.tapp.spec.rolling_name)
+    return limit.should_run if limit.least is None else max(limit.should_run - limit.least, 1)
