@@ -67,6 +67,7 @@ lint: $(VENV)/.ready ## Check style, types and layers, and that generated files 
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m crds.generate --check
+	$(BIN)/python -m release.man --check
 	$(MAKE) --no-print-directory docs
 
 .PHONY: check
@@ -84,8 +85,9 @@ fmt: $(VENV)/.ready ## Format the code
 	$(BIN)/ruff format .
 
 .PHONY: generate
-generate: $(VENV)/.ready ## Generate the CRD and the reference page anew
+generate: $(VENV)/.ready ## Generate the CRD, the reference page and the manual page anew
 	$(BIN)/python -m crds.generate
+	$(BIN)/python -m release.man
 
 .PHONY: requirements
 requirements: $(VENV)/.ready ## Write requirements*.txt anew from requirements*.in, with hashes

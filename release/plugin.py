@@ -27,6 +27,7 @@ from hooks.version import VERSION
 from . import metacontroller
 from .errors import ReleaseError
 from .kustomize import ROOT, Document
+from .man import PAGE
 
 NAME = "kubectl-tapp"
 COMPLETES = "kubectl_complete-tapp"
@@ -104,11 +105,13 @@ def _project() -> Document:
 
 
 def _add_files(whole: Path) -> None:
-    """Completion, and the licences of all that is in the archive."""
+    """Completion, the manual page, and the licences of all that is in the archive."""
     script = whole / COMPLETES
     script.write_text(_COMPLETE, encoding="utf-8")
     script.chmod(0o755)
     shutil.copy(ROOT / "LICENSE", whole)
+    (whole / "man").mkdir()
+    shutil.copy(PAGE, whole / "man")
     for found in bundled():
         for text in licences(found):
             _add(text, whole / "licenses" / found.metadata["Name"])

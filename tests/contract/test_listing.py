@@ -1,34 +1,53 @@
-"""How chart and plugin are found: where the chart comes from, and what krew reads."""
+"""How chart and plugin are found: what indexes read, the chart's README, the manual page."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
+import subprocess
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from hooks.version import VERSION
-from release import chart, plugin
+from kubectl_tapp.main import command
+from release import chart, listing, man, plugin
 from release.__main__ import main, page
 from release.errors import ReleaseError
 from release.kustomize import ROOT
 from tests.contract.charts import IMAGE
 
+Document = dict[str, Any]
 HOME = "https://github.com/example/tapp"
+PREFIX = "artifacthub.io/"
 
 
 # --- the chart ------------------------------------------------------------------------------------
 
 
-def test_the_chart_says_where_it_comes_from(tmp_path: Path) -> None:
-    chart.copy(tmp_path / "tapp", VERSION, IMAGE, HOME)
-    described = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
+@pytest.fixture(scope="module")
+def described() -> Document:
+    """What Chart.yaml says of a release that is published."""
+    return listing.metadata(VERSION, IMAGE, HOME)
+
+
+def annotation(described: Document, name: str) -> Any:
+    """An annotation of ArtifactHub's, read as YAML."""
+    return yaml.safe_load(described["annotations"][PREFIX + name])
+
+
+def test_the_chart_says_where_it_comes_from(described: Document) -> None:
     assert (described["home"], described["sources"]) == (HOME, [HOME])
     assert described["icon"] == f"{HOME}/raw/v{VERSION}/docs/img/icon.svg"
-    assert (ROOT / chart.ICON).read_text().startswith("<svg ")
+    assert (ROOT / listing.ICON).read_text().startswith("<svg ")
+    assert {each["url"] for each in annotation(described, "links")} == {
+        f"{HOME}/tree/v{VERSION}/docs", f"{HOME}/issues"
+    }  # fmt: skip
 
 
 def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
@@ -39,6 +58,29 @@ def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
     assert chart.CHART.joinpath("Chart.yaml").read_text().count(VERSION) == 2
     assert found["keywords"]
     assert "http" not in json.dumps([found[key] for key in ("keywords", "description")])
+
+
+def test_annotations_are_texts_of_what_is_true(described: Document) -> None:
+    assert all(isinstance(value, str) for value in described["annotations"].values())
+    assert annotation(described, "license") == "Apache-2.0"
+    assert annotation(described, "prerelease") is False
+    assert annotation(described, "images") == [{"name": "tapp-hooks", "image": IMAGE}]
+    (crd,) = annotation(described, "crds")
+    assert (crd["name"], crd["kind"], crd["version"]) == ("tapps.apps.tkestack.io", "TApp", "v1")
+    examples = annotation(described, "crdsExamples")
+    assert {(each["apiVersion"], each["kind"]) for each in examples} == {
+        ("apps.tkestack.io/v1", "TApp")
+    }
+
+
+def test_changes_are_those_of_the_changelog(described: Document) -> None:
+    section = (ROOT / "CHANGELOG.md").read_text().split(f"## [{VERSION}]")[1].split("\n## [")[0]
+    found = annotation(described, "changes")
+    assert len(found) == len(re.findall(r"(?m)^- ", section))
+    assert {each["kind"] for each in found} <= {
+        "added", "changed", "deprecated", "removed", "fixed", "security"
+    }  # fmt: skip
+    assert not [each for each in found if re.search(r"[`*]{2}|\]\(", each["description"])]
 
 
 # --- krew -----------------------------------------------------------------------------------------
@@ -117,3 +159,38 @@ def test_the_licences_of_what_the_plugin_brings_along_are_known() -> None:
     assert [
         found.metadata["Name"] for found in plugin.bundled() if not list(plugin.licences(found))
     ] == []
+
+
+# --- the manual page ------------------------------------------------------------------------------
+
+
+def test_the_page_is_what_help_says() -> None:
+    text = man.PAGE.read_text(encoding="utf-8")
+    assert text == man.page()
+    plain = re.sub(r"\\&|\\\(dq", "", text.replace("\\-", "-"))
+    for name, each in man.commands(command(), "kubectl tapp"):
+        assert f'.SS "{name}"' in plain
+        assert " ".join(each.help.split("\n\n")[0].split()).replace('"', "") in plain
+    for code in ("0", "1", "2", "3", "4", "5", "6", "130"):
+        assert f"\n.B {code}\n" in text
+    assert plain.count("\n.B --kubeconfig FILE\n") == 1
+
+
+def test_groff_has_nothing_to_complain_of() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("there is no groff")
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-z", man.PAGE], capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_stale_page_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(man, "ROOT", tmp_path)
+    monkeypatch.setattr(man, "PAGE", tmp_path / "man" / "kubectl-tapp.1")
+    assert man.main(["--check"]) == 1
+    assert "man/kubectl-tapp.1 is stale: run `make generate`" in capsys.readouterr().err
+    assert man.main([]) == 0
+    assert man.main(["--check"]) == 0

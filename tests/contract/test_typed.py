@@ -51,6 +51,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
 PROGRAMS = (
     "migration.__main__",
     "release.__main__",
+    "release.man",
     "release.plugin",
 )
 

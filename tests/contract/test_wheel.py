@@ -64,7 +64,11 @@ def test_the_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> Non
         "kubectl_complete-tapp",
     ]
     tops = {name.partition("/")[0] for name in names if "dist-info" not in name}
-    assert tops == {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
+    shared = f"tapp-{VERSION}.data"
+    assert tops == {"kubectl_tapp", "tapp", "hooks", "simulator", "migration", shared}
+    assert [name for name in names if name.startswith(shared)] == [
+        f"{shared}/data/share/man/man1/kubectl-tapp.1"  # where pipx and man look for it
+    ]
     assert [name for name in names if name.startswith(("hooks/app", "hooks/service"))] == []
 
 

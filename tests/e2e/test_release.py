@@ -116,6 +116,7 @@ def test_the_plugins_archive_needs_no_python_and_starts_fast(
     with tarfile.open(plugin_of(dist)) as packed:
         packed.extractall(tmp_path, filter="data")
     place = tmp_path / "kubectl-tapp"
+    assert (place / "man" / "kubectl-tapp.1").exists()
     assert (place / "licenses" / "pydantic" / "LICENSE").exists()
     alone = {"PATH": str(place)}
 

@@ -1,0 +1,127 @@
+"""`kubectl-tapp.1`: the manual page of the plugin, of the same texts as its `--help`.
+
+`python -m release.man` writes it, with `--check` it says whether it is as it should be. It is in
+the repository because a wheel brings it along.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from hooks.version import VERSION
+from kubectl_tapp.base.targets import TARGETS
+from kubectl_tapp.main import command
+
+from .kustomize import ROOT
+
+PAGE = ROOT / "docs" / "man" / "kubectl-tapp.1"
+_NAME = "kubectl tapp"
+_FILES = """.SH ENVIRONMENT
+.TP
+.B KUBECTL
+Another kubectl than the one on PATH, as it would be typed: k3s kubectl.
+.SH SEE ALSO
+.BR kubectl (1)
+"""
+
+
+def page() -> str:
+    """The page, as roff's man macros have it."""
+    whole = command()
+    lines = [
+        f'.TH KUBECTL\\-TAPP 1 "" "TApp {VERSION}" "User Commands"',
+        ".SH NAME",
+        f"kubectl\\-tapp \\- {_roff(_first(whole.help))}",
+        ".SH SYNOPSIS",
+        f".B {_roff(_NAME)}",
+        ".I command",
+        "[options]",
+        ".SH DESCRIPTION",
+        *_text(whole.help),
+        ".SH OPTIONS",
+        "Every command takes these behind its name.",
+        *_options(whole, _NAME),
+        ".SH COMMANDS",
+    ]
+    for name, each in commands(whole, _NAME):
+        lines += [f'.SS "{_roff(name)}"', f".B {_roff(_usage(each, name))}", ".PP"]
+        lines += [*_text(each.help), *_options(each, name)]
+    codes = whole.epilog.removeprefix("Exit codes: ").rstrip(".").split(", ")
+    lines.append(".SH EXIT STATUS")
+    for code in codes:
+        number, _, meaning = code.partition(" ")
+        lines += [".TP", f".B {number}", _roff(meaning)]
+    return "\n".join(lines) + "\n" + _FILES
+
+
+def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command with its whole name; what a group holds stands in its place."""
+    for name, each in group.commands.items():
+        if each.hidden:
+            continue
+        if hasattr(each, "commands"):
+            yield from commands(each, f"{path} {name}")
+        else:
+            yield f"{path} {name}", each
+
+
+def _usage(each: Any, name: str) -> str:
+    found: str = each.get_usage(_context(each, name))
+    return " ".join(found.removeprefix("Usage: ").split())
+
+
+def _options(each: Any, name: str) -> list[str]:
+    """Arguments and options, those that all commands have only once; `.TP` is a tag with a text."""
+    context, lines = _context(each, name), list[str]()
+    for parameter in each.get_params(context):
+        record = parameter.get_help_record(context)
+        shared = each is not command() and parameter.name in (*TARGETS, "help")
+        if record is not None and not shared and parameter.name not in _COMPLETION:
+            lines += [".TP", f".B {_roff(record[0])}", _roff(record[1]) or "\\&"]
+    return lines
+
+
+_COMPLETION = ("install_completion", "show_completion")
+
+
+def _context(each: Any, name: str) -> Any:
+    """As it is called: every command inherits the settings of the whole, such as `-h`."""
+    return each.context_class(each, info_name=name, **command().context_settings)
+
+
+def _first(text: str) -> str:
+    """The first sentence, without its full stop, as `whatis` shows it."""
+    return text.partition(". ")[0].rstrip(".")
+
+
+def _text(text: str) -> list[str]:
+    """Paragraphs."""
+    parts = [" ".join(part.split()) for part in text.replace("\b", "").split("\n\n")]
+    return [line for part in parts if part for line in (_roff(part), ".PP")][:-1]
+
+
+def _roff(text: str) -> str:
+    """A text that roff takes literally: its own characters, and a control at a line's start."""
+    found = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
+    return f"\\&{found}" if found.startswith((".", "'")) else found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; 1 where the page is not as it should be."""
+    parser = argparse.ArgumentParser(prog="python -m release.man")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    wanted = page()
+    if parser.parse_args(arguments).check:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == wanted:
+            return 0
+        print(f"{PAGE.relative_to(ROOT)} is stale: run `make generate`", file=sys.stderr)
+        return 1
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(wanted, encoding="utf-8")
+    print(f"wrote {PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
