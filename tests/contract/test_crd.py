@@ -214,7 +214,7 @@ def test_only_replicas_has_a_default() -> None:
     """
     found = [path for path, node in ALL_NODES if "default" in node]
     assert found == [".spec.replicas", ".status", ".status.observedGeneration"]
-    assert SPEC["properties"]["replicas"]["default"] == 1
+    assert SPEC["properties"]["replicas"]["default"] == model.TAppSpec().replicas == 1
     assert STATUS["default"] == {"observedGeneration": -1}
     assert STATUS["properties"]["observedGeneration"]["default"] == -1
 
