@@ -65,7 +65,9 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
     """Decides on one pod.
 
     An open gate is not closed where only time is missing to prove the update: the kubelet's report
-    of that very gate would begin the time anew, and the gate would open and close for ever.
+    of that very gate would begin the time anew, and the gate would open and close for ever. A gate
+    is first written after the kubelet's first report: before, the pod is not Ready in any case, and
+    scheduler and kubelet would make most of these writes conflicts.
 
     Args:
         pod: the pod.
@@ -85,7 +87,8 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
     known, update = pod.conditions, update_of(pod, now)
     gates, to_note, waits = dict[str, bool](), [], []
     opens = opens_in(pod, update, now)
-    for gate in pod.spec.served_gates:
+    reported = "ContainersReady" in known
+    for gate in (each for each in pod.spec.served_gates if reported or each in known):
         condition = known.get(gate)
         if condition is not None and condition.status == "True":
             if pod.spec.drains or is_begun(pod, update):

@@ -146,3 +146,18 @@ def write_of(event: Json) -> Write | None:
 def tally(writes: list[Write]) -> Counter[str]:
     """How many accepted writes of each kind, for example `{"update pods": 3}`."""
     return Counter(write.what for write in writes if write.accepted)
+
+
+def changed_nothing(writes: list[Write]) -> list[Write]:
+    """Those of accepted writes after which the object had the version that it had before.
+
+    That is the one in the request, or the one that an earlier write of these answered.
+    """
+    found, last = list[Write](), dict[tuple[str, str], str | None]()
+    for write in writes:
+        key, after = (write.namespace, write.name), write.resource_version
+        before = ((write.request or {}).get("metadata") or {}).get("resourceVersion")
+        if after is not None and after in {before, last.get(key)}:
+            found.append(write)
+        last[key] = after
+    return found

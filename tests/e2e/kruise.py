@@ -14,10 +14,12 @@ from pathlib import Path
 
 from .cluster import Cluster
 from .kube import Json, Kube, documents
+from .metacontroller import account_kubeconfig
 from .process import Process, free_ports
 
 API = "apps.kruise.io/v1beta1"
-AGENT = "kruise-manager"
+SPACE, ACCOUNT = "kruise-system", "kruise"
+USER = f"system:serviceaccount:{SPACE}:{ACCOUNT}"
 
 
 def directory(environment: Mapping[str, str]) -> Path | None:
@@ -32,7 +34,22 @@ def manager(built: Path, cluster: Cluster, kube: Kube, workspace: Path) -> Itera
     for file in sorted((built / "crds").glob("*.yaml")):
         for each in documents(file):
             kube.apply(each)
-    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kruise-system"}})
+    account = {"namespace": SPACE, "name": ACCOUNT}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    for each in (
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": ACCOUNT},
+            "roleRef": role,
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        },
+    ):
+        kube.apply(each)
+    kubeconfig = workspace / "kruise.kubeconfig"
+    account_kubeconfig(cluster, kube, kubeconfig, **account)
     metrics, health = free_ports(2)
     process = Process(
         "kruise",
@@ -46,7 +63,7 @@ def manager(built: Path, cluster: Cluster, kube: Kube, workspace: Path) -> Itera
             "--rest-config-burst=400",
         ],
         workspace / "kruise.log",
-        environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)},
+        environment={**os.environ, "KUBECONFIG": str(kubeconfig)},
         directory=workspace,
     )
     process.start()

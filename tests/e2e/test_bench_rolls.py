@@ -1,9 +1,11 @@
-"""`make e2e-bench`: instances with a readiness probe are updated in place, by tenths.
+"""`make e2e-bench`: instances with a readiness probe are created and updated in place, by tenths.
 
-Their containers start fast or slowly, they are plain or lean, and syncs of large TApps are paced or
-not (`BENCH_PACE`: at other paces, such as `0.5 2`). With `KRUISE_DIR` (`kruise.py`) OpenKruise's
-Advanced StatefulSet goes through the same. Each row is a test, so `E2E_ARGS='-k slow-lean'`
-chooses; `BENCH_PODS` is how many instances there are.
+Their containers start fast or slowly; pods are plain or lean, with a readiness gate or without.
+With `KRUISE_DIR` (`kruise.py`) OpenKruise's Advanced StatefulSet, which always has a gate, goes
+through the same. Each row has a control plane of its own, on which nothing else runs, and is
+measured `BENCH_RUNS` times, in changing order; the tables have medians, with the least and the most
+behind them. `BENCH_PODS` is how many instances there are, `BENCH_PACE` adds other paces (`0.5 2`;
+at once: `0`), and `E2E_ARGS='-k "slow and gate"'` chooses rows.
 """
 
 from __future__ import annotations
@@ -12,119 +14,141 @@ import copy
 import os
 import time
 import urllib.request
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
 
+from tapp.words.vocabulary import GATES
 from tests import builders
 
 from . import kruise, policies
 from .app import GROUP, tapp
-from .audit import AuditLog, tally
-from .cluster import Cluster
+from .audit import AuditLog, changed_nothing
+from .cluster import LocalCluster, choose
 from .costs import Peak, cpu_seconds, with_children
+from .definitions import definition_files
 from .hook import HookService
 from .kube import Json, Kube
 from .kubelet import FakeKubelet
-from .metacontroller import USER, Controller, RealMetacontroller, registered
+from .metacontroller import (
+    USER,
+    RealMetacontroller,
+    choose_controller,
+    install_account,
+    registered,
+)
 from .patience import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.bench, pytest.mark.timeout(1200)]
 PODS = int(os.environ.get("BENCH_PODS", "500"))
+RUNS = int(os.environ.get("BENCH_RUNS", "3"))
 BUDGET = "10%"
 PATIENCE = 900.0
-NAME = "many"
+NAME, NAMESPACE = "many", "default"
 PROBE = {"httpGet": {"path": "/", "port": 80}, "initialDelaySeconds": 5, "periodSeconds": 5}
 SPEEDS = {"fast": 0.05, "slow": 4.0}
 """Seconds that a container takes to start."""
-PACES = {"at-once": {"TAPP_PACE_SECONDS": "0"}, "paced": {}} | {
+PACES = {"paced": {}} | {
     f"{each}s": {"TAPP_PACE_SECONDS": each, "TAPP_PACE_POD_SECONDS": "1"}
     for each in os.environ.get("BENCH_PACE", "").split()
 }
-"""How the service is set: as shipped, with others, and one that lets nothing wait."""
-WAYS = [f"{weight}-{pace}" for weight in ("plain", "lean") for pace in PACES]
+"""How the service is set: as shipped, and as asked for."""
+KRUISE = "kruise-gate"
+WAYS = [f"{pods}-{pace}" for pods in ("lean-gate", "plain-gate", "lean", "plain") for pace in PACES]
+ROWS = [f"{speed}-{way}" for speed in SPEEDS for way in [KRUISE, *WAYS]]
+TURNS = [
+    pytest.param(row, run, id=f"{row}-{run}")
+    for run in range(RUNS)
+    for row in (ROWS[run:] + ROWS[:run])[:: -1 if run % 2 else 1]
+]
 HEAD = (
-    "containers", "way", "seconds", "syncs", "controller CPU s", "API server CPU s", "both",
-    "writes a pod", "status writes", "peak MiB", "created in s",
+    "row", "seconds", "syncs", "controller CPU s", "API server CPU s", "both",
+    "etcd and controller manager CPU s", "pod writes a pod", "empty ones", "refused writes",
+    "status writes", "peak MiB",
 )  # fmt: skip
 
 
 @dataclass
 class Rolls:
-    """All rows of a run."""
+    """All runs of each row, by what was done."""
 
-    rows: list[list[str]] = field(default_factory=list)
+    runs: dict[str, dict[str, list[list[float]]]] = field(default_factory=dict)
 
-    def table(self) -> str:
-        """The rows, as Markdown."""
-        lines = [HEAD, ["---"] * len(HEAD), *self.rows]
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    def add(self, step: str, row: str, cells: list[float]) -> None:
+        """Takes up a run."""
+        self.runs.setdefault(step, {}).setdefault(row, []).append(cells)
+
+    def table(self, step: str) -> str:
+        """The rows of a step, as Markdown: medians, and how far single runs were apart."""
+        rows = [[row, *map(cell, zip(*self.runs[step][row], strict=True))]
+                for row in ROWS if row in self.runs[step]]  # fmt: skip
+        lines = [f"| {' | '.join(line)} |" for line in [HEAD, ["---"] * len(HEAD), *rows]]
+        return "\n".join([f"{PODS} instances, {step}; medians (least to most)", *lines])
+
+
+def cell(values: tuple[float, ...]) -> str:
+    """The median of a row's runs, with the least and the most of several."""
+    shown = [f"{each:.4g}" for each in (median(values), min(values), max(values))]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})" if shown[1] != shown[2] else shown[0]
 
 
 @pytest.fixture(scope="module")
 def rolls(note: list[str]) -> Iterator[Rolls]:
-    """Collects the rows, and prints them in the end."""
+    """Collects the runs, and prints the tables in the end."""
     made = Rolls()
     yield made
-    title = f"{PODS} instances, updated in place, {BUDGET} at a time"
-    print(f"\n{title}\n{made.table()}")  # noqa: T201 - this is what it is for
-    note.append(f"{title}\n{made.table()}")
+    note.extend(made.table(step) for step in made.runs)
 
 
 @dataclass
 class Meter:
-    """What one roll costs.
+    """What one step costs.
 
     Attributes:
         pids: the controller's processes.
-        server: the API server's.
-        writer: what tells the controller's writes in the audit log from others.
+        servers: those of the control plane, by name.
+        user: whose writes are the controller's.
         syncs: counts the syncs so far.
     """
 
     audit: AuditLog
     pids: list[int]
-    server: int
-    writer: Mapping[str, str]
-    syncs: Callable[[], int] | None = None
+    servers: dict[str, int]
+    user: str
+    syncs: Callable[[], int] = lambda: 0
 
     def begin(self) -> None:
         """From now on."""
         self._peak = Peak(self.pids)
         self._mark = self.audit.mark()
-        self._synced = self.syncs() if self.syncs else 0
+        self._synced = self.syncs()
         self._cpu = self._used()
         self._began = time.monotonic()
 
-    def _used(self) -> tuple[float, float]:
-        return sum(map(cpu_seconds, self.pids)), cpu_seconds(self.server)
+    def _used(self) -> list[float]:
+        groups = (self.pids, [self.servers["kube-apiserver"]],
+                  [self.servers[name] for name in ("etcd", "kube-controller-manager")])  # fmt: skip
+        return [sum(map(cpu_seconds, pids)) for pids in groups]
 
-    def row(self) -> list[str]:
+    def row(self) -> list[float]:
         """Until now."""
         seconds = time.monotonic() - self._began
-        controller, server = (
+        controller, server, others = (
             after - before for after, before in zip(self._used(), self._cpu, strict=True)
         )
-        synced = str(self.syncs() - self._synced) if self.syncs else "-"
-        found = self.audit.writes(self._mark)
-        kept = [
-            each
-            for each in found
-            if all(getattr(each, key).startswith(value) for key, value in self.writer.items())
-        ]
-        writes: Counter[str] = tally(kept)
-        pods = sum(n for what, n in writes.items() if " pods" in what)
-        status = sum(
-            n for what, n in writes.items() if what.endswith(("tapps/status", "sets/status"))
-        )
+        found = self.audit.writes(self._mark, user=self.user)
+        kept = [each for each in found if each.accepted]
+        pods = [each for each in kept if each.resource == "pods"]
+        status = [each for each in kept if each.resource in {"tapps", "statefulsets"}]
         return [
-            f"{seconds:.0f}", synced, f"{controller:.1f}", f"{server:.1f}",
-            f"{controller + server:.1f}", f"{pods / PODS:.2f}", str(status),
-            f"{self._peak.end():.0f}",
+            seconds, self.syncs() - self._synced, controller, server, controller + server, others,
+            len(pods) / PODS, len(changed_nothing(pods)), len(found) - len(kept),
+            len(status), self._peak.end(),
         ]  # fmt: skip
 
 
@@ -136,15 +160,15 @@ def synced(url: str) -> int:
     return int(sum(float(one.split()[-1]) for one in lines if 'hook="sync"' in one))
 
 
-def probed(image: str = "app:1") -> Json:
+def probed(image: str = "app:1", **pod: Any) -> Json:
     """A template whose container has a readiness probe."""
     container = {"name": "main", "readinessProbe": PROBE}
-    return builders.template(image, container=container, terminationGracePeriodSeconds=1)
+    return builders.template(image, container=container, terminationGracePeriodSeconds=1, **pod)
 
 
 @dataclass
 class Workload:
-    """A TApp or a StatefulSet, from its creation to its end."""
+    """A TApp or a StatefulSet."""
 
     kube: Kube
     path: str
@@ -159,128 +183,107 @@ class Workload:
         count = found["spec"]["replicas"]
         return seen and all(status.get(key) == count for key in self.wanted)
 
-    def run(self, manifest: Json, meter: Meter) -> list[str]:
-        """Creates it and updates it; returns what the update took, and the creation's seconds."""
-        began = time.monotonic()
+    def run(self, manifest: Json, meter: Meter) -> dict[str, list[float]]:
+        """Creates it and updates it; returns what each took."""
+        meter.begin()
         self.kube.apply(manifest)
         until(self.settled, "all are ready", PATIENCE)
-        created = time.monotonic() - began
+        created = meter.row()
         time.sleep(8)  # what follows from the creation is over
         meter.begin()
         template = copy.deepcopy(manifest["spec"]["template"])
         template["spec"]["containers"][0]["image"] = "app:2"
         self.kube.patch(self.path, {"spec": {"template": template}})
         until(self.settled, "all are updated", PATIENCE)
-        row = [*meter.row(), f"{created:.0f}"]
-        self._check(manifest["metadata"]["namespace"])
-        self.kube.patch(self.path, {"spec": {"replicas": 0}})
-        until(lambda: not self._pods(manifest["metadata"]["namespace"]), "all are gone", PATIENCE)
-        return row
-
-    def _pods(self, namespace: str) -> list[Json]:
-        return self.kube.list_all("v1", "pods", namespace)
-
-    def _check(self, namespace: str) -> None:
-        pods = self._pods(namespace)
+        rolled = meter.row()
+        pods = self.kube.list_all("v1", "pods", NAMESPACE)
         images = [pod["status"]["containerStatuses"][0]["image"] for pod in pods]
-        assert len(pods) == PODS
+        assert len(images) == PODS
         assert all(image.endswith("app:2") for image in images)
+        return {"created": created, f"updated in place, {BUDGET} at a time": rolled}
 
 
-@pytest.fixture(scope="module")
-def hooks(workspace: Path) -> Iterator[dict[str, HookService]]:
-    """The service by its settings."""
-    made = {}
-    for name, settings in PACES.items():
-        place = workspace / name
-        place.mkdir()
-        made[name] = HookService(place, settings=settings).start()
-    yield made
-    for each in made.values():
-        each.stop()
+@dataclass
+class World:
+    """A control plane with fake nodes, and what is measured on it; all of it ends with `stack`."""
+
+    directory: Path
+    stack: ExitStack
+
+    def __post_init__(self) -> None:
+        choice = choose(os.environ)
+        if isinstance(choice, str) or choice.backend != "local":
+            pytest.skip("only on a control plane of our own the CPU can be told")
+        made = choice.make(self.directory, definition_files(os.environ))
+        assert isinstance(made, LocalCluster)
+        self.stack.callback(made.stop)
+        made.start()
+        self.cluster, self.kube = made, Kube(made.kubeconfig)
+        self.stack.callback(self.kube.close)
+
+    def nodes(self, start_seconds: float) -> None:
+        """Nodes whose containers take so long to start."""
+        kubelet = FakeKubelet(self.cluster.kubeconfig)
+        kubelet.levers.start_seconds = start_seconds
+        self.stack.enter_context(kubelet)
+
+    def meter(self, pids: list[int], user: str, syncs: Callable[[], int] = lambda: 0) -> Meter:
+        """Measures these processes and the control plane."""
+        assert self.cluster.audit is not None
+        assert self.cluster.control_plane is not None
+        return Meter(self.cluster.audit, pids, self.cluster.control_plane.pids, user, syncs)
+
+    def tapp(self, pods: str, settings: dict[str, str]) -> dict[str, list[float]]:
+        """Creates and rolls a TApp."""
+        if pods.startswith("lean"):
+            policies.put(self.kube, policies.LEAN)
+        install_account(self.kube, os.environ)
+        controller = choose_controller(self.cluster, self.kube, self.directory, os.environ)
+        if not isinstance(controller, RealMetacontroller):
+            pytest.skip("only of the real Metacontroller the cost is of interest")
+        hook = HookService(self.directory, settings=settings)
+        for each in (hook, controller):
+            self.stack.callback(each.stop)
+            each.start()
+        self.stack.enter_context(registered(controller, hook.url))
+        template = probed()
+        if pods.endswith("gate"):
+            template = probed(readinessGates=[{"conditionType": GATES[0]}])
+        manifest = tapp(
+            NAME, replicas=PODS, updateStrategy={"maxUnavailable": BUDGET}, template=template
+        )
+        manifest["metadata"]["namespace"] = NAMESPACE
+        pids = [controller.process.pid]
+        pids += [pid for one in hook.replicas for pid in with_children(one.pid)]
+        wanted = ("readyReplicas", "updatedReplicas", "availableReplicas")
+        work = Workload(self.kube, self.kube.path(GROUP, "tapps", NAMESPACE, NAME), wanted)
+        return work.run(manifest, self.meter(pids, USER, lambda: synced(hook.url)))
+
+    def stateful_set(self) -> dict[str, list[float]]:
+        """Creates and rolls an Advanced StatefulSet."""
+        built = kruise.directory(os.environ)
+        if built is None:
+            pytest.skip("KRUISE_DIR names no built OpenKruise")
+        running = kruise.manager(built, self.cluster, self.kube, self.directory)
+        process = self.stack.enter_context(running)
+        manifest = kruise.statefulset(NAME, PODS, BUDGET, probed())
+        manifest["metadata"]["namespace"] = NAMESPACE
+        path = self.kube.path(kruise.API, "statefulsets", NAMESPACE, NAME)
+        wanted = ("readyReplicas", "updatedReplicas", "updatedReadyReplicas")
+        meter = self.meter([process.pid], kruise.USER)
+        return Workload(self.kube, path, wanted).run(manifest, meter)
 
 
-@pytest.fixture
-def lean(kube: Kube) -> Iterator[Callable[[bool], None]]:
-    """Makes the pods that are created from now on lean, or plain."""
-    with policies.switchable(kube) as switch:
-        yield switch
-
-
-def local(cluster: Cluster) -> tuple[AuditLog, int]:
-    """The audit log and the API server's pid."""
-    if cluster.control_plane is None or cluster.audit is None:
-        pytest.skip("only on a control plane of our own the CPU can be told")
-    return cluster.audit, cluster.control_plane.pids["kube-apiserver"]
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("speed", SPEEDS)
-def test_a_roll_of_a_tapp(  # noqa: PLR0913, PLR0917 - all that runs
-    speed: str,
-    way: str,
-    cluster: Cluster,
-    kube: Kube,
-    namespace: str,
-    controller: Controller,
-    hooks: dict[str, HookService],
-    lean: Callable[[bool], None],
-    kubelet: FakeKubelet,
-    rolls: Rolls,
-) -> None:
-    audit, server = local(cluster)
-    if not isinstance(controller, RealMetacontroller):
-        pytest.skip("only of the real Metacontroller the cost is of interest")
-    weight, _, pace = way.partition("-")
-    lean(weight == "lean")
-    hook = hooks[pace]
-    kubelet.levers.start_seconds = SPEEDS[speed]
-    pids = [controller.process.pid, *(p for one in hook.replicas for p in with_children(one.pid))]
-    meter = Meter(audit, pids, server, {"user": USER}, lambda: synced(hook.url))
-    manifest = tapp(
-        NAME, replicas=PODS, updateStrategy={"maxUnavailable": BUDGET}, template=probed()
-    )
-    manifest["metadata"]["namespace"] = namespace
-    wanted = ("readyReplicas", "updatedReplicas", "availableReplicas")
-    path = kube.path(GROUP, "tapps", namespace, NAME)
-    with registered(controller, hook.url):
-        try:
-            rolls.rows.append([speed, way, *Workload(kube, path, wanted).run(manifest, meter)])
-        finally:
-            kube.delete(GROUP, "tapps", namespace, NAME)
-            until(
-                lambda: kube.find(GROUP, "tapps", namespace, NAME) is None,
-                "the TApp is gone",
-                PATIENCE,
-            )
-
-
-@pytest.fixture(scope="module")
-def kruise_manager(cluster: Cluster, kube: Kube, workspace: Path) -> Iterator[int]:
-    """OpenKruise's manager, where it is built."""
-    built = kruise.directory(os.environ)
-    if built is None:
-        pytest.skip("KRUISE_DIR names no built OpenKruise")
-    with kruise.manager(built, cluster, kube, workspace) as process:
-        yield process.pid
-
-
-@pytest.mark.parametrize("speed", SPEEDS)
-def test_a_roll_of_a_stateful_set(  # noqa: PLR0913, PLR0917 - as above
-    speed: str,
-    cluster: Cluster,
-    kube: Kube,
-    namespace: str,
-    kruise_manager: int,
-    kubelet: FakeKubelet,
-    rolls: Rolls,
-) -> None:
-    audit, server = local(cluster)
-    kubelet.levers.start_seconds = SPEEDS[speed]
-    meter = Meter(audit, [kruise_manager], server, {"agent": kruise.AGENT})
-    manifest: dict[str, Any] = kruise.statefulset(NAME, PODS, BUDGET, probed())
-    manifest["metadata"]["namespace"] = namespace
-    path = kube.path(kruise.API, "statefulsets", namespace, NAME)
-    wanted = ("readyReplicas", "updatedReplicas", "updatedReadyReplicas")
-    rolls.rows.append([speed, "Kruise", *Workload(kube, path, wanted).run(manifest, meter)])
-    kube.delete(kruise.API, "statefulsets", namespace, NAME)
+@pytest.mark.parametrize(("row", "run"), TURNS)
+def test_a_roll(row: str, run: int, workspace: Path, rolls: Rolls) -> None:
+    """Created and rolled on a control plane of its own; the figures go into the tables."""
+    speed, _, way = row.partition("-")
+    directory = workspace / f"{row}-{run}"
+    directory.mkdir()
+    with ExitStack() as stack:
+        world = World(directory, stack)
+        world.nodes(SPEEDS[speed])
+        pods, _, pace = way.rpartition("-")
+        steps = world.stateful_set() if way == KRUISE else world.tapp(pods, PACES[pace])
+    for step, cells in steps.items():
+        rolls.add(step, row, cells)

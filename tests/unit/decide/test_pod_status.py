@@ -71,6 +71,21 @@ def test_a_gate_without_a_condition_is_opened(gate: str) -> None:
     assert {**status, "conditions": None} == {**pod["status"], "conditions": None}
 
 
+@pytest.mark.parametrize("annotations", [{}, {"drain": "v1-next"}], ids=["open", "drained"])
+def test_a_gate_is_not_written_before_the_kubelets_first_report(
+    annotations: dict[str, str],
+) -> None:
+    """Scheduler and kubelet write the status just then, so the write would be a conflict."""
+    pod = annotated(without_gate(served()), **annotations)
+    pod["status"] = {
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "True"}],
+    }
+    assert answer(pod) == {"status": pod["status"]}
+    del pod["status"]
+    assert answer(pod) == {"status": None}
+
+
 def test_a_drain_closes_the_gate_in_its_place() -> None:
     pod = annotated(served(), drain="v1-next")
     status = answer(pod)["status"]
