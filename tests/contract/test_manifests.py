@@ -242,38 +242,30 @@ def assert_no_credentials(documents: list[Document]) -> None:
     assert only(documents, "NetworkPolicy")["spec"]["egress"] == []
 
 
-def test_with_events_the_hooks_may_create_events_and_nothing_else() -> None:
-    """P10: the one account, the one verb, and the way to the API server."""
-    documents = composed(EVENTS)
+RIGHTS = {
+    EVENTS: {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+    RESIZE: {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]},
+}
+
+
+@pytest.mark.parametrize("component", RIGHTS)
+def test_with_a_component_the_hooks_may_do_one_thing_and_nothing_else(component: str) -> None:
+    """P10: an account of its own, the one verb, and the way to the API server."""
+    documents = composed(component)
     name = only(documents, "ServiceAccount")["metadata"]["name"]
     assert pod_spec(documents)["serviceAccountName"] == name
     assert pod_spec(documents)["automountServiceAccountToken"] is True
-    assert environment(documents)["TAPP_EVENTS"] == "true"
+    told = {f"TAPP_{each.upper()}" for each in RIGHTS} & environment(documents).keys()
+    assert told == {f"TAPP_{component.upper()}"}
+    assert environment(documents)[f"TAPP_{component.upper()}"] == "true"
     binding = only(documents, "ClusterRoleBinding")
-    assert binding["subjects"] == [
-        {"kind": "ServiceAccount", "name": name, "namespace": "tapp-system"}
+    accounts = {(each["kind"], each["name"], each["namespace"]) for each in binding["subjects"]}
+    # With both there is one account, that of the events: resize's right is bound to it, too.
+    assert {(kind, place) for kind, _, place in accounts} == {("ServiceAccount", "tapp-system")}
+    assert {each for _, each, _ in accounts} == {name, "tapp-hooks"}
+    assert only(documents, "ClusterRole", binding["roleRef"]["name"])["rules"] == [
+        RIGHTS[component]
     ]
-    role = only(documents, "ClusterRole", binding["roleRef"]["name"])
-    assert role["rules"] == [
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
-    ]
-    assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
-    (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
-    assert {each["port"] for each in out["ports"]} == {443, 6443}
-
-
-def test_with_resize_the_hooks_may_resize_pods_and_nothing_else() -> None:
-    """P10: an account of its own, one verb on one subresource, and the way to the API server."""
-    documents = composed(RESIZE)
-    name = only(documents, "ServiceAccount")["metadata"]["name"]
-    assert pod_spec(documents)["serviceAccountName"] == name
-    assert pod_spec(documents)["automountServiceAccountToken"] is True
-    assert environment(documents)["TAPP_RESIZE"] == "true"
-    assert "TAPP_EVENTS" not in environment(documents)
-    binding = only(documents, "ClusterRoleBinding")
-    assert {item["name"] for item in binding["subjects"]} == {name, "tapp-hooks"}
-    role = only(documents, "ClusterRole", binding["roleRef"]["name"])
-    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]}]
     assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
     (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
     assert {each["port"] for each in out["ports"]} == {443, 6443}
