@@ -99,7 +99,7 @@ def nearly_right(draw: st.DrawFn, document: Document) -> bytes:
             text = text.replace(b":", b": ").replace(b",", b",\n\t")
         case 1:
             text = text.replace(b'":"', b'" : "', draw(st.integers(0, 200)))
-        case 2 | 3:
+        case 2:
             text = draw(scratched(text))
     return text
 
@@ -115,7 +115,7 @@ def _place(draw: st.DrawFn, document: Any) -> Iterator[tuple[Any, Any]]:
         document = document[key]
 
 
-_KINDS = [*["value"] * 3, "raw", "raw", "gone", "gone", "twice", "other", *["near"] * 3]
+_KINDS = [*["value"] * 4, "raw", "gone", "gone", "twice", "other", "other", *["near"] * 4]
 
 
 def _change(draw: st.DrawFn, document: Document) -> None:
