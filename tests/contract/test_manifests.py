@@ -242,38 +242,30 @@ def assert_no_credentials(documents: list[Document]) -> None:
     assert only(documents, "NetworkPolicy")["spec"]["egress"] == []
 
 
-def test_with_events_the_hooks_may_create_events_and_nothing_else() -> None:
-    """P10: the one account, the one verb, and the way to the API server."""
-    documents = composed(EVENTS)
+RIGHTS = {
+    EVENTS: {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+    RESIZE: {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]},
+}
+
+
+@pytest.mark.parametrize("component", RIGHTS)
+def test_with_a_component_the_hooks_may_do_one_thing_and_nothing_else(component: str) -> None:
+    """P10: an account of its own, the one verb, and the way to the API server."""
+    documents = composed(component)
     name = only(documents, "ServiceAccount")["metadata"]["name"]
     assert pod_spec(documents)["serviceAccountName"] == name
     assert pod_spec(documents)["automountServiceAccountToken"] is True
-    assert environment(documents)["TAPP_EVENTS"] == "true"
+    told = {f"TAPP_{each.upper()}" for each in RIGHTS} & environment(documents).keys()
+    assert told == {f"TAPP_{component.upper()}"}
+    assert environment(documents)[f"TAPP_{component.upper()}"] == "true"
     binding = only(documents, "ClusterRoleBinding")
-    assert binding["subjects"] == [
-        {"kind": "ServiceAccount", "name": name, "namespace": "tapp-system"}
+    accounts = {(each["kind"], each["name"], each["namespace"]) for each in binding["subjects"]}
+    # With both there is one account, that of the events: resize's right is bound to it, too.
+    assert {(kind, place) for kind, _, place in accounts} == {("ServiceAccount", "tapp-system")}
+    assert {each for _, each, _ in accounts} == {name, "tapp-hooks"}
+    assert only(documents, "ClusterRole", binding["roleRef"]["name"])["rules"] == [
+        RIGHTS[component]
     ]
-    role = only(documents, "ClusterRole", binding["roleRef"]["name"])
-    assert role["rules"] == [
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}
-    ]
-    assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
-    (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
-    assert {each["port"] for each in out["ports"]} == {443, 6443}
-
-
-def test_with_resize_the_hooks_may_resize_pods_and_nothing_else() -> None:
-    """P10: an account of its own, one verb on one subresource, and the way to the API server."""
-    documents = composed(RESIZE)
-    name = only(documents, "ServiceAccount")["metadata"]["name"]
-    assert pod_spec(documents)["serviceAccountName"] == name
-    assert pod_spec(documents)["automountServiceAccountToken"] is True
-    assert environment(documents)["TAPP_RESIZE"] == "true"
-    assert "TAPP_EVENTS" not in environment(documents)
-    binding = only(documents, "ClusterRoleBinding")
-    assert {item["name"] for item in binding["subjects"]} == {name, "tapp-hooks"}
-    role = only(documents, "ClusterRole", binding["roleRef"]["name"])
-    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]}]
     assert not {document["kind"] for document in documents} & {"Role", "RoleBinding"}
     (out,) = only(documents, "NetworkPolicy")["spec"]["egress"]
     assert {each["port"] for each in out["ports"]} == {443, 6443}
@@ -447,80 +439,32 @@ def test_namespace_demands_restricted_pods(installed: list[Document]) -> None:
         assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
 
 
-def containers(spec: Document) -> list[Document]:
-    """Every container of a pod spec."""
-    return [*spec.get("initContainers", ()), *spec["containers"]]
+def test_pods_are_restricted_and_write_no_file_of_the_image(installed: list[Document]) -> None:
+    """The contexts are these and no others; /tmp stays writable for gunicorn.
 
-
-class TestPodSecurityRestricted:
-    def test_host_namespaces(self, installed: list[Document]) -> None:
-        spec = pod_spec(installed)
-        assert not any(spec.get(field) for field in ("hostNetwork", "hostPID", "hostIPC"))
-
-    def test_privileged_containers(self, installed: list[Document]) -> None:
-        for container in containers(pod_spec(installed)):
-            assert not container["securityContext"].get("privileged")
-
-    def test_capabilities(self, installed: list[Document]) -> None:
-        for container in containers(pod_spec(installed)):
-            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-
-    def test_volume_types(self, installed: list[Document]) -> None:
-        allowed = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral"}
-        allowed |= {"persistentVolumeClaim", "projected", "secret"}
-        for volume in pod_spec(installed).get("volumes", ()):
-            assert set(volume) - {"name"} <= allowed
-
-    def test_host_ports(self, installed: list[Document]) -> None:
-        for container in containers(pod_spec(installed)):
-            assert not any(port.get("hostPort") for port in container.get("ports", ()))
-
-    def test_host_probes_and_lifecycle_hooks(self, installed: list[Document]) -> None:
-        for container in containers(pod_spec(installed)):
-            handlers = [container.get(f"{name}Probe", {}) for name in ("startup", "liveness")]
-            handlers += [container.get("readinessProbe", {})]
-            handlers += container.get("lifecycle", {}).values()
-            for handler in handlers:
-                for kind in ("httpGet", "tcpSocket"):
-                    assert "host" not in handler.get(kind, {})
-
-    def test_apparmor_selinux_proc_mount_and_sysctls_are_left_alone(
-        self, installed: list[Document]
-    ) -> None:
-        spec = pod_spec(installed)
-        contexts = [spec["securityContext"], *(c["securityContext"] for c in containers(spec))]
-        for context in contexts:
-            assert not {"appArmorProfile", "seLinuxOptions", "procMount", "sysctls"} & set(context)
-
-    def test_privilege_escalation(self, installed: list[Document]) -> None:
-        for container in containers(pod_spec(installed)):
-            assert container["securityContext"]["allowPrivilegeEscalation"] is False
-
-    def test_running_as_non_root(self, installed: list[Document]) -> None:
-        assert pod_spec(installed)["securityContext"]["runAsNonRoot"] is True
-
-    def test_running_as_non_root_user(self, installed: list[Document]) -> None:
-        """The image's, a number, because the kubelet cannot tell whether a name is root.
-
-        OpenShift's restricted-v2 refuses ids in a pod: it gives each namespace its own.
-        """
-        assert "\nUSER 65532:65532\n" in (INSTALL.parent / "Dockerfile").read_text()
-        assert not {"runAsUser", "runAsGroup", "fsGroup"} & {
-            *pod_spec(installed)["securityContext"]
+    The user is the image's, a number, because the kubelet cannot tell whether a name is root:
+    OpenShift's restricted-v2 refuses ids in a pod, as it gives each namespace its own.
+    """
+    spec = pod_spec(installed)
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert "\nUSER 65532:65532\n" in (INSTALL.parent / "Dockerfile").read_text()
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+    kinds = {kind for volume in spec["volumes"] for kind in volume if kind != "name"}
+    assert kinds <= {"configMap", "emptyDir", "projected", "secret"}
+    for container in [*spec.get("initContainers", ()), *spec["containers"]]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
         }
-        for container in containers(pod_spec(installed)):
-            assert not {"runAsUser", "runAsNonRoot"} & set(container["securityContext"])
-
-    def test_seccomp(self, installed: list[Document]) -> None:
-        assert pod_spec(installed)["securityContext"]["seccompProfile"] == {
-            "type": "RuntimeDefault"
-        }
-
-    def test_read_only_root_filesystem(self, installed: list[Document]) -> None:
-        """Not demanded by the standard, promised by us; /tmp stays writable for gunicorn."""
-        for container in containers(pod_spec(installed)):
-            assert container["securityContext"]["readOnlyRootFilesystem"] is True
-            assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert "/tmp" in {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert not any("hostPort" in port for port in container["ports"])
+        handlers = [container[f"{name}Probe"] for name in ("startup", "liveness", "readiness")]
+        for handler in (*handlers, *container["lifecycle"].values()):
+            assert "host" not in handler.get("httpGet", {}) | handler.get("tcpSocket", {})
 
 
 # --- the Deployment -------------------------------------------------------------------------------

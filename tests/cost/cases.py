@@ -93,9 +93,9 @@ def findings(case: Case) -> Iterator[str]:
 _ANSWERS: Final = (200, 400, 413, 503)
 
 
-def not_counted(case: Case) -> str:
+def not_counted(case: Case, size: int = SIZES[1]) -> str:
     """What is held after a call beyond what the memo says, "" where that is next to nothing."""
-    cost = case.cost(SIZES[1], trace=True)
+    cost = case.cost(size, trace=True)
     return (
         f"{case}: {cost.held:.1f} MB are held that do not count" if cost.held > HELD_FLOOR else ""
     )

@@ -53,7 +53,7 @@ class Field(NamedTuple):
 @cache
 def spec_schema() -> Schema:
     """The schema of `spec`, its opaque parts with Kubernetes' own schema."""
-    (version, *_) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    (version, *_) = yaml.load(CRD.read_text(), yaml.CSafeLoader)["spec"]["versions"]
     found: Schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return found
 

@@ -80,12 +80,27 @@ def _known(file: Path) -> list[Json]:
     return [each for each in documents if each["kind"] in ("TApp", "Service", ACCOUNT)]
 
 
-# What the world around an example does: the autoscaler scales, the batch's containers end.
+def _changed(**spec: Any) -> tuple[Step, ...]:
+    return (Step("patch", patch={"spec": spec}),)
+
+
 AFTERWARDS: dict[str, tuple[Step, ...]] = {
-    "scaled": (Step("patch", patch={"spec": {"replicas": 2}}),),
-    "work": tuple(Step("finish", pod=f"work-{n}", code=int(n == 3)) for n in range(4)),
+    "mixed": _changed(templates={"3": "writer"}),
+    "shards": _changed(values={"1": {"range": "h-n"}}),
+    "game": _changed(values={"2": {"port": "7012"}}),
+    "zones": _changed(values={"2": {"zone": "c"}}),
+    "chosen": _changed(templates=None),
+    "tidy": _changed(templatePool={"blue": None}),
+    "scaled": _changed(replicas=2),
+    "work": (
+        *(Step("finish", pod=f"work-{n}", code=int(n == 3)) for n in range(4)),
+        *_changed(statuses={"3": "Killed"}),
+        *_changed(statuses={"3": None}),
+    ),
     "stored": (Step("delete"),),
 }
+"""What an example's comments tell besides, and what the world around it does: the autoscaler
+scales, the batch's containers end."""
 
 
 def spelling_stories() -> list[Story]:
@@ -116,6 +131,7 @@ class _Writer:
     def __init__(self, name: str, rng: random.Random) -> None:
         self.name = name
         self.rng = rng
+        self.order = random.Random(name)  # of its own: the steps are the same without it
         self.shape = SHAPES[rng.choice(sorted(SHAPES))]
         self.ends = self.shape.get("restartPolicy", "Always") != "Always"
         self.finished: set[int] = set()
@@ -146,6 +162,10 @@ class _Writer:
         for key, value in (("serviceName", "peers"), ("neverMigrate", True)):
             if rng.random() < 0.15:
                 self.spec[key] = value
+        if self.order.random() < 0.3:
+            strategy["partition"] = self.order.choice([1, 2, "50%"])
+        if self.order.random() < 0.15:
+            self.spec["podManagementPolicy"] = "OrderedReady"
         metadata = {"name": self.name}
         tapp = {"apiVersion": GROUP, "kind": "TApp", "metadata": metadata, "spec": self.spec}
         steps = [Step("apply", documents=(copy.deepcopy(tapp),))]

@@ -208,10 +208,6 @@ class Kube:
         path = self.path_of(obj, subresource)
         return self.request("PATCH", path, obj, query)
 
-    def apply_file(self, file: Path) -> list[Json]:
-        """Applies every document of a YAML file."""
-        return [self.apply(document) for document in documents(file)]
-
     def replace(self, obj: Json, subresource: str | None = None) -> Json:
         """PUT of the whole object."""
         return self.request("PUT", self.path_of(obj, subresource), obj)

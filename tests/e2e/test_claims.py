@@ -104,42 +104,6 @@ def test_where_the_service_may_not_act_the_policy_delete_keeps_them(app: App, ho
     assert app.wrote()
 
 
-def test_scaled_away_claims_stay_and_are_used_again(app: App) -> None:
-    app.apply(stored()).settle()
-    kept = app.claims()
-    app.patch(replicas=1).settle()
-    app.patch(replicas=2).settle()
-    assert app.claims() == kept
-    assert app.wrote(
-        *each("create Claim", "data-web", 0, 1),
-        *each("create Pod", "web", 0, 1),
-        "delete Pod web-1",
-        "create Pod web-1",
-    )
-
-
-def test_scaled_away_claims_go_by_policy_after_their_pod(app: App) -> None:
-    app.apply(stored(when_scaled="Delete")).settle()
-    kept = app.claims()
-    app.news()
-    app.patch(replicas=1).settle()
-    app.until(lambda: list(app.claims()) == ["data-web-0"], "the claim is gone")
-    assert app.wrote_in_order("delete Pod web-1", "delete Claim data-web-1")
-    assert app.claims() == {"data-web-0": kept["data-web-0"]}
-    assert app.idle()
-
-
-def test_killed_instances_keep_their_claims_whatever_the_policy(app: App) -> None:
-    app.apply(stored("Delete", "Delete")).settle()
-    kept = app.claims()
-    app.news()
-    app.patch(statuses={"1": "Killed"}).settle()
-    assert app.claims() == kept
-    app.patch(statuses={"1": None}).settle()
-    assert app.claims() == kept
-    assert app.wrote_in_order("delete Pod web-1", "create Pod web-1")
-
-
 @HOW
 def test_claims_survive_a_garbage_collector_that_starts_anew(
     app: App, cluster: Cluster, how: str

@@ -177,7 +177,6 @@ def test_while_the_api_server_is_away_syncs_are_answered(
 
 
 ALLOWED = {("create", "events.events.k8s.io")}
-EVERYBODY = {"create selfsubjectreviews", "create selfsubjectaccessreviews"}
 
 
 @pytest.mark.usefixtures("account")

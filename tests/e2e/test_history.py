@@ -77,14 +77,6 @@ def test_its_content_cannot_be_changed_and_a_deleted_one_comes_back(app: App) ->
     assert app.idle()
 
 
-@pytest.mark.parametrize("policy", ["Background", "Foreground"])
-def test_it_goes_with_the_tapp(app: App, policy: str) -> None:
-    app.apply(tapp(replicas=1)).settle()
-    assert kept(app, "1 default app:1")
-    app.delete(propagationPolicy=policy)
-    assert kept(app)
-
-
 def test_what_is_orphaned_stays_and_is_not_in_the_way_of_the_next(app: App) -> None:
     """The garbage collector patches its owners; the API server compares `data` by its bytes."""
     odd = template("app:1")
@@ -97,15 +89,3 @@ def test_what_is_orphaned_stays_and_is_not_in_the_way_of_the_next(app: App) -> N
     )
     app.apply(tapp("other", replicas=1)).settle()
     assert kept(app, "1 default app:1", "1 default app:1")
-
-
-def test_three_hundred_templates(app: App) -> None:
-    names = [f"t{number}" for number in range(300)]
-    pool = {name: template(f"app:{name}") for name in names}
-    chosen = {str(number): name for number, name in enumerate(names)}
-    killed = {str(number): "Killed" for number in range(300)}
-    app.apply(tapp(replicas=300, templatePool=pool, templates=chosen, statuses=killed))
-    app.until(lambda: len(revisions(app)) == 300, "all are kept", 240)
-    assert [item["revision"] for item in revisions(app)] == list(range(1, 301))
-    app.quiet()
-    assert app.idle()

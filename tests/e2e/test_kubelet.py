@@ -1,4 +1,7 @@
-"""The fake kubelet does to pods what a real one does, as far as the tests look."""
+"""What the tests make the fake kubelet do: its levers, and what a kubelet does beside containers.
+
+What it makes of containers is compared with a real one by test_kubelet_differential.py.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +31,6 @@ class TestKubelet:
         again = pods.get("plain")["metadata"]["resourceVersion"]
         assert again == found["metadata"]["resourceVersion"]
 
-    def test_replaces_a_container_in_place(self, pods: Pods) -> None:
-        """A new image: same pod, new containerID, one more restart, the old run in lastState."""
-        two = [{"name": "main", "image": "app:1"}, {"name": "side", "image": "side:1"}]
-        pods.create("place", containers=two)
-        old = pods.wait("place", is_ready)
-        pods.set_image("place", "app:2")
-        new = pods.wait("place", lambda p: container(p)["restartCount"] == 1 and is_ready(p))
-        assert new["metadata"]["uid"] == old["metadata"]["uid"]
-        assert container(new)["containerID"] != container(old)["containerID"]
-        assert (
-            container(new)["lastState"]["terminated"]["containerID"]
-            == container(old)["containerID"]
-        )
-        assert container(new, 1) == container(old, 1)
-
     def test_tells_which_spec_it_has_seen(
         self, pods: Pods, needs: Callable[[int, str], None]
     ) -> None:
@@ -53,18 +41,6 @@ class TestKubelet:
         pods.set_image("seen", "app:2")
         new = pods.wait("seen", lambda p: container(p)["restartCount"] == 1)
         assert new["status"]["observedGeneration"] == new["metadata"]["generation"] == 2
-
-    def test_fails_to_pull_and_recovers(self, pods: Pods, levers: Levers) -> None:
-        """A bad image ends in ImagePullBackOff; the next good one runs at once."""
-        pods.create("pull")
-        pods.wait("pull", is_ready)
-        levers.bad_images.add("app:bad")
-        pods.set_image("pull", "app:bad")
-        stuck = pods.wait("pull", lambda p: waiting(p) == "ImagePullBackOff")
-        assert not is_ready(stuck)
-        assert phase(stuck) == "Running"
-        pods.set_image("pull", "app:3")
-        pods.wait("pull", lambda p: is_ready(p) and container(p)["image"].endswith("app:3"))
 
     def test_a_bad_registry_recovers(self, pods: Pods, levers: Levers) -> None:
         """A first pull that fails keeps the pod Pending until the image can be had."""
@@ -98,61 +74,6 @@ class TestKubelet:
         path = kube.path("v1", "pods", pods.namespace, "gated", "status")
         kube.patch(path, [{"op": "add", "path": "/status/conditions/-", "value": gate}])
         pods.wait("gated", is_ready)
-
-    def test_init_containers_and_sidecars(self, pods: Pods) -> None:
-        """Init containers run once and in order; a native sidecar restarts on a new image."""
-        inits = [
-            {"name": "prepare", "image": "init:1"},
-            {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"},
-        ]
-        pods.create("inits", initContainers=inits)
-        old = pods.wait("inits", is_ready)
-        assert container(old, 0, "initContainerStatuses")["state"]["terminated"]["exitCode"] == 0
-        pods.set_image("inits", "init:2", 0, "initContainers")
-        pods.set_image("inits", "proxy:2", 1, "initContainers")
-        key = "initContainerStatuses"
-        new = pods.wait("inits", lambda p: container(p, 1, key)["restartCount"] == 1)
-        assert container(new, 0, key) == container(old, 0, key)
-        assert container(new) == container(old)
-
-    @pytest.mark.parametrize(
-        ("policy", "code", "end"),
-        [("Never", 0, "Succeeded"), ("Never", 3, "Failed"), ("OnFailure", 0, "Succeeded")],
-    )
-    def test_completes(
-        self, pods: Pods, kubelet: FakeKubelet, policy: str, code: int, end: str
-    ) -> None:
-        """A container that exits ends the pod, unless its restart policy says otherwise."""
-        pods.create("job", restartPolicy=policy)
-        pods.wait("job", is_ready)
-        kubelet.finish(pods.namespace, "job", code)
-        found = pods.wait("job", lambda p: phase(p) == end)
-        assert container(found)["state"]["terminated"]["exitCode"] == code
-
-    def test_restarts_on_failure(self, pods: Pods, kubelet: FakeKubelet) -> None:
-        """OnFailure: a failed container runs again in the same pod."""
-        pods.create("again", restartPolicy="OnFailure")
-        pods.wait("again", is_ready)
-        kubelet.finish(pods.namespace, "again", 1)
-        pods.wait("again", lambda p: container(p)["restartCount"] == 1 and is_ready(p))
-
-    def test_sidecars_end_with_the_pod(self, pods: Pods, kubelet: FakeKubelet) -> None:
-        """A pod whose main containers are done stops its native sidecars and completes."""
-        side = {"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}
-        pods.create("done", restartPolicy="Never", initContainers=[side])
-        pods.wait("done", is_ready)
-        kubelet.finish(pods.namespace, "done")
-        pods.wait("done", lambda p: phase(p) == "Succeeded")
-
-    def test_crash_loop_and_rescue(self, pods: Pods, levers: Levers) -> None:
-        """A crashing image backs off; a new image starts without waiting."""
-        levers.crashing["app:bad"] = 1
-        pods.create("crash")
-        pods.wait("crash", is_ready)
-        pods.set_image("crash", "app:bad")
-        pods.wait("crash", lambda p: waiting(p) == "CrashLoopBackOff")
-        pods.set_image("crash", "app:4")
-        pods.wait("crash", lambda p: is_ready(p) and container(p)["image"].endswith("app:4"))
 
     def test_evicts(self, pods: Pods, kubelet: FakeKubelet) -> None:
         """An evicted pod has failed, with the reason that says so."""

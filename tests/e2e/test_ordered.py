@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import claim_template
 
-from .app import App, tapp, template
+from .app import App, tapp
 from .diary import Diary
 from .kubelet_levers import Levers
 
@@ -52,29 +52,6 @@ def test_up_and_down_one_after_another(app: App, diary: Diary) -> None:
     assert app.idle()
 
 
-def test_what_waits_says_for_whom(app: App, diary: Diary, levers: Levers) -> None:
-    levers.unready_images.add("app:unready")
-    app.apply(tapp(template=template("app:unready"), progressDeadlineSeconds=3, **ORDERED))
-    assert diary.news(1) == ["made 0"]
-    app.until(lambda: bool(app.condition("Stalled")), "it is too late")
-    assert "instance 0: its pod is not Ready since" in app.condition("Stalled")
-    told = "instances 1, 2: its pod is made when instance 0 is available (podManagementPolicy: "
-    assert told in app.condition("Stalled")
-    assert app.statuses == "Pending"
-    assert app.condition("PodsNotCreated") == ""
-    assert app.idle()
-
-
-def test_a_broken_instance_is_mended_and_those_above_follow(
-    app: App, diary: Diary, levers: Levers
-) -> None:
-    levers.unready_images.add("app:unready")
-    app.apply(tapp(template=template("app:unready"), **ORDERED))
-    assert diary.news(1) == ["made 0"]
-    app.patch(template=template("app:2")).settle()
-    assert diary.news(5) == ["ready 0", *up(1, 2)]
-
-
 def test_those_that_are_lost_come_back_upward_and_started_ones_too(
     app: App, diary: Diary, levers: Levers
 ) -> None:
@@ -106,11 +83,3 @@ def test_a_pod_that_does_not_end_holds_up_those_below(
     app.kube.delete("v1", "pods", app.namespace, "web-2", gracePeriodSeconds=0)
     app.settle()
     assert diary.news(3) == ["gone 2", *down(1)]
-
-
-def test_the_policy_may_be_changed_in_between(app: App, diary: Diary, levers: Levers) -> None:
-    levers.unready_images.add("app:unready")
-    app.apply(tapp(template=template("app:unready"), **ORDERED))
-    assert diary.news(1) == ["made 0"]
-    app.patch(podManagementPolicy="Parallel")
-    assert sorted(diary.news(2)) == ["made 1", "made 2"]

@@ -60,56 +60,6 @@ def test_a_roll_stops_at_its_partition_and_is_complete(app: App) -> None:
     assert compute(app.found or {}) == "Current"
 
 
-def test_a_kept_one_whose_pod_is_deleted_comes_back_as_it_was(app: App) -> None:
-    kept(app)
-    lose(app, 4, 0)
-    assert comes_to(app, "22211")
-
-
-def test_lowered_raised_and_removed(app: App) -> None:
-    kept(app).patch(updateStrategy={"partition": 1})
-    assert comes_to(app, "22221")
-    uids = app.uids()
-    app.patch(updateStrategy={"partition": 4})
-    assert comes_to(app, "22221")
-    assert app.uids() == uids
-    lose(app, 3, 4)
-    assert comes_to(app, "22221")
-    app.patch(updateStrategy={"partition": None})
-    assert comes_to(app, "22222")
-    assert "kept" not in app.status
-    assert app.status["currentRevision"] == app.status["updateRevision"]
-
-
-def test_scaled_down_and_up(app: App) -> None:
-    kept(app).patch(replicas=2)
-    assert comes_to(app, "22")
-    app.patch(replicas=5)
-    assert comes_to(app, "22211")
-    app.patch(replicas=7)
-    assert comes_to(app, "2221122")
-
-
-def test_killed_and_started(app: App) -> None:
-    kept(app).patch(statuses={"4": "Killed", "0": "Killed"})
-    assert comes_to(app, "221")
-    app.patch(statuses=None)
-    assert comes_to(app, "22211")
-
-
-def test_rolled_back_in_between(app: App) -> None:
-    kept(app)
-    uids, restarts = app.uids(), app.pod(4)["status"]["containerStatuses"][0]["restartCount"]
-    app.patch(template=template("app:1"))
-    assert comes_to(app, "11111")
-    app.patch(template=template("app:3"))
-    assert comes_to(app, "33311")
-    lose(app, 4)
-    assert comes_to(app, "33311")
-    assert app.uids()[3] == uids[3]
-    assert app.pod(3)["status"]["containerStatuses"][0]["restartCount"] == restarts
-
-
 def test_a_second_roll_keeps_two_revisions(app: App) -> None:
     kept(app).patch(template=template("app:3"), updateStrategy={"partition": "70%"})
     assert comes_to(app, "32211")
@@ -131,19 +81,6 @@ def test_where_the_record_is_deleted_a_lost_pod_waits(app: App) -> None:
     assert f"instances 4 at {app.status['currentRevision']}" in app.condition("RevisionsNotFound")
     app.patch(updateStrategy={"partition": 0})
     assert comes_to(app, "22222")
-
-
-def test_own_values_are_kept_too(app: App) -> None:
-    body = template("app:1")
-    body["spec"]["containers"][0]["env"] = [{"name": "SIDE", "value": "$(tapp.values.side)"}]
-    app.apply(tapp(template=body, defaultValues={"side": "a"})).settle()
-    body["spec"]["containers"][0]["image"] = "app:2"
-    app.patch(template=body, defaultValues={"side": "b"}, updateStrategy={"partition": 1})
-    assert comes_to(app, "221")
-    lose(app, 2)
-    assert comes_to(app, "221")
-    env = [pod["spec"]["containers"][0]["env"][0]["value"] for pod in app.pods.values()]
-    assert env == ["b", "b", "a"]
 
 
 def claim(name: str) -> Json:

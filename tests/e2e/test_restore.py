@@ -18,7 +18,6 @@ from .test_claims import collector_has_worked, owners, stored
 from .test_ownership import LONG, reasons
 
 pytestmark = pytest.mark.e2e
-OF_A_NODE = ("nodeName", "volumes", "tolerations", "serviceAccount")
 OF_ITS_OWN_CLUSTER = ("uid", "resourceVersion", "ownerReferences", "finalizers")
 
 

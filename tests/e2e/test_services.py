@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from .app import App, tapp
+from .app import App, each, example, tapp
 from .kube import Json
-from .test_examples import services
 
 pytestmark = [
     pytest.mark.e2e,
@@ -33,9 +32,43 @@ def plain(app: App, name: str) -> Json:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def services(app: App) -> dict[str, Json]:
+    """Name -> Service."""
+    listed = app.kube.list_all("v1", "services", app.namespace)
+    return {found["metadata"]["name"]: found for found in listed}
+
+
 def refused(app: App) -> str:
     """What the condition says."""
     return app.condition("ServicesNotCreated")
+
+
+def test_each_instance_has_a_service_until_its_number_goes(app: App) -> None:
+    app.apply(*example("service-each")).settle()
+    names = [f"room-{id}" for id in range(3)]
+    app.until(lambda: [*services(app)] == names, "each has its Service")
+    ports = [found["spec"]["ports"][0]["nodePort"] for found in services(app).values()]
+    assert ports == [30_080, 30_081, 30_082]
+    app.patch(statuses={"1": "Killed"}).settle()
+    assert [*services(app)] == names
+    app.patch(replicas=1).settle()
+    app.until(lambda: [*services(app)] == names[:1], "the Services go with their numbers")
+    assert app.idle()
+
+
+def test_the_service_of_all_gives_each_pod_a_name(app: App) -> None:
+    app.apply(*example("headless-service")).settle()
+    specs = [pod["spec"] for pod in app.pods.values()]
+    assert [spec["hostname"] for spec in specs] == ["peers-0", "peers-1", "peers-2"]
+    assert {spec["subdomain"] for spec in specs} == {"peers"}
+
+    def published() -> set[str]:
+        slices = app.kube.list_all("discovery.k8s.io/v1", "endpointslices", app.namespace)
+        return {end.get("hostname") for one in slices for end in one.get("endpoints") or []}
+
+    app.until(lambda: published() == {"peers-0", "peers-1", "peers-2"}, "DNS names of all three")
+    assert app.wrote(*each("create Pod", "peers", 0, 1, 2))
+    assert app.idle()
 
 
 def test_an_edit_reaches_the_services_and_no_pod(app: App) -> None:

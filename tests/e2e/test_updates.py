@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -30,12 +29,6 @@ def with_env(image: str, value: str = "1") -> Json:
     """A template that differs from `template` in more than an image."""
     made = template(image)
     made["spec"]["containers"][0]["env"] = [{"name": "A", "value": value}]
-    return made
-
-
-def two_containers(main: str = "app:1", side: str = "side:1", **spec: Any) -> Json:
-    made = template(main, **spec)
-    made["spec"]["containers"].append({"name": "side", "image": side})
     return made
 
 
@@ -90,15 +83,6 @@ def test_a_crashing_image_stops_within_the_budget_by_min_ready_seconds(
     assert app.watcher.fewest == 2
 
 
-def test_new_pods_within_the_budget(app: App) -> None:
-    began(app, replicas=5, **TWO)
-    app.patch(template=with_env("app:1")).settle()
-    numbers = range(5)
-    assert app.wrote(*each("delete Pod", "web", *numbers), *each("create Pod", "web", *numbers))
-    assert app.watcher.fewest == 3
-    assert app.idle()
-
-
 def test_a_new_pod_that_cannot_start_and_its_rescue(app: App, levers: Levers) -> None:
     began(app, replicas=4)
     levers.bad_images.add("app:broken")
@@ -126,19 +110,6 @@ def test_an_overtaking_template_keeps_the_budget(app: App, levers: Levers) -> No
     assert app.idle()
 
 
-def test_only_the_changed_container_restarts(app: App) -> None:
-    began(app, replicas=2, template=two_containers())
-    app.patch(template=two_containers(side="side:2")).settle()
-    assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
-    for pod in app.pods.values():
-        restarts = {c["name"]: c["restartCount"] for c in pod["status"]["containerStatuses"]}
-        assert restarts == {"main": 0, "side": 1}
-    swapped = two_containers(side="side:2")
-    swapped["spec"]["containers"].reverse()
-    app.patch(template=swapped).settle()
-    assert app.wrote(*each("delete Pod", "web", 0, 1), *each("create Pod", "web", 0, 1))
-
-
 def test_two_names_of_one_image(app: App, levers: Levers) -> None:
     """Neither the image's name in the status nor its digest changes; the container does."""
     levers.digests |= {"app:1": "a" * 64, "docker.io/library/app:1": "a" * 64}
@@ -147,56 +118,6 @@ def test_two_names_of_one_image(app: App, levers: Levers) -> None:
     assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
     assert set(app.restarts().values()) == {1}
     assert app.idle()
-
-
-def test_labels_and_annotations_come_and_go_without_a_restart(app: App) -> None:
-    began(app)
-    labelled = template()
-    labelled["metadata"]["labels"]["tier"] = "front"
-    labelled["metadata"]["annotations"] = {"note": "x"}
-    app.patch(template=labelled).settle()
-    assert app.wrote(*each("update Pod", "web", 0, 1, 2))
-    assert {pod["metadata"]["labels"]["tier"] for pod in app.pods.values()} == {"front"}
-    gone = copy.deepcopy(labelled)
-    gone["metadata"]["labels"]["tier"] = gone["metadata"]["annotations"]["note"] = None
-    app.patch(template=gone).settle()
-    assert app.wrote(*each("update Pod", "web", 0, 1, 2))
-    metadata = [pod["metadata"] for pod in app.pods.values()]
-    assert not any("tier" in one["labels"] or "note" in one["annotations"] for one in metadata)
-    assert set(app.restarts().values()) == {0}
-    assert app.watcher.fewest == 3
-
-
-def test_init_containers(app: App) -> None:
-    """A plain one's image needs a new pod; a sidecar's is changed in place."""
-
-    def made(plain: str, sidecar: str) -> Json:
-        inits = [
-            {"name": "plain", "image": plain},
-            {"name": "sidecar", "image": sidecar, "restartPolicy": "Always"},
-        ]
-        return template(initContainers=inits)
-
-    began(app, replicas=2, template=made("init:1", "sidecar:1"))
-    assert app.idle()
-    app.patch(template=made("init:1", "sidecar:2")).settle()
-    assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
-    assert app.idle()
-    app.patch(template=made("init:2", "sidecar:2")).settle()
-    assert app.wrote(*each("delete Pod", "web", 0, 1), *each("create Pod", "web", 0, 1))
-    assert app.idle()
-
-
-def test_reformatting_writes_nothing(app: App) -> None:
-    def sized(**resources: Json) -> Json:
-        made = template()
-        made["spec"]["containers"][0]["resources"] = resources
-        return made
-
-    began(app, template=sized(requests={"cpu": "0.5", "memory": "1Gi"}))
-    app.patch(template=sized(requests={"memory": "1024Mi", "cpu": "500m"}, limits={}))
-    app.settle()
-    assert app.wrote()
 
 
 def test_what_breaks_by_itself_uses_up_the_budget(

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from random import Random
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -191,13 +190,12 @@ class Service:
         hold(code == 200, answer)
         return answer
 
-    def check(self, path: str, body: bytes, rng: Random | None = None, **more: Any) -> int:
+    def check(self, path: str, body: bytes, **more: Any) -> int:
         """Sends one request and holds its answer against all that must be true of it.
 
         Args:
             path: the endpoint.
             body: the request.
-            rng: chooses which of the costly checks are made; all of them where None.
             more: WSGI variables.
 
         Returns:
@@ -222,9 +220,8 @@ class Service:
             request = read(body)
             omitted = check_children(request, document)
             check_answer(path, document)
-            if rng is None or omitted or rng.random() < 0.1:
-                self._check_omitted(path, request, body, omitted)
-        if path != "/customize" and (rng is None or rng.random() < 0.35):
+            self._check_omitted(path, request, body, omitted)
+        if path != "/customize":
             other = self.call(path, body, remembering=False, **more)
             hold(other[0] == code, f"without a memo: {other[0]} {other[2][:500]!r}")
             hold(other[2] == answer, "without a memo it is answered differently")

@@ -1,11 +1,12 @@
 # Fuzzing, load and audits, included by the Makefile (which defines VENV and BIN).
-FUZZ_INPUTS ?= 1000000
+FUZZ_INPUTS ?= 200000
 FUZZ_SEED ?= 1
 LOAD_SECONDS ?= 300
 
 .PHONY: fuzz
-fuzz: $(VENV)/.ready ## Send the service a million inputs, in process (FUZZ_INPUTS, FUZZ_SEED)
-	$(BIN)/python -m tests.fuzz --inputs $(FUZZ_INPUTS) --seed $(FUZZ_SEED) --processes 2
+fuzz: $(VENV)/.ready ## Send the service 200,000 inputs, in process (FUZZ_INPUTS, FUZZ_SEED)
+	FUZZ_INPUTS=$(FUZZ_INPUTS) $(BIN)/pytest tests/fuzz/test_fuzz.py -n auto --timeout 0 \
+	  --hypothesis-seed=$(FUZZ_SEED)
 
 .PHONY: load
 load: $(VENV)/.ready ## Load gunicorn for LOAD_SECONDS while its workers are killed and it is rolled

@@ -1,7 +1,10 @@
-"""A small run of the fuzzer, hypothesis choosing and shrinking; the long one is `make fuzz`."""
+"""Any bytes on any endpoint: a small run of what `make fuzz` does at length.
 
+With FUZZ_INPUTS, that many requests in all; `--hypothesis-seed` chooses them.
+"""
+
+import os
 from copy import deepcopy
-from random import Random
 from typing import Any
 
 import msgspec
@@ -9,41 +12,54 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.mutate import mutated, noise
-from tests.fuzz.oracle import HOOKS, no_hang
-from tests.fuzz.run import Fuzzer
+from tests.builders import Document
+from tests.fuzz.corpus import documents
+from tests.fuzz.oracle import HOOKS, Service, no_hang
+from tests.fuzz.strategies import nearly_right, noise, odd_http
 
-FUZZER = Fuzzer()
-SERVICE = FUZZER.service
-SEEDS = st.integers(0, 2**32)
+SERVICE = Service()
+CORPUS = documents(SERVICE.post)
+PATHS = (*HOOKS, "/healthz", "/readyz", "/version", "/metrics", "/", "/x")
+INPUTS = int(os.environ.get("FUZZ_INPUTS", "0"))
+
+
+def inputs(small: int) -> settings:
+    """So many requests for one test, or in a long run the share of each start."""
+    many = INPUTS // len(CORPUS) or small
+    return settings(max_examples=many, derandomize=not INPUTS, print_blob=bool(INPUTS))
 
 
 @pytest.mark.parametrize("path", HOOKS)
-@settings(max_examples=200)
-@given(st.binary(max_size=300) | SEEDS.map(lambda seed: noise(Random(seed))))
+@inputs(100)
+@given(noise)
 def test_no_bytes_do_harm(path: str, body: bytes) -> None:
     with no_hang():
         SERVICE.check(path, body)
 
 
-@settings(max_examples=400)
-@given(st.integers(0, len(FUZZER.corpus) - 1), SEEDS)
-def test_no_almost_right_request_does_harm(which: int, seed: int) -> None:
-    path, document = FUZZER.corpus[which]
+@inputs(100)
+@given(st.sampled_from(PATHS), noise, odd_http)
+def test_no_odd_call_does_harm(path: str, body: bytes, odd: Document) -> None:
     with no_hang():
-        SERVICE.check(path, mutated(Random(seed), document))
+        SERVICE.check(path, body, **odd)
 
 
-@settings(max_examples=300)
-@given(SEEDS)
-def test_no_input_of_the_long_run_does_harm(seed: int) -> None:
-    assert FUZZER.run(seed) is None
+@pytest.mark.parametrize("start", range(len(CORPUS)))
+@inputs(12)
+@given(st.data())
+def test_no_nearly_right_request_does_harm(start: int, data: st.DataObject) -> None:
+    path, document = CORPUS[start]
+    other = st.sampled_from(HOOKS)
+    where = data.draw(st.integers(0, 3).flatmap(lambda odd: st.just(path) if odd else other))
+    body = data.draw(nearly_right(document))
+    with no_hang():
+        SERVICE.check(where, body)
 
 
-@pytest.mark.parametrize("which", range(len(FUZZER.corpus)))
+@pytest.mark.parametrize("which", range(len(CORPUS)))
 @pytest.mark.parametrize("path", HOOKS)
 def test_what_fuzzing_starts_from_is_answered(which: int, path: str) -> None:
-    meant, document = FUZZER.corpus[which]
+    meant, document = CORPUS[which]
     if path == meant or (path == "/customize" and meant != "/pod-status"):
         with no_hang():
             assert SERVICE.check(path, msgspec.json.encode(document)) == 200
@@ -51,7 +67,7 @@ def test_what_fuzzing_starts_from_is_answered(which: int, path: str) -> None:
 
 @pytest.mark.parametrize("place", ["parent.metadata.annotations", "status.reason", "spec.x"])
 def test_ten_megabytes_in_one_string_are_answered(place: str) -> None:
-    path, document = FUZZER.corpus[1]
+    path, document = CORPUS[1]
     long = 'x%\\"' * 2_500_000
     (where, *rest) = place.split(".")
     copy: Any = deepcopy(document)

@@ -56,7 +56,7 @@ def rich_template(image: str = "web:1") -> dict[str, Any]:
 @EVERY_ADMISSION
 def test_idle_means_no_write_at_all(admission: str) -> None:
     """P3: hours of resyncs, whatever admission did to the pods."""
-    hours = size(6, 24)
+    hours = size(2, 24)
     life = Life(policies=ADMISSIONS[admission]).apply(stored(template=rich_template()))
     assert life.complete
     life.news()

@@ -124,7 +124,7 @@ def test_pods_that_are_refused_keep_nobody_waiting_for_ever() -> None:
 # --- size and time as the oracle ------------------------------------------------------------------
 
 DEEP = 200
-MANY = size(1_000, 3_000)
+MANY = size(400, 3_000)
 
 
 def nested(depth: int) -> Any:
