@@ -31,10 +31,10 @@ class Settings(BaseSettings):
         "forceDeletePod; a TApp's annotation overrides it.",
     )
     memo_bytes: int = Field(
-        default=64 * 1024 * 1024,
+        default=128 * 1024 * 1024,
         ge=0,
         description="Memory, in bytes, in which a worker remembers pods from sync to sync: about "
-        "4 KB a pod; 0 remembers nothing.",
+        "7 KB a pod; 0 remembers nothing.",
     )
     max_body_bytes: int = Field(
         default=256 * 1024 * 1024,

@@ -1,8 +1,4 @@
-"""The claims of a request, and the answers that leave them alone.
-
-Where Metacontroller applies claims (`InPlace`) such an answer takes a look at all of the claim. It
-is remembered by the claim's text, as pods are: most claims never change.
-"""
+"""The claims of a request, and the answers that leave them alone."""
 
 from collections.abc import Mapping
 
@@ -10,8 +6,6 @@ import msgspec
 from msgspec import Raw
 
 from hooks.wire.decode import CLAIMS, check_identity, child_path, decoded, refuse_twice
-from hooks.wire.memo import Known
-from hooks.wire.weight import fitted
 from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.kube.objects import ClaimObject
 
@@ -23,54 +17,37 @@ class Claims:
 
     Attributes:
         by_name: name -> claim.
-        unchanged_answers: key in the request -> the answer that leaves the claim alone; none where
-            Metacontroller never writes a claim, whatever is answered.
-        read: how many of these answers had to be made.
     """
 
-    def __init__(
-        self,
-        texts: Mapping[str, Raw],
-        namespace: str,
-        *,
-        applied: bool,
-        recalled: Mapping[str, Known[Raw]],
-    ) -> None:
+    def __init__(self, texts: Mapping[str, Raw], namespace: str, *, applied: bool) -> None:
         """Reads the claims.
 
         Args:
             texts: key in the request -> JSON.
             namespace: where they have to be.
-            applied: whether Metacontroller applies what is answered.
-            recalled: `unchanged_answers` of an earlier request.
+            applied: whether Metacontroller applies what is answered; else it never writes a claim
+                that exists.
 
         Raises:
             WireError: one has no name, the name of another, or cannot be read.
         """
         self.by_name: dict[str, ClaimObject] = {}
-        self.unchanged_answers: dict[str, Known[Raw]] = {}
-        self.read = 0
-        self._answers: dict[str, Raw] = {}
+        self._answers: dict[str, Document] = {}
+        answer = unchanged_claim if applied else kept_claim
+
+        def read(text: bytes | Raw) -> tuple[ClaimObject, Document]:
+            claim: ClaimObject = _decode_claim(text)
+            return claim, answer(claim)
+
         for key, raw in texts.items():
             path = child_path(CLAIMS, key)
-            claim: ClaimObject = decoded(_decode_claim, raw, path)
+            claim, kept = decoded(read, raw, path)
             name = claim.metadata.name
             check_identity(path, name, claim.metadata.namespace, namespace)
             if name in self.by_name:
                 refuse_twice(path, name)
-            self.by_name[name] = claim
-            if not applied:
-                continue
-            text, known = bytes(raw), recalled.get(key)
-            if known is None or not known.is_of(text):
-                known, self.read = Known(text, decoded(_unchanged_answer, raw, path)), self.read + 1
-            self.unchanged_answers[key] = known
-            self._answers[name] = known.value
+            self.by_name[name], self._answers[name] = claim, kept
 
-    def kept(self, claim: ClaimObject) -> Document | Raw:
+    def kept(self, claim: ClaimObject) -> Document:
         """The answer to a claim that stays as it is."""
-        return self._answers.get(claim.metadata.name) or kept_claim(claim)
-
-
-def _unchanged_answer(text: bytes | Raw) -> Raw:
-    return fitted(msgspec.json.encode(unchanged_claim(_decode_claim(text))))
+        return self._answers[claim.metadata.name]

@@ -12,10 +12,7 @@ the table of TApps.
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from hashlib import blake2b
-from sys import getsizeof
-from types import MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -23,7 +20,6 @@ from msgspec import Raw
 from hooks.wire.decode import as_deep_as_readable
 from hooks.wire.observe import ObservedPod
 from hooks.wire.weight import weight
-from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.lookup import Templates
 
 T = TypeVar("T")
@@ -53,12 +49,6 @@ class Known(Generic[T]):
         return self.length == len(text) and self.hash == hash(text)
 
 
-def _own_bytes(struct: msgspec.Struct) -> int:
-    """Bytes of a struct with its fields, but for what these refer to."""
-    given = filter(None, msgspec.structs.astuple(struct))  # "" and the like are held once for all
-    return getsizeof(struct) + sum(map(getsizeof, given))
-
-
 class KnownSpec(Known[Templates]):
     """A spec's templates, with what they take in memory.
 
@@ -82,102 +72,6 @@ class KnownSpec(Known[Templates]):
         return True
 
 
-class InternPool:
-    """What the pods of a TApp have alike, held once for all of them.
-
-    Attributes:
-        size: bytes that it takes in memory.
-    """
-
-    _MOST = 2_000
-
-    def __init__(self) -> None:
-        """Nothing is held yet."""
-        self.size = 0
-        self._specs: dict[bytes, PodSpec] = {}
-        self._parts: dict[tuple[str, bytes], Any] = {}
-        self._given: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-        self._texts: dict[str, str] = {}
-
-    @property
-    def is_full(self) -> bool:
-        """Whether it is time to begin anew: most of them may be out of use."""
-        return len(self._specs) + len(self._given) + len(self._texts) > self._MOST
-
-    def share(self, observed: ObservedPod) -> None:
-        """Lets a pod share what other pods have, too, and weighs what is its own."""
-        pod = observed.pod = self._shared(observed.pod)
-        rare = (pod.record, pod.runs_wanted, pod.image_writers)
-        observed.size = _own_bytes(pod) - getsizeof(pod.spec) - getsizeof(pod.manifest)
-        observed.size += getsizeof(observed) + getsizeof(observed.key)
-        observed.size += 0 if observed.answer is None else len(bytes(observed.answer))
-        observed.size += sum([weight(each) for each in rare if each])
-        for item in pod.containers:
-            shared = (item.name, item.image, item.image_id)
-            states = [state for state in (item.state, item.last_state) if state]
-            observed.size += (
-                _own_bytes(item) - sum(map(getsizeof, filter(None, shared))) + weight(*states)
-            )
-
-    def _shared(self, pod: Pod) -> Pod:
-        containers = tuple(
-            msgspec.structs.replace(
-                item,
-                name=self._text(item.name),
-                image=self._text(item.image),
-                image_id=self._text(item.image_id),
-            )
-            for item in pod.containers
-        )
-        return msgspec.structs.replace(
-            pod,
-            spec=self._spec(pod.spec),
-            containers=containers,
-            given=self._given_of(pod),
-        )
-
-    def _given_of(self, pod: Pod) -> Mapping[str, str]:
-        key = tuple(pod.given.items())
-        found = self._given.get(key)
-        if found is None:
-            found = self._given[key] = pod.given
-            self.size += ENTRY_BYTES + weight(found)
-        return found
-
-    def _spec(self, spec: PodSpec) -> PodSpec:
-        """An equal one; where pods differ in a hash, they have most of the rest alike."""
-        key = blake2b(msgspec.msgpack.encode(spec), digest_size=16).digest()
-        found = self._specs.get(key)
-        if found is None:
-            own = {name: getattr(spec, name) for name in spec.__struct_fields__}
-            alike = {
-                name: self._part(name, part)
-                for name, part in own.items()
-                if isinstance(part, Mapping | tuple)
-            }
-            found = self._specs[key] = msgspec.structs.replace(spec, **alike)
-            shared = {id(part) for part in alike.values()}
-            self.size += ENTRY_BYTES + weight(found, elsewhere=shared)
-        return found
-
-    def _part(self, name: str, part: Any) -> Any:
-        key = name, msgspec.msgpack.encode(part)
-        found = self._parts.get(key)
-        if found is None:
-            found = self._parts[key] = part
-            self.size += ENTRY_BYTES + len(key[1]) + weight(part)
-        return found
-
-    def _text(self, text: str | None) -> str | None:
-        if not text:
-            return text
-        found = self._texts.get(text)
-        if found is None:
-            found = self._texts[text] = text
-            self.size += ENTRY_BYTES + len(text)
-        return found
-
-
 class Recalled:
     """What is known of one TApp.
 
@@ -185,27 +79,17 @@ class Recalled:
         app: whose it is: namespace and name.
         spec: its templates with its spec, None where that is not known.
         pods: key in the request -> pod.
-        pool: what its pods have alike.
-        claims: key in the request -> the answer that leaves a claim alone.
         size: bytes that all this takes in memory.
     """
 
-    __slots__ = ("app", "claims", "pods", "pool", "size", "spec")
+    __slots__ = ("app", "pods", "size", "spec")
 
     def __init__(
-        self,
-        app: App,
-        spec: KnownSpec | None,
-        pods: Mapping[str, Known[ObservedPod]],
-        pool: InternPool | None = None,
-        claims: Mapping[str, Known[Raw]] = MappingProxyType({}),
+        self, app: App, spec: KnownSpec | None, pods: Mapping[str, Known[ObservedPod]]
     ) -> None:
         """All of one request."""
-        self.app, self.spec, self.pods, self.claims = app, spec, pods, claims
-        self.pool = InternPool() if pool is None or pool.is_full else pool
-        self.size = self.pool.size + ENTRY_BYTES * (len(pods) + len(claims))
-        self.size += sum([known.value.size for known in pods.values()])
-        self.size += sum([len(key) + len(bytes(known.value)) for key, known in claims.items()])
+        self.app, self.spec, self.pods = app, spec, pods
+        self.size = sum([ENTRY_BYTES + known.value.size for known in pods.values()])
         self.size += 0 if spec is None else spec.size
 
 
@@ -260,7 +144,7 @@ class Memo:
         with self._lock:
             held = self._held.get(app)
             if held is not None and held.spec is spec:
-                self._keep(Recalled(app, spec, held.pods, held.pool, held.claims))
+                self._keep(Recalled(app, spec, held.pods))
 
     def _keep(self, recalled: Recalled) -> None:
         before = self._held.pop(recalled.app, None)

@@ -16,7 +16,6 @@ from hooks.wire.decode import (
 from hooks.wire.weight import fitted
 from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus
-from tapp.pod.condense import condensed
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.read import read
@@ -84,7 +83,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
     path = child_path(PODS, key)
     pod, manifest = _read(text, path)
     check_identity(path, pod.name, manifest.namespace, namespace)
-    return ObservedPod(key, condensed(pod), manifest, prefix)
+    return ObservedPod(key, pod, manifest, prefix)
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
@@ -95,7 +94,7 @@ def observe_alone(text: bytes | Raw, path: str) -> Pod:
     """
     found, _ = _read(text, path)
     check_identity(path, found.name, None, "")
-    return msgspec.structs.replace(condensed(found), conditions_text=found.conditions_text)
+    return found
 
 
 def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:

@@ -27,6 +27,7 @@ from hooks.wire.decode import (
 from hooks.wire.memo import Known, KnownSpec, Memo, Recalled
 from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
+from hooks.wire.weight import weight
 from tapp.answer.children import Child
 from tapp.decide.pulls import is_puller
 from tapp.kube.objects import (
@@ -110,16 +111,14 @@ class Request(Generic[P]):
         self.declared = declared(pieces.controller)
         before = pieces.recalled
         growing = self.declared.growing_claims
-        self._claims = Claims(pieces.claims, namespace, applied=growing, recalled=before.claims)
+        self._claims = Claims(pieces.claims, namespace, applied=growing)
         self.claims = self._claims.by_name
         self.storage_classes: dict[str, bool] | None = None
         if self.claims and growing:
             self.storage_classes = _storage_classes(pieces.related)
-        unchanged = self._claims.unchanged_answers
-        same = len(known) == len(before.pods) and len(unchanged) == len(before.claims)
-        if self.read or self._claims.read or not same or self.spec is not before.spec:
+        if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
-            memo.keep(Recalled(before.app, self.spec, kept, before.pool, unchanged))
+            memo.keep(Recalled(before.app, self.spec, kept))
         self._memo = memo
 
     def remember(self) -> None:
@@ -148,7 +147,7 @@ class Request(Generic[P]):
             return observed.answer
         return observed.answer_for(self._text(pod), template)
 
-    def kept_claim(self, claim: ClaimObject) -> Child:
+    def kept_claim(self, claim: ClaimObject) -> dict[str, Any]:
         """The answer to a claim that stays as it is."""
         return self._claims.kept(claim)
 
@@ -266,7 +265,7 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[ObservedPod]
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1
             if observed.may_be_kept:
-                recalled.pool.share(observed)
+                observed.size = weight(observed)
             item = Known(text, observed)
         known.append(item)
     return known, read

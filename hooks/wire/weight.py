@@ -20,46 +20,53 @@ def fitted(text: bytes) -> msgspec.Raw:
     return msgspec.Raw(bytes(memoryview(text)))
 
 
-def weight(*values: Any, elsewhere: set[int] | None = None) -> int:
+def weight(*values: Any) -> int:
     """Bytes of these values and all that they refer to, each object once.
 
     Args:
         values: what our own code makes: plain values, structs, dataclasses, models, closures.
-        elsewhere: ids of objects that are counted elsewhere.
     """
-    seen, found = set(elsewhere or ()), 0
+    seen, found = set[int](), 0
     left = list(values)
     while left:
         value = left.pop()
-        if value is None or isinstance(value, bool | type):
+        if not value:  # None, "" and () are held once for all
+            found += getsizeof(value) if isinstance(value, dict | list | set) else 0
+            continue
+        if value is True or isinstance(value, type):
             continue
         if getrefcount(value) > _ALONE:  # only what is shared has to be told apart: most is not
             if id(value) in seen:
                 continue
             seen.add(id(value))
+        if isinstance(value, _PLAIN):
+            found += getsizeof(value)
+            continue
         if isinstance(value, msgspec.Raw):  # it says of itself that it takes terabytes
             found += _RAW_BYTES + len(bytes(value))
             continue
         found += getsizeof(value)
-        if isinstance(value, str | bytes | int | float):
-            continue
-        if isinstance(value, dict | MappingProxyType):
-            left.extend(value.keys())
-            left.extend(value.values())
-        elif isinstance(value, list | tuple | set | frozenset):
-            left.extend(value)
+        if isinstance(value, _MAPS):
+            left += value.keys()
+            left += value.values()
+        elif isinstance(value, _LISTS):
+            left += value
         else:
-            left.extend(_parts(value))
+            left += _parts(value)
     return found
 
 
-def _parts(value: Any) -> list[Any]:
+_PLAIN, _MAPS = (str, bytes, int, float), (dict, MappingProxyType)
+_LISTS = (list, tuple, set, frozenset)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.astuple(value)
     if isinstance(value, BaseModel):
         return [value.__dict__, value.model_fields_set]
     if isinstance(value, FunctionType):
         return [value.__defaults__, *[cell.cell_contents for cell in value.__closure__ or ()]]
-    if isinstance(value, msgspec.Struct):
-        return [getattr(value, name) for name in value.__struct_fields__]
     kind = type(value)
     names: Iterable[str] = getattr(kind, "__dataclass_fields__", ()) or getattr(
         kind, "__slots__", ()

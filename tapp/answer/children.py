@@ -34,7 +34,7 @@ class Observed(Protocol):
     def kept(self, pod: Pod, template: Template | None) -> Child:
         """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
 
-    def kept_claim(self, claim: ClaimObject) -> Child:
+    def kept_claim(self, claim: ClaimObject) -> dict[str, Any]:
         """The answer to a claim that stays as it is."""
 
     def manifest(self, pod: Pod) -> Manifest:

@@ -8,7 +8,6 @@ pods (`project.py`), but for the one size that is to grow.
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 
 from tapp.kube.canonical import canonical
 from tapp.kube.objects import ClaimObject
@@ -101,18 +100,17 @@ def unchanged_claim(claim: ClaimObject) -> Document:
     return {**result, **kept, "metadata": {**metadata, **identity}}
 
 
-def grown_claim(unchanged: Document | Raw, storage: str) -> Document:
+def grown_claim(unchanged: Document, storage: str) -> Document:
     """The same with another size, and nothing else.
 
     Args:
-        unchanged: see `unchanged_claim`; as it is, or as JSON.
+        unchanged: see `unchanged_claim`.
         storage: what the claim is to ask for.
     """
-    document = msgspec.json.decode(unchanged) if isinstance(unchanged, Raw) else unchanged
-    spec = _map(document.get("spec"))
+    spec = _map(unchanged.get("spec"))
     resources = _map(spec.get("resources"))
     requests = {**_map(resources.get("requests")), "storage": storage}
-    return {**document, "spec": {**spec, "resources": {**resources, "requests": requests}}}
+    return {**unchanged, "spec": {**spec, "resources": {**resources, "requests": requests}}}
 
 
 def _map(value: Any) -> Document:

@@ -17,8 +17,9 @@ SECOND = 1.0
 
 def _gates(pod: Pod) -> list[Condition | None]:
     """The conditions of the gates that are served; None for one that nobody has written yet."""
-    known = pod.conditions
-    return [known.get(gate) for gate in pod.spec.served_gates]
+    gates = pod.spec.served_gates
+    known = pod.conditions if gates else {}
+    return [known.get(gate) for gate in gates]
 
 
 def _closed(pod: Pod) -> list[Condition]:
@@ -30,8 +31,6 @@ def has_closed_gate(pod: Pod) -> bool:
 
     A pod that is Ready may have one for a moment, until its kubelet has looked.
     """
-    if not pod.spec.served_gates or (pod.ready is True and not pod.conditions_text):
-        return False
     return any(gate is None or gate.status != "True" for gate in _gates(pod))
 
 

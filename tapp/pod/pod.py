@@ -1,8 +1,8 @@
 """What a pod tells, as one plain value.
 
-`read.py` makes it of the pod's JSON, as far as any rule looks at it; `condense.py` leaves out what
-no rule asks for again. It refers to no text that it was read from, and never changes. The whole
-JSON is looked at again only to answer it (`manifest.py`).
+`read.py` makes it of the pod's JSON, as far as any rule looks at it. It refers to no text that it
+was read from, and never changes. The whole JSON is looked at again only to answer it
+(`manifest.py`).
 """
 
 from collections.abc import Mapping
@@ -180,7 +180,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
             where nobody knows.
         probed_at: by when each of its probes has run once that has to, in seconds since the epoch;
-            `UNKNOWN` where none has to. This and the two before are set by `condense.py`.
+            `UNKNOWN` where none has to. This and the two before follow from the rest: they are
+            asked for again at each sync of a pod that stays as it is.
     """
 
     name: str

@@ -14,7 +14,9 @@ from tapp.kube.project import duplicate_merge_key
 from tapp.kube.restarts import ALWAYS, restarts_of
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, times_of
+from tapp.pod.availability import probed_at, since
 from tapp.pod.hold import hold_of
+from tapp.pod.inplace import is_over
 from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
 from tapp.pod.pod import GRACE, NONE, Pod, PodSpec
 from tapp.spec.reads import Reads, read_by, requests_of
@@ -69,7 +71,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         facts["kubelet_wrote"], facts["spec_written"] = times_of(meta.managed_fields)
     if any(spec.images.get(name, image) != image for name, image in spec.template_images.items()):
         facts["image_writers"] = image_writers(meta.managed_fields)
-    return Pod(
+    found = Pod(
         name=meta.name,
         spec=spec,
         odd=odd,
@@ -83,6 +85,9 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         record=record,
         failures_text=str(annotations.get(FAILURES, "")),
         **facts,
+    )
+    return msgspec.structs.replace(
+        found, update_over=is_over(found), since=since(found), probed_at=probed_at(found)
     )
 
 

@@ -60,7 +60,7 @@ def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
         return _ended(pod, update)
     if pod.ready is True and not (pod.restarts and _recent(pod, now)):
         return NONE
-    found = [_scheduling(pod, now), _sandbox(pod, now)]
+    found = [] if pod.ready else [_scheduling(pod, now), _sandbox(pod, now)]
     found += [_container(pod, status, update, now) for status in pod.containers]
     texts = [item.text for item in found if item.text]
     waits = [item.wait for item in found if item.wait is not None]

@@ -12,7 +12,7 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from simulator.objects.objects import with_meta
 from tapp.spec.model import TApp
-from tests.builders import NOW, Document, as_sent, claim_template, storage_class, tapp, template
+from tests.builders import NOW, Document, as_sent, tapp, template
 from tests.sizes import size
 from tests.unit.world import Hook, World
 
@@ -114,15 +114,6 @@ def test_a_pod_takes_what_it_says(notes: dict[str, str]) -> None:
             key: f"{name}{text}" if text == LONG else text for key, text in notes.items()
         }
         world.pods[name] = _noted(pod, **each)
-    measured, said = taken(as_sent(world.request()))
-    assert 0.75 * measured <= said <= 1.4 * measured + SMALL
-
-
-def test_a_claim_takes_what_it_says() -> None:
-    large = claim_template()
-    large["metadata"]["annotations"] = {"large": LONG[:2_000]}
-    parent = tapp(replicas=MANY, volumeClaimTemplates=[large])
-    world = World(parent, classes=[storage_class()]).settle()
     measured, said = taken(as_sent(world.request()))
     assert 0.75 * measured <= said <= 1.4 * measured + SMALL
 
