@@ -53,7 +53,7 @@ class Declared:
 
 
 NOTHING_MORE: Final = Declared()
-"""What every registration declares: pods and claims."""
+"""Pods and claims alone."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """What the CompositeController that asks declares, read of the request's `controller`.
 
-An older registration knows no ControllerRevisions and never updates a claim. What it does not
-declare is neither made nor changed: Metacontroller would create it and never see it again.
+What it does not declare is neither made nor changed: Metacontroller would create it and never see
+it again. Services are a component, and whether claims grow is the operator's choice.
 """
 
 import msgspec

@@ -17,8 +17,7 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What a spec has, or had, beside its templates; the fields are those of `spec`.
 
     Attributes:
-        service_name: `spec.serviceName`; None where a record does not say: an earlier release made
-            it.
+        service_name: `spec.serviceName`; None where a record does not say: it was too large.
         volume_claim_templates: the claim templates, as their author wrote them; None likewise.
     """
 

@@ -213,7 +213,7 @@ class _Wanted:
         """What the record of a template as it is now is to say, and whether it says another thing.
 
         What a partition keeps instances at stays as it is recorded. A record that says nothing is
-        left so: an upgrade of the service writes nothing.
+        left so.
         """
         name, content = what
         record = next((each for each in self.lines.get(name, ()) if each.content == content), None)
