@@ -83,7 +83,6 @@ class Templates:
     _forms: dict[str, Forms] = field(default_factory=dict)
     _values: dict[str, KeptValues] = field(default_factory=dict)
     _valued_by: dict[str, list[str]] | None = None
-    _unread: list[str] | None = None
     _claim_slots: dict[str, Slots | str] | None = None
     _service_slots: Slots | str | None = None
     _recorded: dict[tuple[str, int, int], "Templates | None"] = field(default_factory=dict)
@@ -167,19 +166,16 @@ class Templates:
 
     def unread_values(self) -> list[str]:
         """The keys of values that neither a template nor a claim template reads, sorted."""
-        if self._unread is None:
-            keys = {key for own in self.spec.values.values() for key in own}
-            keys |= self.spec.default_values.keys()
-            names = (
-                [*self.spec.template_pool, self.spec.default_name, DEFAULT_TEMPLATE] if keys else []
-            )
-            for template in map(self.named, names):
-                keys -= template.slots.keys if isinstance(template, Template) else set()
-            others = [*self.claim_slots().values(), self.service_slots()] if keys else []
-            for slots in others:
-                keys -= slots.keys if isinstance(slots, Slots) else set()
-            self._unread = sorted(keys)
-        return self._unread
+        keys = {key for own in self.spec.values.values() for key in own}
+        keys |= self.spec.default_values.keys()
+        if not keys:
+            return []
+        names = [*self.spec.template_pool, self.spec.default_name, DEFAULT_TEMPLATE]
+        for template in map(self.named, names):
+            keys -= template.slots.keys if isinstance(template, Template) else set()
+        for slots in (*self.claim_slots().values(), self.service_slots()):
+            keys -= slots.keys if isinstance(slots, Slots) else set()
+        return sorted(keys)
 
     def recorded(self, name: str, data: bytes) -> "Templates | None":
         """The same TApp's, as it was when the history recorded this; None if that is no record.
