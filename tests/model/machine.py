@@ -87,9 +87,29 @@ class Model(NodeRules):
         """After a while without faults, so that there is something to drain."""
         self.world.calm()
         self.world.run(40.0)
-        for name in specs.POOL:
-            self.world.edit(lambda spec, name=name: specs.set_image(spec, name, image))  # type: ignore[misc]
+        self.world.edit(lambda spec: specs.set_images(spec, image))
         self.world.run(seconds)
+        self._pass(wait)
+
+    @rule(
+        rolled=st.permutations(specs.GOOD),
+        stop=st.sampled_from([4.0, 12.0]),
+        seconds=st.sampled_from([7.0, 9.0, 14.0, 20.0]),
+        wait=waits,
+    )
+    def roll_back_in_the_middle(
+        self, rolled: list[str], stop: float, seconds: float, wait: float
+    ) -> None:
+        """Some run the new image, and of others the old container is still being stopped.
+
+        These have the wanted image at once, and their kubelets do not know it yet.
+        """
+        self.world.calm()
+        for image, lasts in zip(rolled, (60.0, seconds), strict=False):
+            self.world.edit(lambda spec, image=image: specs.set_images(spec, image))  # type: ignore[misc]
+            self.world.run(lasts)
+            self.world.set_stop(stop, 137)
+        self.world.roll_back(1)
         self._pass(wait)
 
     @rule(name=specs.names, probes=specs.probes, wait=waits)

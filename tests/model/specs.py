@@ -200,6 +200,12 @@ def set_image(spec: Document, name: str, image: str) -> None:
     body_of(spec, name)["spec"]["containers"][0]["image"] = image
 
 
+def set_images(spec: Document, image: str) -> None:
+    """The same image in all templates."""
+    for name in POOL:
+        set_image(spec, name, image)
+
+
 def set_helper_image(spec: Document, name: str, tag: int) -> None:
     """Another image of whatever stands beside the application."""
     body = body_of(spec, name)["spec"]

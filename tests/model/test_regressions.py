@@ -71,6 +71,27 @@ def test_a_container_that_would_crash_while_it_is_being_stopped_stops_once() -> 
     cluster.is_as_specified()
 
 
+@pytest.mark.parametrize("seconds", [7.0, 9.0, 12.0, 14.0])
+def test_a_roll_back_waits_for_the_container_that_is_being_stopped(seconds: float) -> None:
+    """It has the wanted image, runs and is Ready; its kubelet still stops it for the one before.
+
+    Whoever believes that status, which is of an older spec, takes another instance as well.
+    """
+    cluster = at_rest()
+    cluster.set_stop(3.0, 137)
+    cluster.edit(lambda spec: specs.set_image(spec, "default", "app:2"))
+    cluster.run(seconds)
+    cluster.roll_back(1)
+    cluster.run(2.0)
+    pods = [cluster.pod(id) or {} for id in range(4)]
+    behind = [
+        pod for pod in pods if pod["status"]["observedGeneration"] < pod["metadata"]["generation"]
+    ]
+    assert behind
+    cluster.run(60.0)
+    cluster.comes_to_rest()
+
+
 def test_a_claim_that_was_to_go_goes_with_its_pod_although_its_instance_came_back() -> None:
     """`replicas` was 0 for a moment, and the watch of pods did not show web-3, which lives on.
 
