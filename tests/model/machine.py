@@ -93,22 +93,19 @@ class Model(NodeRules):
 
     @rule(
         rolled=st.permutations(specs.GOOD),
-        stop=st.sampled_from([4.0, 12.0]),
-        seconds=st.sampled_from([7.0, 9.0, 14.0, 20.0]),
+        seconds=st.sampled_from([7.0, 9.0, 12.0, 14.0]),
         wait=waits,
     )
-    def roll_back_in_the_middle(
-        self, rolled: list[str], stop: float, seconds: float, wait: float
-    ) -> None:
+    def roll_back_in_the_middle(self, rolled: list[str], seconds: float, wait: float) -> None:
         """Some run the new image, and of others the old container is still being stopped.
 
         These have the wanted image at once, and their kubelets do not know it yet.
         """
         self.world.calm()
         for image, lasts in zip(rolled, (60.0, seconds), strict=False):
-            self.world.edit(lambda spec, image=image: specs.set_images(spec, image))  # type: ignore[misc]
+            self.world.edit(lambda spec, image=image: specs.roll_one_by_one(spec, image))  # type: ignore[misc]
             self.world.run(lasts)
-            self.world.set_stop(stop, 137)
+            self.world.set_stop(3.0, 137)
         self.world.roll_back(1)
         self._pass(wait)
 

@@ -206,6 +206,20 @@ def set_images(spec: Document, image: str) -> None:
         set_image(spec, name, image)
 
 
+def roll_one_by_one(spec: Document, image: str) -> None:
+    """Four instances run one plain template, and one after the other is updated."""
+    body: Document = {"containers": [{"name": "app", "image": image}]}
+    spec.update(
+        replicas=4,
+        template={"metadata": {"labels": {"app": "web"}}, "spec": body},
+        templates={},
+        statuses={},
+        updateStrategy={"maxUnavailable": 1},
+    )
+    for key in ("defaultTemplateName", "podManagementPolicy"):
+        spec.pop(key, None)
+
+
 def set_helper_image(spec: Document, name: str, tag: int) -> None:
     """Another image of whatever stands beside the application."""
     body = body_of(spec, name)["spec"]
