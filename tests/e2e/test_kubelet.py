@@ -11,7 +11,6 @@ from collections.abc import Callable
 import pytest
 
 from .cluster import Cluster
-from .informer import Informer
 from .kube import Kube
 from .kubelet import FakeKubelet
 from .kubelet_levers import Levers
@@ -159,25 +158,3 @@ class TestKubelet:
         assert kube.get("v1", "persistentvolumeclaims", pods.namespace, "store")["spec"][
             "volumeName"
         ]
-
-    @pytest.mark.slow
-    def test_500_pods(self, pods: Pods, kube: Kube, note: list[str]) -> None:
-        """500 pods become Ready, and go again, about as fast as they are created."""
-        begun = time.monotonic()
-        for number in range(500):
-            pods.create(f"many-{number}")
-        created = time.monotonic() - begun
-        path = kube.path("v1", "pods", pods.namespace)
-        heard = Informer(kube, path).start()
-        try:
-            assert heard.wait_for(lambda now: sum(map(is_ready, now.values())) == 500, 90)
-            ready = time.monotonic() - begun
-            kube.request("DELETE", path)
-            assert heard.wait_for(lambda now: not now, 90)
-        finally:
-            heard.stop()
-        gone = time.monotonic() - begun - ready
-        note.append(
-            f"500 plain pods: created in {created:.1f} s, all Ready after {ready:.1f} s, "
-            f"deleted in {gone:.1f} s"
-        )

@@ -16,6 +16,7 @@ from tests.builders import Document
 from tests.fuzz.corpus import documents
 from tests.fuzz.oracle import HOOKS, Service, no_hang
 from tests.fuzz.strategies import nearly_right, noise, odd_http
+from tests.sizes import size
 
 SERVICE = Service()
 CORPUS = documents(SERVICE.post)
@@ -30,14 +31,14 @@ def inputs(small: int) -> settings:
 
 
 @pytest.mark.parametrize("path", HOOKS)
-@inputs(100)
+@inputs(size(50, 200))
 @given(noise)
 def test_no_bytes_do_harm(path: str, body: bytes) -> None:
     with no_hang():
         SERVICE.check(path, body)
 
 
-@inputs(100)
+@inputs(size(50, 200))
 @given(st.sampled_from(PATHS), noise, odd_http)
 def test_no_odd_call_does_harm(path: str, body: bytes, odd: Document) -> None:
     with no_hang():
@@ -45,7 +46,7 @@ def test_no_odd_call_does_harm(path: str, body: bytes, odd: Document) -> None:
 
 
 @pytest.mark.parametrize("start", range(len(CORPUS)))
-@inputs(12)
+@inputs(size(5, 40))
 @given(st.data())
 def test_no_nearly_right_request_does_harm(start: int, data: st.DataObject) -> None:
     path, document = CORPUS[start]
