@@ -109,5 +109,10 @@ if __name__ == "__main__":
     if options.web:
         from demo.web import main as serve_page
 
-        sys.exit(serve_page())
+        try:
+            sys.exit(serve_page())
+        except (ServiceError, HookError) as error:
+            sys.exit(str(error))
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
     sys.exit(main(everything=options.all, film=options.film))

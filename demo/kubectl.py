@@ -75,6 +75,7 @@ class Kubectl:
         try:
             with self.lock:
                 kind, objects = self._found(words, options)
+                self._check("watch", words[1], kind, options)
                 for each in objects:
                     followed.tell("ADDED", each)
                 if kind is not None:

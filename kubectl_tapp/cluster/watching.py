@@ -1,6 +1,7 @@
 """`kubectl get --watch`, an event at a time."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
@@ -66,6 +67,7 @@ class Watched:
 
     Attributes:
         seen: uid -> the object as the watch told of it last; None for one that is gone.
+        forbidden: whether it may not be watched, or is not there.
         ended: whether the watch is over: then begin anew.
         error: why, where somebody should know.
     """
@@ -74,24 +76,34 @@ class Watched:
         """`changed` is called at every change, and at the end."""
         self._watching, self._changed = watching, changed
         self.seen: dict[str, Document | None] = {}
+        self.forbidden, self._told = False, 0.0
         self.ended, self.error = False, ""
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
         try:
             for kind, each in self._watching.events():
+                self._told = self._told or time.monotonic()
                 self.seen[each["metadata"]["uid"]] = None if kind == DELETED else each
                 self._changed()
         except CommandError as error:
             if getattr(error, "reason", "") in _UNREADABLE:
-                return  # who reads it is told so
+                self.forbidden = True
+                return
             self.error = str(error)
         self.ended = True
         self._changed()
 
     def over(self, known: Iterable[Document]) -> list[Document]:
-        """What was read after the watch began, as the watch has seen it since."""
-        found = {each["metadata"]["uid"]: each for each in known} | dict(self.seen)
+        """What was read when the watch was begun, as the watch has seen it since.
+
+        A watch tells first all that is there. What it does not know by then went in between.
+        """
+        whole = self._told and time.monotonic() - self._told > _WHOLE
+        found: dict[str, Document | None] = {}
+        if not whole:
+            found = {each["metadata"]["uid"]: each for each in known}
+        found |= dict(self.seen)
         return [each for each in found.values() if each is not None]
 
     def stop(self) -> None:
@@ -100,3 +112,5 @@ class Watched:
 
 
 _UNREADABLE = ("Forbidden", "NoSuchKind")
+_WHOLE = 10.0
+"""Seconds from a watch's first word after which it has told all that was there."""

@@ -141,7 +141,7 @@ class Everything(Follower):
                 raise
             known, scope = cluster.list(TAPPS), ["--namespace", cluster.namespace]
         self._watched = []
-        watched = self._watch(TAPPS, *scope)
+        watched, begun = self._watch(TAPPS, *scope), time.monotonic()
         rows: dict[str, tuple[Document, model.Model]] = {}
 
         def look() -> None:
@@ -150,6 +150,7 @@ class Everything(Follower):
                     rows[each] = found[each], model.row_of(found[each])
             shown = {uid: rows[uid][1] for uid in found}
             self.publish(rows=shown, lost="", now=self.session.now())
+            watched.ended |= watched.forbidden and time.monotonic() - begun > _LOOK
 
         self._look(look)
 
@@ -191,7 +192,7 @@ class One(Follower):
                 EVENTS: (f"--field-selector=involvedObject.uid={uid}",),
             }.items()
         }
-        # Whatever is read now is older than what the watches tell from now on.
+        begun = time.monotonic()
         observed = cluster.observe(self._name, events=True)
         registration, memo = cluster.registration(observed), Memo(MEMORY)
         history: tuple[object, list[revisions.Entry]] = (None, [])
@@ -203,6 +204,10 @@ class One(Follower):
                 self.publish(gone=f"TApp {self._name} is gone")
                 watched[TAPPS].ended = True
                 return
+            # Who may not watch but read looks again from time to time.
+            deaf = (kind for kind, it in watched.items() if it.forbidden and kind != EVENTS)
+            if time.monotonic() - begun > _LOOK and not {*deaf} <= {*observed.unread}:
+                watched[TAPPS].ended = True
             parts = {"pods": PODS, "claims": CLAIMS, "revisions": REVISIONS}
             owned: dict[str, Any] = {
                 part: [it for it in watched[kind].over(getattr(observed, part)) if belongs(it, uid)]

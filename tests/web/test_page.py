@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -243,6 +243,38 @@ def test_who_may_not_read_pods_sees_what_the_tapp_tells(page: "Page") -> None:
         page.goto(served.door.address)
         page.locator("#i5.ok").wait_for()
         page.locator("#stuck").get_by_text("cannot list resource").wait_for()
+
+
+def test_who_may_read_and_not_watch_sees_it_a_little_later(page: "Page") -> None:
+    """All is read again from time to time then."""
+    standin = cluster(tapp())
+    standin.forbid("watch pods", "watch tapps")
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5.ok").wait_for()
+        served.patch({"replicas": 7})
+        page.locator("#i6.ok").wait_for(timeout=60_000)
+        page.locator("#home").click()
+        page.locator("#rows").get_by_text("7/7").first.wait_for(timeout=60_000)
+
+
+def test_what_went_before_a_watch_began_is_not_shown_for_ever(page: "Page") -> None:
+    """A pod that was read, and deleted before the watch told of any."""
+    standin = cluster(tapp())
+    ghost = {**standin.world.get("Pod", "shop-3")}
+    ghost["metadata"] = {**ghost["metadata"], "uid": "gone", "name": "shop-9"}
+    found = standin._found
+
+    def with_ghost(words: list[str], options: dict[str, str]) -> tuple[Any, list[Any]]:
+        kind, objects = found(words, options)
+        read = words[1] == "pods" and "--watch" not in options
+        return kind, [*objects, ghost] if read else objects
+
+    standin._found = with_ghost  # type: ignore[method-assign]
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i9").wait_for()
+        page.locator("#i9").wait_for(state="detached", timeout=60_000)
 
 
 def test_the_command_serves_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
