@@ -78,7 +78,9 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
     runs = grouped((row.revision, row.id) for row in look.rows)
     copies, users = canaries.notes_of(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & look.cases.keys()
-    waits = [f"{some(each['instances'])}: {each['message']}" for each in document["waits"]]
+    stuck = known.stuck(None) if known.answered else ""
+    waiting = [] if stuck else document["waits"]  # that sentence says who waits, and why
+    waits = [f"{some(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
     budget = document["budget"]
     least, left = budget["rollingMustStayAvailable"], budget["available"] - len(look.taken)
@@ -87,7 +89,7 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
         "head": {
             "headline": headline(look),
             "line": known.line(None),
-            "stuck": known.stuck(None) if known.answered else "",
+            "stuck": stuck,
             "paused": known.paused,
             "going": bool(tapp["metadata"].get("deletionTimestamp")),
             "replicas": spec.replicas,
