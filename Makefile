@@ -33,8 +33,8 @@ help: ## List the targets
 install: $(VENV)/.ready ## Create the virtualenv with pinned requirements, kubectl-tapp in it
 
 .PHONY: demo
-demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real service (ALL=1: more)
-	$(BIN)/python -m demo $(if $(ALL),--all)
+demo: $(VENV)/.small ## Play a TApp's life on an embedded cluster, by the real service (ALL=1: more; WEB=1: a page)
+	$(BIN)/python -m demo $(if $(ALL),--all) $(if $(WEB),--web)
 
 .PHONY: film
 film: $(VENV)/.small ## Write the demo as a moving picture, docs/img/demo.svg

@@ -1,7 +1,8 @@
 """Plays the story; exits with 0 only if every act reached its goals.
 
 `python -m demo`, or `make demo`: the acts that show why TApp exists; the whole story with --all, or
-`make demo ALL=1`. With --film FILE it writes what would be seen as a moving picture.
+`make demo ALL=1`. With --film FILE it writes what would be seen as a moving picture. With --web, or
+`make demo WEB=1`, it serves the page of `kubectl tapp web` instead.
 """
 
 import argparse
@@ -103,5 +104,15 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m demo")
     parser.add_argument("--all", action="store_true", help="all acts, not only the first few")
     parser.add_argument("--film", type=Path, metavar="FILE", help="write an SVG; print nothing")
+    parser.add_argument("--web", action="store_true", help="serve the page to play with")
     options = parser.parse_args()
+    if options.web:
+        from demo.web import main as serve_page
+
+        try:
+            sys.exit(serve_page())
+        except (ServiceError, HookError) as error:
+            sys.exit(str(error))
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
     sys.exit(main(everything=options.all, film=options.film))

@@ -20,6 +20,7 @@ from kubectl_tapp.commands.options import register, with_targets
 from kubectl_tapp.commands.plan import plan
 from kubectl_tapp.commands.status import status
 from kubectl_tapp.commands.why import why
+from kubectl_tapp.web.command import web
 
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")
@@ -61,6 +62,7 @@ register(app, list_tapps, "list")
 verbs.add_to(app)
 register(app, plan)
 register(app, migrate)
+register(app, web)
 
 _ClickError: Any = typer.BadParameter.__mro__[2]
 """The base of all that the command line's parser raises; typer has no name for it."""

@@ -49,7 +49,7 @@ KUBECTL_TAPP_COMPLETES=1 exec {NAME} "$@"
 _HIDDEN = ("kubectl_tapp.main", "kubectl_tapp.complete_command")
 """What the entry imports by a name that PyInstaller does not see."""
 _UNUSED = (
-    *("mypy", "hypothesis", "IPython", "pytest", "tkinter", "flask", "pip", "setuptools"),
+    *("mypy", "hypothesis", "IPython", "pytest", "tkinter", "pip", "setuptools"),
     *("attr", "attrs", "chardet", "dotenv", "tomli_w"),
 )
 """What some of its imports would like to have, and the plugin does not."""
@@ -77,7 +77,8 @@ def build(directory: Path) -> Path:
             *[part for each in _UNUSED for part in ("--exclude-module", each)],
         ]
         data = [
-            f"--add-data={ROOT / own}{os.pathsep}{Path(theirs).parent}" for own, theirs in shipped()
+            f"--add-data={ROOT / own}{os.pathsep}{Path(theirs).parent}"
+            for own, theirs in (*shipped(), *_page())
         ]
         done = metacontroller.run(*freeze, *options, *data, entry)
         whole = place / "dist" / NAME
@@ -97,6 +98,12 @@ def shipped() -> list[tuple[str, str]]:
     """Files of the repository that the plugin reads, and where it looks for them."""
     included = _project()["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return sorted(included.items())
+
+
+def _page() -> list[tuple[str, str]]:
+    """The files of `kubectl tapp web`, likewise."""
+    files = (ROOT / "kubectl_tapp" / "web" / "static").iterdir()
+    return [(str(file.relative_to(ROOT)),) * 2 for file in sorted(files)]
 
 
 def _project() -> Document:
@@ -133,7 +140,8 @@ def licences(found: Distribution) -> Iterator[Path]:
 
 def bundled() -> list[Distribution]:
     """The packages that the plugin brings along: what it needs, and what these need."""
-    names, found = [*_project()["project"]["dependencies"]], dict[str, Distribution]()
+    project, found = _project()["project"], dict[str, Distribution]()
+    names = [*project["dependencies"], *project["optional-dependencies"]["web"]]
     while names:
         need = Requirement(names.pop())
         if need.name.lower() in found or (need.marker and not need.marker.evaluate({"extra": ""})):

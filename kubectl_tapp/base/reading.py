@@ -22,6 +22,19 @@ def containers(spec: Document) -> list[Document]:
     return [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
 
 
+def state_of(tapp: Document) -> str:
+    """The reason of its condition Ready, which is the trouble if there is one."""
+    if tapp["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    status = tapp.get("status") or {}
+    if generation_seen(tapp) != tapp["metadata"].get("generation"):
+        return "NotSeenYet"
+    ready = conditions(tapp).get("Ready")
+    if ready is None:
+        return str(status.get("appStatus", "-"))
+    return str(status.get("appStatus") if ready.get("status") == "True" else ready.get("reason"))
+
+
 def statuses(pod: Document) -> list[Document]:
     """The statuses of a pod's containers, init containers first."""
     status: dict[str, Any] = pod.get("status") or {}

@@ -21,6 +21,7 @@ from kubectl_tapp.cluster.registration import (
     service_of,
     with_services,
 )
+from kubectl_tapp.cluster.watching import Watching
 
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
@@ -246,7 +247,7 @@ class Cluster:
         # Only the managed fields tell when a kubelet last reported.
         more = ["--show-managed-fields=true"] if resource == PODS else []
         found = self._readable(resource, "--namespace", namespace, selector, *more)
-        return found if isinstance(found, str) else [x for x in found if _belongs(x, uid)]
+        return found if isinstance(found, str) else [x for x in found if belongs(x, uid)]
 
     def _readable(self, resource: str, *arguments: str) -> Documents | str:
         """Objects, or the sentence that says why they may not be read."""
@@ -292,6 +293,12 @@ class Cluster:
             raise CommandError(f"kubectl {verb}: its answer is no object")
         return found
 
+    def watch(self, resource: str, *arguments: str) -> "Watching":
+        """The objects of a kind as they are and become; nothing is called before it is read."""
+        words = ["get", resource, *arguments, "--watch", "--output-watch-events", "--output=json"]
+        runner = self._runner
+        return Watching(lambda: runner.follow([*self._options, "--request-timeout=0", *words]))
+
     def kubectl(self, *arguments: str, stdin: str = "") -> Finished:
         """Any other call, with this cluster's options.
 
@@ -321,7 +328,7 @@ def _items(found: Document) -> Documents:
     return items if isinstance(items, list) else []
 
 
-def _belongs(item: Document, uid: str) -> bool:
+def belongs(item: Document, uid: str) -> bool:
     """Whether Metacontroller takes it for a child: of nobody else."""
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

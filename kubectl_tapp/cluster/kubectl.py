@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,6 +34,22 @@ class Runner(Protocol):
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:
         """Run it to its end; `arguments` are without the program's name."""
+
+    def follow(self, arguments: Sequence[str]) -> "Following":
+        """Run it for as long as somebody reads it: `get --watch`."""
+
+
+class Following(Protocol):
+    """A kubectl that goes on by itself."""
+
+    def lines(self) -> Iterator[str]:
+        """What it says, until it ends or is stopped."""
+
+    def stop(self) -> None:
+        """Ends it, from any thread."""
+
+    def done(self) -> Finished:
+        """What became of it; what it said before is not repeated."""
 
 
 class Program:
@@ -69,6 +85,10 @@ class Program:
                     process.kill()
                     raise
         return Finished(process.returncode, out, err)
+
+    def follow(self, arguments: Sequence[str]) -> "Following":
+        """Run it for as long as somebody reads it."""
+        return _Followed([*self._words(), *arguments])
 
     @staticmethod
     def _ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
@@ -106,6 +126,39 @@ class Program:
                 "there is no kubectl on PATH: install it, or name it in the variable KUBECTL"
             )
         return words
+
+
+class _Followed:
+    """The program, line by line."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._said = tempfile.TemporaryFile(  # noqa: SIM115 - it is closed at the end
+            "w+", encoding="utf-8", errors="replace"
+        )
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the user's own program, no shell
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said,
+                text=True, encoding="utf-8", errors="replace",
+            )  # fmt: skip
+        except OSError as error:
+            raise CommandError(f"kubectl cannot be run ({error.strerror})") from None
+
+    def lines(self) -> Iterator[str]:
+        """What it says, until it ends or is stopped."""
+        assert self._process.stdout is not None  # noqa: S101 - it was asked for
+        yield from self._process.stdout
+
+    def stop(self) -> None:
+        """Ends it, and leaves nothing of it behind."""
+        self._process.kill()
+        self._process.wait()
+
+    def done(self) -> Finished:
+        """What became of it."""
+        code = self._process.wait()
+        with self._said as said:
+            said.seek(0)
+            return Finished(code, "", said.read())
 
 
 class KubectlError(CommandError):

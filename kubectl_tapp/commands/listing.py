@@ -7,7 +7,7 @@ import typer
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.base.reading import conditions, generation_seen
+from kubectl_tapp.base.reading import state_of
 from kubectl_tapp.base.shapes import strange_template
 from kubectl_tapp.base.words import age
 from kubectl_tapp.cluster.cluster import TAPPS
@@ -76,21 +76,8 @@ def _cells(tapp: Document, now: float) -> dict[str, str]:
         "READY": str(status.get("ready") or "-"),
         "UP-TO-DATE": str(status.get("updatedReplicas", "-")),
         "AVAILABLE": str(status.get("availableReplicas", "-")),
-        "STATUS": _state(tapp),
+        "STATUS": state_of(tapp),
         "AGE": age(now - seconds(tapp["metadata"].get("creationTimestamp"))),
         "TEMPLATES": str(len(templates)),
         "IMAGES": ", ".join(dict.fromkeys(each.get("image", "") for each in containers)),
     }
-
-
-def _state(tapp: Document) -> str:
-    """The reason of its condition Ready, which is the trouble if there is one."""
-    if tapp["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    status = tapp.get("status") or {}
-    if generation_seen(tapp) != tapp["metadata"].get("generation"):
-        return "NotSeenYet"
-    ready = conditions(tapp).get("Ready")
-    if ready is None:
-        return str(status.get("appStatus", "-"))
-    return str(status.get("appStatus") if ready.get("status") == "True" else ready.get("reason"))

@@ -101,7 +101,7 @@ def test_what_the_demo_imports_is_what_it_installs() -> None:
         for name in pinned
         for need in requires(name) or ()
     }
-    own = {"demo", "simulator", "hooks", "tapp"}
+    own = {"demo", "simulator", "hooks", "tapp", "kubectl_tapp", "migration"}
     imported = {
         name.partition(".")[0]
         for directory in own

@@ -19,6 +19,7 @@ from kubectl_tapp.base import shipped
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NEEDS = [Requirement(text) for text in PROJECT["project"]["dependencies"]]
+PAGE = [Requirement(text) for text in PROJECT["project"]["optional-dependencies"]["web"]]
 MANIFESTS = (shipped.COMPOSITE, shipped.DECORATOR)
 
 
@@ -38,7 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(built)
 
 
-@pytest.mark.parametrize("need", NEEDS, ids=lambda need: need.name)
+@pytest.mark.parametrize("need", [*NEEDS, *PAGE[:1]], ids=lambda need: need.name)
 def test_what_the_tests_run_on_is_what_the_wheel_asks_for(need: Requirement) -> None:
     pinned = pins()[need.name]
     assert Version(pinned) in need.specifier
@@ -72,8 +73,18 @@ def test_the_wheel_has_both_commands_and_no_tests(wheel: zipfile.ZipFile) -> Non
     assert [name for name in names if name.startswith(("hooks/app", "hooks/service"))] == []
 
 
+def test_the_wheel_has_the_page(wheel: zipfile.ZipFile) -> None:
+    """All files of `kubectl tapp web`, as they are; what serves them is the extra `web`."""
+    files = [*(ROOT / "kubectl_tapp" / "web" / "static").iterdir()]
+    assert len(files) == 5
+    for file in files:
+        assert wheel.read(str(file.relative_to(ROOT))) == file.read_bytes()
+    (metadata,) = [name for name in wheel.namelist() if name.endswith("dist-info/METADATA")]
+    assert "Provides-Extra: web" in wheel.read(metadata).decode()
+
+
 def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
-    files = (ROOT / "kubectl_tapp").rglob("*.py")
+    files = set((ROOT / "kubectl_tapp").rglob("*.py")) - {ROOT / "kubectl_tapp/web/app.py"}
     modules = [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files]
     others = ("flask", "gunicorn", "prometheus_client", "pydantic_settings", "click", "hypothesis")
     script = (
@@ -87,7 +98,7 @@ def test_the_plugin_imports_nothing_that_its_wheel_does_not_ask_for() -> None:
 
 def test_what_the_plugin_imports_is_what_its_wheel_asks_for() -> None:
     """Everywhere in it, functions included; of the service's package what the plugin reaches."""
-    asked = {need.name.replace("pyyaml", "yaml") for need in NEEDS}
+    asked = {need.name.replace("pyyaml", "yaml") for need in (*NEEDS, *PAGE)}
     own = {"kubectl_tapp", "tapp", "hooks", "simulator", "migration"}
     imported = {
         name.partition(".")[0]

@@ -5,15 +5,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from demo.kubectl import RefusedError
 from simulator.api.store import ApiError
 from simulator.objects.objects import annotations_of, with_meta
 from simulator.world import KUBECTL_APPLIED, kubectl_applied
 
 Document = dict[str, Any]
-
-
-class RefusedError(Exception):
-    """What kubectl says on stderr."""
 
 
 def by_server(live: Document, last: Document, document: Document) -> Document:

@@ -1,0 +1,90 @@
+"""`make demo WEB=1`: the page of `kubectl tapp web` on the embedded cluster, for a visitor to play.
+
+Time passes as on a clock. Whatever the page asks for is decided by the real service.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from demo.kubectl import Kubectl
+from demo.service import ON_SIMULATED_TIME, serve
+from demo.stage import NAME, Document, Stage
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.web.command import serve as serve_page
+from simulator.objects.clock import EPOCH
+
+BAD_IMAGE = "shop:broken"
+"""What no node can pull: for who wants to see a roll that is stuck."""
+_TICK = 0.1
+
+
+def template(name: str, image: str) -> Document:
+    """A pod template of one container."""
+    containers = [{"name": "web", "image": image}]
+    spec = {"containers": containers, "terminationGracePeriodSeconds": 2}
+    return {"metadata": {"labels": {"app": name}}, "spec": spec}
+
+
+def tapps() -> Iterator[Document]:
+    """What is there at first: the demo's TApp, and two beside it."""
+    pool = {"canary": template(NAME, "shop:2.0")}
+    budget = {"maxUnavailable": 1}
+    yield _tapp(
+        NAME, replicas=6, template=template(NAME, "shop:1.0"), templatePool=pool,
+        templates={"5": "canary"}, statuses={"2": "Killed"}, updateStrategy=budget,
+    )  # fmt: skip
+    yield _tapp("ranks", replicas=48, template=template("ranks", "ranks:7"))
+    yield _tapp("rooms", replicas=12, template=template("rooms", "rooms:3"))
+
+
+def _tapp(name: str, **spec: object) -> Document:
+    metadata = {"name": name}
+    kind = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"}
+    return {**kind, "metadata": metadata, "spec": spec}
+
+
+@contextmanager
+def passing(kubectl: Kubectl) -> Iterator[None]:
+    """Lets the cluster's time pass as the clock does."""
+    ended = threading.Event()
+
+    def run() -> None:
+        before = time.monotonic()
+        while not ended.wait(_TICK):
+            now = time.monotonic()
+            with kubectl.lock:
+                kubectl.world.run(now - before)
+            before = now
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def session_of(kubectl: Kubectl) -> Session:
+    """A user of the embedded cluster, at its time."""
+    clock = kubectl.world.clock
+    return Session(kubectl, lambda: EPOCH.timestamp() + clock.now)
+
+
+def main(port: int = 0, *, browser: bool = True) -> int:
+    """Serves the page until Ctrl-C; the exit code."""
+    with serve(ON_SIMULATED_TIME) as service:
+        stage = Stage(service.url)
+        stage.world.kubelet.behaviour.bad_images.add(BAD_IMAGE)
+        for each in tapps():
+            stage.world.apply(each)
+        stage.settle()
+        kubectl = Kubectl(stage.world)
+        print(f"Play: roll out {BAD_IMAGE} and see it stuck; nothing here is real but the service.")
+        with passing(kubectl):
+            serve_page(
+                session_of(kubectl), f"/default/{NAME}", port, browser=browser, read_only=False
+            )
+    return 0

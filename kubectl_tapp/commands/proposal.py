@@ -1,0 +1,140 @@
+"""A verb in two steps, for who has no terminal: its plan, and later the write that it was made for.
+
+The plan is that of `kubectl tapp plan`; the write is the verb's own, guarded by what was seen.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from rich.console import Console
+
+from kubectl_tapp.base.arguments import read_ids
+from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.cluster import owners
+from kubectl_tapp.cluster.cluster import STOPS
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.act import changed
+from kubectl_tapp.commands.options import Choices, DryRun
+from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.edit import applied, edits
+from kubectl_tapp.forecast.forecast import Assumptions
+from kubectl_tapp.forecast.foresee import forecast
+from kubectl_tapp.show.plan import print_plan
+from tapp.words.vocabulary import HOLD, HOLD_FOR, MAX_REPLICAS
+
+_WIDTH = 110
+_DRY = "Dry run: nothing was written.\n"
+_NO_CHANGE = "no change needed"
+
+
+@dataclass
+class Heard(Session):
+    """A session whose words are kept, and which has nobody to ask."""
+
+    out: io.StringIO = field(default_factory=io.StringIO)
+
+    @cached_property
+    def console(self) -> Console:
+        """What is printed is heard, too."""
+        return Console(file=self.out, width=_WIDTH, highlight=False, emoji=False, color_system=None)
+
+    def say(self, text: str = "") -> None:
+        """A line of the answer."""
+        self.out.write(plain(text) + "\n")
+
+    def note(self, text: str) -> None:  # type: ignore[override]
+        """A line beside the answer."""
+        self.say(text)
+
+
+class _Planned(Verb):
+    """A verb that shows its plan and writes nothing."""
+
+    refused = False
+
+    def do(self, edited: Document) -> None:
+        """Plays the edit, as the API server would take it."""
+        session, seen = self.session, self.seen
+        operations = edits.json_patch(seen.tapp, edited)
+        if not any(str(each["path"]).startswith("/spec") for each in operations):
+            session.say("\n".join([*self.notes, f"{self.name}: {_NO_CHANGE}"]))
+            return
+        edited, refused = applied.tried(session, seen, edited, None)
+        registration = session.cluster.registration(seen)
+        observed = session.cluster.with_events(seen, STOPS)
+        assumptions = Assumptions(refused=refused)
+        found = forecast(observed, edited, registration, session.now(), assumptions)
+        print_plan(session.console, found)
+        self.refused = bool(found.refused)
+        for note in ("", *self.notes) if self.notes else ():
+            session.say(note)
+        scaling = any(each["path"] == "/spec/replicas" for each in operations)
+        for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
+            session.note(f"warning: {warning}")
+
+
+class Proposal:
+    """One change of one TApp.
+
+    Attributes:
+        text: its plan.
+        can_be_done: whether there is anything to do, and it is not refused.
+        heard: what was said since it is carried out.
+    """
+
+    def __init__(
+        self, session: Session, name: str, function: Callable[..., None], values: dict[str, Any]
+    ) -> None:
+        """Plans it.
+
+        Args:
+            session: of the TApp's namespace.
+            name: of the TApp.
+            function: of the verb.
+            values: what it is given beside a `Verb`.
+
+        Raises:
+            CommandError: it cannot be planned.
+        """
+        self._session, self._function, self._values = session, function, values
+        heard = self._new()
+        self._seen = heard.observed(name)
+        verb = _Planned(heard, self._seen, Choices(dry_run=DryRun.SERVER))
+        function(verb, **values)
+        self.text = heard.out.getvalue().removesuffix(_DRY)
+        self.can_be_done = not (verb.refused or self.text.endswith(f"{_NO_CHANGE}\n"))
+        self.heard = self._new()
+
+    def do(self) -> None:
+        """Carries it out, if what it was planned on is as it was.
+
+        Raises:
+            CommandError: with `Exit.CHANGED` where it is not; or it was refused.
+        """
+        now = self.heard.observed(self._seen.name)
+        if error := changed(self._seen.tapp, now.tapp):
+            raise error
+        if self._named(self._seen) != self._named(now):
+            message = "these pods changed after the plan was made; nothing was written"
+            raise CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+        self._function(Verb(self.heard, self._seen, Choices(yes=True)), **self._values)
+
+    def _new(self) -> Heard:
+        session = self._session
+        return Heard(session.runner, session.now, session.targets, session.sleep)
+
+    def _named(self, observed: Observed) -> list[tuple[str, ...]]:
+        """The pods of the instances that are named, and their holds: no generation counts them."""
+        texts = self._values.get("ids")
+        ids = read_ids(texts, MAX_REPLICAS) if texts else []
+        names = {f"{observed.name}-{id}" for id in ids}
+        found = [each["metadata"] for each in observed.pods if each["metadata"]["name"] in names]
+        notes = [each.get("annotations") or {} for each in found]
+        return sorted(
+            (each["name"], each["uid"], own.get(HOLD, ""), own.get(HOLD_FOR, ""))
+            for each, own in zip(found, notes, strict=True)
+        )

@@ -1,0 +1,274 @@
+"""What is followed: a model that watches keep up to date, and what of it has changed."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from hooks.wire.memo import Memo
+from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS, REVISIONS, TAPPS, belongs
+from kubectl_tapp.cluster.kubectl import KubectlError
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.cluster.watching import Watched
+from kubectl_tapp.decide.decisions import MEMORY, decided
+from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.edit import revisions
+from kubectl_tapp.live import model
+
+_BEAT = 2.0
+"""Seconds after which who hears nothing is told that nothing has changed."""
+_PAUSE, _SHARE, _LOOK = 0.2, 2, 5.0
+"""Seconds between two looks at least; so many times what one took; at most, as time changes it."""
+_AGAIN, _IDLE, _PATIENT = 1.0, 60.0, 10.0
+"""Seconds: until a lost watch begins anew; that a watch goes on unread; between reads of events."""
+_LOG, _BEHIND = 200, 100
+_KEYED = ("tiles", "rows", "log")
+"""Parts of a model whose items change one by one."""
+
+
+class Follower:
+    """Follows something in a thread of its own, as long as anybody reads it."""
+
+    def __init__(self, session: Session) -> None:
+        """Begins."""
+        self.session = session
+        self.model: dict[str, Any] = {}
+        self._lock, self._readers = threading.Lock(), set[queue.SimpleQueue[bytes]]()
+        self._read, self._changed, self._stopped = time.monotonic(), *_events()
+        self._watched: list[Watched] = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it goes on."""
+        late = not self._readers and time.monotonic() - self._read > _IDLE
+        return not (late or self._stopped.is_set())
+
+    def stop(self) -> None:
+        """Ends it, and its watches."""
+        self._stopped.set()
+        self._changed.set()
+        for each in self._watched:
+            each.stop()
+
+    def publish(self, **parts: Any) -> None:
+        """These parts of the model are so now; who reads hears what of it is new."""
+        with self._lock:
+            change: dict[str, Any] = {}
+            for key, value in parts.items():
+                before = self.model.get(key)
+                if key in _KEYED and before is not None:
+                    items = {id: each for id, each in value.items() if before.get(id) != each}
+                    items |= dict.fromkeys(before.keys() - value.keys())
+                    change |= {key: items} if items else {}
+                elif before != value:
+                    change[key] = value
+            self.model |= parts
+            for each in self._readers if change else ():
+                if each.qsize() < _BEHIND:  # who is behind is closed, and comes again
+                    each.put(msgspec.json.encode(change))
+
+    def read(self) -> Iterator[bytes]:
+        """The whole model, then what changes, a line each; an empty object while nothing does."""
+        mine: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        with self._lock:
+            mine.put(msgspec.json.encode({**self.model, "whole": True}))
+            self._readers.add(mine)
+        try:
+            while not self._stopped.is_set() and mine.qsize() < _BEHIND:
+                try:
+                    yield mine.get(timeout=_BEAT) + b"\n"
+                except queue.Empty:
+                    yield b"{}\n"
+        finally:
+            with self._lock:
+                self._readers.discard(mine)
+                self._read = time.monotonic()
+
+    def _run(self) -> None:
+        while self.is_read:
+            try:
+                self._follow()
+            except CommandError as error:
+                self.publish(lost=str(error))
+            for each in self._watched:
+                each.stop()
+            self._stopped.wait(_AGAIN)
+        self.stop()
+
+    def _follow(self) -> None:
+        """Begins the watches, and looks."""
+        raise NotImplementedError
+
+    def _watch(self, resource: str, *words: str) -> Watched:
+        watched = Watched(self.session.cluster.watch(resource, *words), self._changed.set)
+        self._watched.append(watched)
+        return watched
+
+    def _look(self, look: Callable[[], None]) -> None:
+        """Looks whenever something has changed, as long as all watches go on."""
+        while self.is_read and not any(each.ended for each in self._watched):
+            self._changed.clear()
+            begun = time.monotonic()
+            look()
+            self._stopped.wait(max(_PAUSE, _SHARE * (time.monotonic() - begun)))
+            self._changed.wait(_LOOK)
+        if error := next((each.error for each in self._watched if each.error), ""):
+            raise CommandError(error)
+
+
+def _events() -> tuple[threading.Event, threading.Event]:
+    return threading.Event(), threading.Event()
+
+
+class Everything(Follower):
+    """All TApps that the user may see: of all namespaces, or else of the user's own."""
+
+    def _follow(self) -> None:
+        cluster = self.session.cluster
+        try:
+            known, scope = cluster.list(TAPPS, all_namespaces=True), ["--all-namespaces"]
+        except KubectlError as error:
+            if error.reason != "Forbidden":
+                raise
+            known, scope = cluster.list(TAPPS), ["--namespace", cluster.namespace]
+        self._watched = []
+        watched, begun = self._watch(TAPPS, *scope), time.monotonic()
+        rows: dict[str, tuple[Document, model.Model]] = {}
+
+        def look() -> None:
+            for each in (found := {it["metadata"]["uid"]: it for it in watched.over(known)}):
+                if each not in rows or rows[each][0] != found[each]:
+                    rows[each] = found[each], model.row_of(found[each])
+            shown = {uid: rows[uid][1] for uid in found}
+            self.publish(rows=shown, lost="", now=self.session.now())
+            watched.ended |= watched.forbidden and time.monotonic() - begun > _LOOK
+
+        self._look(look)
+
+
+class One(Follower):
+    """One TApp with all that belongs to it."""
+
+    def __init__(self, session: Session, namespace: str, name: str) -> None:
+        """`session` is of any namespace."""
+        self._name, self._asked = name, 0.0
+        self.look: Look | None = None
+        self._log: dict[str, model.Model] = {}
+        super().__init__(session.narrowed(namespace=namespace))
+
+    def note(self, text: str, ids: str = "", key: str = "", at: float | None = None) -> None:
+        """Writes into the timeline."""
+        at = self.session.now() if at is None else at
+        log = {**self._log, key or f"{at}{ids}{text}": {"at": at, "text": text, "ids": ids}}
+        self._log = dict(sorted(log.items(), key=lambda it: float(it[1]["at"]))[-_LOG:])
+
+    def _follow(self) -> None:
+        cluster = self.session.cluster
+        try:
+            metadata = cluster.get(TAPPS, self._name)["metadata"]
+        except KubectlError as error:
+            if error.reason != "NotFound":
+                raise
+            self.publish(gone=str(error), lost="")
+            return
+        self._watched, uid = [], metadata["uid"]
+        space, own = ("--namespace", metadata["namespace"]), f"--selector=controller-uid={uid}"
+        watched = {
+            each: self._watch(each, *words, *space)
+            for each, words in {
+                TAPPS: (self._name,),
+                PODS: (own, "--show-managed-fields=true"),
+                CLAIMS: (own,),
+                REVISIONS: (own,),
+                EVENTS: (f"--field-selector=involvedObject.uid={uid}",),
+            }.items()
+        }
+        begun = time.monotonic()
+        observed = cluster.observe(self._name, events=True)
+        registration, memo = cluster.registration(observed), Memo(MEMORY)
+        history: tuple[object, list[revisions.Entry]] = (None, [])
+
+        def look() -> None:
+            nonlocal observed, history
+            tapps = watched[TAPPS].over([observed.tapp])
+            if not tapps or tapps[0]["metadata"]["uid"] != uid:
+                self.publish(gone=f"TApp {self._name} is gone")
+                watched[TAPPS].ended = True
+                return
+            # Who may not watch but read looks again from time to time.
+            deaf = (kind for kind, it in watched.items() if it.forbidden and kind != EVENTS)
+            if time.monotonic() - begun > _LOOK and not {*deaf} <= {*observed.unread}:
+                watched[TAPPS].ended = True
+            parts = {"pods": PODS, "claims": CLAIMS, "revisions": REVISIONS}
+            owned: dict[str, Any] = {
+                part: [it for it in watched[kind].over(getattr(observed, part)) if belongs(it, uid)]
+                for part, kind in parts.items()
+            }
+            observed = replace(observed, tapp=tapps[0], **owned)
+            for event in watched[EVENTS].over([]):
+                self.note(**model.note_of(event))
+            if PODS in observed.unread:
+                found = model.told(observed)
+            else:
+                plan = decided(observed, registration, self.session.now(), memo)
+                if plan.not_created and time.monotonic() - self._asked > _PATIENT:
+                    observed, self._asked = cluster.with_events(observed), time.monotonic()
+                self.look = Look(observed, plan, Obstacles(cluster, observed, plan))
+                version = (tapps[0]["metadata"].get("generation"), observed.revisions)
+                if history[0] != version:
+                    unread = REVISIONS in observed.unread
+                    history = version, [] if unread else revisions.entries(observed)
+                found = model.shown(self.look, history[1])
+            for ids, text in model.changed(self.model.get("tiles"), found["tiles"]):
+                self.note(text, ids)
+            self.publish(**found, log=self._log, lost="", gone="", now=self.session.now())
+
+        self._look(look)
+
+    def why(self, id: int) -> model.Model:
+        """All that is known of one instance, with the events of its pod."""
+        if self.look is None or id not in self.look.cases:
+            raise CommandError(f"there is no instance {id} now")
+        about = f"--field-selector=involvedObject.name={self._name}-{id},involvedObject.kind=Pod"
+        observed = self.look.observed
+        with suppress(KubectlError):
+            observed = self.session.cluster.with_events(replace(observed, events=[]), about)
+        return model.why(self.look, id, observed.events)
+
+
+class Live:
+    """All that is followed."""
+
+    def __init__(self, session: Session) -> None:
+        """Nothing is, before somebody asks."""
+        self._session, self._lock = session, threading.Lock()
+        self._known: dict[tuple[str, str], Follower] = {}
+
+    def everything(self) -> Follower:
+        """All TApps."""
+        return self._followed(("", ""), lambda: Everything(self._session))
+
+    def one(self, namespace: str, name: str) -> One:
+        """One TApp."""
+        found = self._followed((namespace, name), lambda: One(self._session, namespace, name))
+        assert isinstance(found, One)  # noqa: S101 - it has a name
+        return found
+
+    def _followed(self, key: tuple[str, str], begin: Callable[[], Follower]) -> Follower:
+        with self._lock:
+            self._known = {other: each for other, each in self._known.items() if each.is_read}
+            return self._known.setdefault(key, self._known.get(key) or begin())
+
+    def stop(self) -> None:
+        """Ends all watches."""
+        for each in self._known.values():
+            each.stop()

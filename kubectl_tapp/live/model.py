@@ -1,0 +1,190 @@
+"""TApps as plain values for a page: what the verbs say, and how each instance stands."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kubectl_tapp.base.arguments import template_users
+from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import conditions, last_time, state_of, times
+from kubectl_tapp.cluster.cluster import PODS
+from kubectl_tapp.decide.events import describe, newest
+from kubectl_tapp.decide.from_status import rows_of_status, sentences_of_status
+from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.edit import canaries
+from kubectl_tapp.edit.edits import spec_of
+from kubectl_tapp.edit.revisions import Entry
+from kubectl_tapp.show.documents import status_document, why_document
+from kubectl_tapp.show.status import headline
+from kubectl_tapp.show.why import cases
+from kubectl_tapp.wait.standing import Standing, standing
+from tapp.words.groups import grouped
+from tapp.words.ranges import ranges, some
+
+Model = dict[str, Any]
+_OF_STATUS = {
+    "Running": "ok", "Succ": "ok", "PodSucc": "ok", "Killed": "stopped", "Failed": "bad",
+    "PodFailed": "bad", "Unknown": "bad", "?": "unknown",
+}  # fmt: skip
+"""How an instance stands, by its state in the TApp's status; any other moves."""
+
+
+def row_of(tapp: Document) -> Model:
+    """One TApp among others, from itself alone."""
+    metadata, status = tapp["metadata"], tapp.get("status") or {}
+    observed, known = Observed(tapp), conditions(tapp)
+    strip: list[list[Any]] = []
+    for row in rows_of_status(observed):
+        kind = _kind_told(row)
+        if strip and strip[-1][0] == kind:
+            strip[-1][1] += 1
+        else:
+            strip.append([kind, 1])
+    well, bad = (known.get(type, {}).get("status") == "True" for type in ("Ready", "Degraded"))
+    running = sum(many for kind, many in strip if kind != "stopped")
+    return {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "state": state_of(tapp),
+        "kind": "bad" if bad or "bad" in dict(strip) else "ok" if well else "moving",
+        "replicas": sum(many for _, many in strip),
+        "ready": str(status.get("ready") or "-"),
+        "run": running,
+        "updated": min(running, int(status.get("updatedReplicas") or 0)),
+        "waits": "" if well else "; ".join(sentences_of_status(observed)[:2]),
+        "strip": strip,
+    }
+
+
+def _kind_told(row: Row) -> str:
+    kind = _OF_STATUS.get(row.state, "moving")
+    return "old" if row.outdated and kind == "ok" else kind
+
+
+def told(observed: Observed) -> Model:
+    """One TApp where its pods may not be read: what it tells by itself."""
+    tiles = {
+        row.id: {"state": row.state, "kind": _kind_told(row), "template": row.template}
+        for row in rows_of_status(observed)
+    }
+    notes = [observed.unread[PODS], *sentences_of_status(observed)]
+    return {"tiles": tiles, "head": {"replicas": len(tiles), "notes": notes}}
+
+
+def shown(look: Look, entries: Iterable[Entry]) -> Model:
+    """One TApp: its instances, and what is to be said of them all."""
+    plan, tapp, spec = look.plan, look.observed.tapp, spec_of(look.observed.tapp)
+    known, document = standing(plan, tapp, look.obstacles.of), status_document(look)
+    kinds = _kinds(look, known)
+    runs = grouped((row.revision, row.id) for row in look.rows)
+    copies, users = canaries.notes_of(tapp), template_users(spec)
+    kept = {id for ids in plan.partition.kept.values() for id in ids} & look.cases.keys()
+    stuck = known.stuck(None) if known.answered else ""
+    waiting = [] if stuck else document["waits"]  # that sentence says who waits, and why
+    waits = [f"{some(each['instances'])}: {each['message']}" for each in waiting]
+    refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
+    budget = document["budget"]
+    least, left = budget["rollingMustStayAvailable"], budget["available"] - len(look.taken)
+    must = budget["shouldRun"] if least is None else max(0, least)
+    return {
+        "head": {
+            "headline": headline(look),
+            "line": known.line(None),
+            "stuck": stuck,
+            "paused": known.paused,
+            "going": bool(tapp["metadata"].get("deletionTimestamp")),
+            "replicas": spec.replicas,
+            "notes": [*waits, *refused, *document["events"], *document["unread"].values()],
+        },
+        "budget": {
+            "must": must, "may": max(0, left - must), "gone": budget["shouldRun"] - left,
+            "have": left, "sentences": budget["sentences"],
+        },
+        "partition": {"size": plan.partition.size, "kept": sorted(kept)},
+        "moving": [[text, some(ids)] for text, ids in known.moving.items()],
+        "templates": [
+            {
+                "name": name, "images": _images(spec.find_template(name)),
+                "canary": copies.get(name, ""), "ids": some(users.get(name, [])),
+            }
+            for name in dict.fromkeys([spec.default_name, *users, *spec.template_pool])
+        ],
+        "history": [
+            {
+                "number": each.number, "template": each.template, "hash": each.short_hash,
+                "created": each.created, "cause": each.cause, "changed": each.short,
+                "current": each.current, "ids": some(runs.get(each.hash, [])),
+            }
+            for each in reversed([*entries])
+        ],
+        "tiles": {each["id"]: {**each, "kind": kinds[each["id"]]}
+                  for each in document["instances"]},
+    }  # fmt: skip
+
+
+def _kinds(look: Look, known: Standing) -> Mapping[int, str]:
+    """Instance -> how it stands: what the page has a colour and a sign for."""
+    moving, found = {id for ids in known.moving.values() for id in ids}, {}
+    for id, (instance, _) in look.cases.items():
+        hold = None if instance.pod is None else instance.pod.spec.hold
+        if id in known.broken:
+            found[id] = "bad"
+        elif hold is not None and hold.reason:
+            found[id] = "held"
+        elif id in moving:
+            found[id] = "moving"
+        elif instance.killed:
+            found[id] = "stopped"
+        elif instance.kept:
+            found[id] = "kept"
+        else:
+            found[id] = "ok" if instance.updated or not instance.should_run else "old"
+    return found
+
+
+def _images(template: Document | None) -> dict[str, str]:
+    containers = ((template or {}).get("spec") or {}).get("containers") or []
+    return {str(each.get("name")): str(each.get("image", "")) for each in containers}
+
+
+def why(look: Look, id: int, events: Iterable[Document]) -> Model:
+    """All that is known of one instance: the verdict, its pod's containers, its events."""
+    pod = look.pod(id) or {}
+    known = (pod.get("status") or {}).get("containerStatuses") or []
+    images = _images(pod)
+    containers = [
+        f"{each.get('name')}: {images.get(each.get('name'))}, "
+        + ", ".join(each.get("state") or {})
+        + f", {'' if each.get('ready') else 'not '}ready, {each.get('restartCount', 0)} restarts"
+        for each in known
+    ]
+    found: Model = why_document(look, [id])["instances"][0]
+    hold = cases(look, [id])[0].hold.removesuffix("; ")
+    return found | {
+        "hold": hold.removesuffix("hold: "),  # else the verdict has the reason
+        "containers": [*containers, *found["containers"]],
+        "events": [describe(each, look.plan.now) for each in newest(events)] or found["events"],
+    }
+
+
+def note_of(event: Document) -> Model:
+    """An event of the TApp for the timeline."""
+    count = f" ({times(event)} times)" if times(event) > 1 else ""
+    text = f"{event.get('reason')}: {' '.join(str(event.get('message') or '').split())}{count}"
+    return {"text": text, "key": event["metadata"]["uid"], "at": last_time(event)}
+
+
+def changed(
+    before: Mapping[int, Model] | None, after: Mapping[int, Model]
+) -> Iterator[tuple[str, str]]:
+    """Instances that changed alike, and how; nothing where nobody looked before."""
+    if before is None:
+        return
+    found = ((_said(before.get(id)), _said(after.get(id)), id) for id in {*before, *after})
+    groups = grouped(((old, new), id) for old, new, id in found if old != new)
+    for (old, new), ids in groups.items():
+        yield ranges(ids), f"{old} → {new}"
+
+
+def _said(tile: Model | None) -> str:
+    keys = ("state", "ready", "image")
+    return " ".join(str(tile[key]) for key in keys if tile.get(key)) if tile else "none"

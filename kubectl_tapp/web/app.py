@@ -1,0 +1,180 @@
+"""The server of the page: who may ask, and what is answered.
+
+Only this user's browser may: whatever else reaches the port, from another user of the machine, from
+another page in the same browser, or by another name for this address, has neither the cookie nor
+the key. A cookie goes to every port of a host, so it opens nothing without the key, which the
+browser keeps for this port alone.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from kubectl_tapp.base.errors import CommandError, Exit
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.live.following import Live
+from kubectl_tapp.web.changes import Changes
+
+HOST = "127.0.0.1"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+KEY = "X-TApp-Key"
+_FILES = {
+    "/": ("page.html", "text/html"), "/style.css": ("style.css", "text/css"),
+    **{f"/{each}": (each, "text/javascript") for each in ("page.js", "one.js", "changes.js")},
+}  # fmt: skip
+_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+_LARGEST = 1 << 20
+
+
+class Door:
+    """Who may ask: the secrets of one server, new ones at each start."""
+
+    def __init__(self, port: int) -> None:
+        """`port` is the server's."""
+        self._secret, self._cookie, self._key = (secrets.token_urlsafe(32) for _ in range(3))
+        self._host, self._name = f"{HOST}:{port}", f"tapp-{port}"
+
+    @property
+    def address(self) -> str:
+        """Where a browser begins."""
+        return f"http://{self._host}/?key={self._secret}"
+
+    def problem(self) -> str:
+        """Why the request is not this user's, "" if it is."""
+        if request.host != self._host:
+            return f"this page is at {self._host}, and has no other name"
+        if self.opens:
+            return ""
+        origins = [f"http://{self._host}", *([""] if request.method == "GET" else [])]
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        if request.headers.get("Origin", "") not in origins or site not in ("same-origin", "none"):
+            return "another page may not ask"
+        known = _equal(request.cookies.get(self._name, ""), self._cookie)
+        if request.path.startswith("/api/"):
+            known = known and _equal(request.headers.get(KEY, ""), self._key)
+        return "" if known else "open the address that `kubectl tapp web` printed"
+
+    @property
+    def opens(self) -> bool:
+        """Whether this is the first address."""
+        given = request.args.get("key", "")
+        return (request.method, request.path) == ("GET", "/") and _equal(given, self._secret)
+
+    def opened(self, first: str) -> Response:
+        """From the first address to the page, without the secret.
+
+        A strict cookie does not come along where another page, or a file, sent the browser here: a
+        page of our own sends it on then.
+        """
+        where = f"/#key={self._key}&to={first}"
+        answer = Response(status=303, headers={"Location": where})
+        if request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+            refresh = f'<!doctype html><meta http-equiv="refresh" content="0;url={where}">'
+            answer = Response(refresh, mimetype="text/html")
+        answer.set_cookie(self._name, self._cookie, httponly=True, samesite="Strict")
+        return answer
+
+
+def _equal(one: str, other: str) -> bool:
+    return secrets.compare_digest(one.encode(), other.encode())
+
+
+def create_app(session: Session, door: Door, *, first: str = "/", read_only: bool = False) -> Flask:
+    """The WSGI application.
+
+    Args:
+        session: whose kubectl.
+        door: who may ask.
+        first: what is shown first: `/`, or `/NAMESPACE/NAME`.
+        read_only: change nothing.
+    """
+    app = Flask(__name__, static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = _LARGEST
+    live = app.extensions["live"] = Live(session)
+    changes = Changes(session, lambda space, name, text: live.one(space, name).note(text))
+
+    @app.before_request
+    def _checked() -> Response | None:
+        if problem := door.problem():
+            return _failed(403, problem)
+        return door.opened(first) if door.opens else None
+
+    @app.after_request
+    def _finished(answer: Response) -> Response:
+        answer.headers.update(HEADERS)
+        return answer
+
+    app.register_error_handler(Exception, _answer_to)
+    lines = "application/x-ndjson"
+    doors: dict[str, Any] = {
+        **dict.fromkeys(_FILES, _file),
+        "/api/settings": lambda: {"readOnly": read_only},
+        "/api/tapps": lambda: Response(live.everything().read(), mimetype=lines),
+        "/api/tapp": lambda: Response(live.one(*_named(request.args)).read(), mimetype=lines),
+        "/api/why": lambda: live.one(*_named(request.args)).why(int(request.args.get("id", -1))),
+    }
+    for path, function in doors.items():
+        app.add_url_rule(path, path, function, methods=["GET"])
+
+    def changing() -> Any:
+        asked = request.get_json()
+        if read_only:
+            return _failed(403, "this page was started with --read-only")
+        if not isinstance(asked, dict):
+            raise CommandError("a change is a JSON object")
+        if request.path == "/api/do":
+            return changes.do(str(asked.get("key")))
+        return changes.plan(*_named(asked), str(asked.get("change")), asked.get("values"))
+
+    for path in ("/api/plan", "/api/do"):
+        app.add_url_rule(path, path, changing, methods=["POST"])
+    return app
+
+
+def _named(asked: Mapping[str, Any]) -> tuple[str, str]:
+    """Namespace and name of a TApp: nothing that kubectl could take for an option."""
+    namespace, name = (str(asked.get(each, "")) for each in ("namespace", "name"))
+    for each in (namespace, name):
+        if not _NAME.fullmatch(each):
+            raise CommandError(f"{each!r} is no name")
+    return namespace, name
+
+
+def _file() -> Response:
+    name, kind = _FILES[request.path]
+    file = Path(__file__).with_name("static") / name
+    return Response(file.read_text(encoding="utf-8"), mimetype=kind)
+
+
+def _failed(code: int, text: str) -> Response:
+    return Response(msgspec.json.encode({"error": text}), code, mimetype="application/json")
+
+
+def _answer_to(error: Exception) -> Response:
+    """One sentence, whatever went wrong."""
+    if isinstance(error, HTTPException):
+        return _failed(error.code or 500, str(error))
+    if isinstance(error, CommandError):
+        changed = error.code == Exit.CHANGED or getattr(error, "reason", "") == "Conflict"
+        return _failed(409 if changed else 400, str(error))
+    if isinstance(error, ValueError):
+        return _failed(400, str(error))
+    return _failed(500, f"this is a fault of kubectl-tapp: {type(error).__name__}: {error}")

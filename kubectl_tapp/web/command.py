@@ -1,0 +1,103 @@
+"""`kubectl tapp web`: serves the page on loopback until Ctrl-C."""
+
+import signal
+import socket
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from kubectl_tapp.base.errors import CommandError, UsageError
+from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.commands.complete import names
+from kubectl_tapp.commands.options import argument, bare, option
+
+_Name = Annotated[
+    str | None, argument("[NAME]", "Show this one first.", autocompletion=names, callback=bare)
+]
+_Port = Annotated[
+    int, option("--port", metavar="PORT", min=0, max=65535, help="Serve it here, not anywhere.")
+]
+_NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")]
+_ReadOnly = Annotated[bool, typer.Option("--read-only", help="Change nothing.")]
+
+
+def web(
+    session: Session,
+    name: _Name = None,
+    port: _Port = 0,
+    no_browser: _NoBrowser = False,
+    read_only: _ReadOnly = False,
+) -> None:
+    """A page on this machine: see TApps live, ask why, plan a change, do it. Ctrl-C ends it."""
+    if find_spec("flask") is None:
+        raise CommandError("the page needs Flask: `pipx install 'tapp[web]'` has it")
+    first = "/"
+    if name is not None:
+        found = session.cluster.get(TAPPS, name)["metadata"]
+        first = f"/{found['namespace']}/{found['name']}"
+    serve(session, first, port, browser=not no_browser, read_only=read_only)
+
+
+def serve(session: Session, first: str, port: int, *, browser: bool, read_only: bool) -> None:
+    """Serves it until Ctrl-C, or SIGTERM; `first` is as for the application, `port` 0 a free one.
+
+    Raises:
+        CommandError: the port is taken.
+    """
+    from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
+
+    from kubectl_tapp.web.app import HOST, Door, create_app  # noqa: PLC0415 - it costs start time
+
+    class Handler(WSGIRequestHandler):
+        """Logs nothing: a page that is followed asks all the time."""
+
+        server_version, sys_version = "kubectl-tapp", ""
+
+        def log_request(self, *_: object) -> None:
+            """Nothing."""
+
+    with socket.socket() as taken, tempfile.TemporaryDirectory(prefix="kubectl-tapp-") as private:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind((HOST, port))
+        except OSError as error:
+            raise UsageError(f"port {port} cannot be used: {error.strerror}") from None
+        taken.listen()
+        port = taken.getsockname()[1]
+        door = Door(port)
+        app = create_app(session, door, first=first, read_only=read_only)
+        server = make_server(
+            HOST, port, app, threaded=True, request_handler=Handler, fd=taken.fileno()
+        )
+        session.say(f"The page is at {door.address}")
+        session.say("Whoever has this address may do what your kubectl may. Ctrl-C ends it.")
+        sys.stdout.flush()
+        before = signal.signal(signal.SIGTERM, _end)
+        try:
+            if browser:
+                _open(door.address, Path(private))
+            server.serve_forever()  # a Ctrl-C ends it, and is no error
+        finally:
+            session.say("\nEnded.")
+            signal.signal(signal.SIGTERM, before)
+            app.extensions["live"].stop()
+            server.server_close()
+
+
+def _open(address: str, private: Path) -> None:
+    """Opens it by way of a file: other users of the machine see a browser's command line."""
+    import webbrowser  # noqa: PLC0415 - it costs start time
+
+    page = private / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={address}">')
+    webbrowser.open(page.as_uri())
+
+
+def _end(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,150 @@
+// Changes: a form, the plan of what it asks for, and the question whether to do it.
+import {ask, make} from "/page.js";
+import {ranges} from "/one.js";
+
+const $ = (id) => document.getElementById(id);
+
+const text = (name, label, more = {}) => ({name, label, ...more});
+const ids = (more = {}) => ({name: "ids", label: "Instances (0-3,7 or all)", required: true, ids: true, ...more});
+const template = (label, more = {}) => ({name: "template", label, choices: (one) => one.model.templates?.map((each) => [each.name, each.name]) ?? [], ...more});
+
+// Name of a change -> its title, and what it asks for; the server has the verbs of these names.
+const CHANGES = {
+  image: ["Image", template("Template", {required: true}), {name: "images", images: true},
+    text("canary", "Only a canary: so many, 3 or 10%"), text("partition", "Keep back so many, 3 or 30%")],
+  replicas: ["Replicas", text("replicas", "How many instances", {required: true, inputMode: "numeric"})],
+  kill: ["Kill", ids()],
+  start: ["Start", ids()],
+  template: ["Template", template("Template", {required: true}), ids()],
+  partition: ["Partition", text("to", "So many, 3 or 30%, keep what they have", {required: true})],
+  advance: ["Advance", text("to", "So many still keep what they have; empty: nobody")],
+  pause: ["Pause"],
+  resume: ["Resume"],
+  restart: ["Restart", ids({required: false, label: "Instances; empty: all, within the budget"}), {name: "in_place", label: "Only the containers, in their pods", check: true}],
+  hold: ["Hold", ids(), text("reason", "Why, for those who wait", {required: true})],
+  release: ["Release", ids()],
+  promote: ["Promote", template("Canary", {empty: "the only one"})],
+  abort: ["Abort", template("Canary", {empty: "the only one"})],
+  rollback: ["Rollback", {name: "to", label: "Back to", empty: "the one before", choices: (one) =>
+    one.model.history?.map((each) => [`${each.number}`, `${each.number}: ${each.template} ${each.hash} (${each.changed})`]) ?? []}],
+};
+
+export function toolbar(one) {
+  const buttons = Object.entries(CHANGES).map(([name, [title]]) =>
+    make("button", {type: "button", tabIndex: -1, onclick: () => open(one, name)}, title));
+  buttons[0].tabIndex = 0;
+  $("bar").replaceChildren(...buttons);
+  $("bar").onkeydown = (event) => {
+    const step = {ArrowRight: 1, ArrowLeft: -1}[event.key], at = buttons.indexOf(document.activeElement);
+    if (!step || at < 0) return;
+    buttons[at].tabIndex = -1;
+    const next = buttons[(at + step + buttons.length) % buttons.length];
+    next.tabIndex = 0;
+    next.focus();
+  };
+}
+
+function input(one, field) {
+  if (field.choices) {
+    const options = field.choices(one).map(([value, label]) => make("option", {value}, label));
+    return make("select", {name: field.name}, ...(field.empty ? [make("option", {value: ""}, field.empty)] : []), ...options);
+  }
+  if (field.check) return make("input", {type: "checkbox", name: field.name});
+  const found = make("input", {name: field.name, required: Boolean(field.required), autocomplete: "off", spellcheck: false});
+  if (field.ids) found.value = ranges(one.selected);
+  if (field.name === "replicas") found.value = one.model.head?.replicas ?? "";
+  return found;
+}
+
+// A line for each container of the chosen template.
+function images(one, form) {
+  const box = make("div", {className: "images"});
+  const fill = () => {
+    const own = one.model.templates?.find((each) => each.name === form.elements.template.value);
+    box.replaceChildren(...Object.entries(own?.images ?? {}).map(([name, image]) =>
+      make("label", {}, `Image of ${name}`, make("input", {name: `image ${name}`, value: image, "data-before": image, autocomplete: "off", spellcheck: false}))));
+  };
+  form.elements.template.addEventListener("change", fill);
+  fill();
+  return box;
+}
+
+function read(form, fields) {
+  const values = {};
+  for (const field of fields) {
+    const known = form.elements[field.name];
+    if (field.images) {
+      values.images = [...form.elements].filter((each) => each.name.startsWith("image ") && each.value !== each.dataset.before)
+        .map((each) => `${each.name.slice(6)}=${each.value.trim()}`);
+    } else if (field.check) values[field.name] = known.checked;
+    else if (known.value.trim()) values[field.name] = field.ids ? known.value.trim().split(/\s+/) : known.value.trim();
+  }
+  return values;
+}
+
+function open(one, name) {
+  const [title, ...fields] = CHANGES[name], dialog = $("dialog"), opener = document.activeElement;
+  const form = make("form", {});
+  for (const field of fields) {
+    if (field.images) form.append(images(one, form));
+    else {
+      const known = input(one, field);
+      form.append(make("label", field.check ? {className: "check"} : {}, field.label, known));
+    }
+  }
+  const close = () => dialog.close();
+  const said = make("p", {className: "error", role: "alert"});
+  form.append(said, make("div", {className: "buttons"}, make("button", {type: "submit", className: "go"}, "Show the plan"),
+    make("button", {type: "button", onclick: close}, "Cancel")));
+  const heading = make("h2", {id: "dialog-title", tabIndex: -1}, `${title}: ${one.namespace}/${one.name}`);
+  const show = () => dialog.replaceChildren(heading, form);
+
+  async function plan() {
+    said.textContent = "";
+    form.classList.add("busy");
+    try {
+      const {namespace} = one;
+      const found = await ask("/api/plan", {namespace, name: one.name, change: name, values: read(form, fields)});
+      planned(found);
+    } catch (error) {
+      show();
+      said.textContent = error.message;
+    }
+    form.classList.remove("busy");
+  }
+
+  function planned(found) {
+    const lines = found.text.trimEnd().split("\n").map((line) => {
+      const sign = {"+": "plus", "-": "minus", "~": "tilde", "±": "both", "!": "waiting"}[line.trim()[0]] ?? "";
+      return make("span", {className: sign}, `${line}\n`);
+    });
+    const result = make("p", {role: "alert", className: "error"});
+    const go = make("button", {type: "button", className: "go", onclick: () => carryOut(found.key, go, result)}, "Do it");
+    const back = make("button", {type: "button", onclick: () => { show(); form.querySelector("input,select,button").focus(); }}, "Back");
+    const cancel = make("button", {type: "button", onclick: close}, found.key ? "Cancel" : "Close");
+    dialog.replaceChildren(heading, make("pre", {className: "plan", tabIndex: 0, ariaLabel: "Plan"}, ...lines), result,
+      make("div", {className: "buttons"}, ...(found.key ? [go] : []), back, cancel));
+    heading.focus();
+  }
+
+  async function carryOut(key, go, result) {
+    go.disabled = true;
+    try {
+      const found = await ask("/api/do", {key});
+      const last = found.text.trimEnd().split("\n").at(-1);
+      $("chosen").textContent = found.going ? `${title}: under way, the timeline says how it ends` : last;
+      close();
+    } catch (error) {
+      result.textContent = error.message;
+      if (error.status !== 409) return;
+      go.replaceWith(make("button", {type: "button", className: "go", onclick: plan}, "Plan again"));
+    }
+  }
+
+  form.onsubmit = (event) => { event.preventDefault(); plan(); };
+  dialog.onclose = () => opener?.focus();
+  show();
+  dialog.showModal();
+  (form.querySelector("input,select") ?? form.querySelector("button")).focus();
+  if (!fields.length) plan();
+}

@@ -1,0 +1,301 @@
+// One TApp: its instances as a grid or a table, what is to be said of them, why, and what happened.
+import {SIGNS, ask, make, when} from "/page.js";
+import {toolbar} from "/changes.js";
+
+const $ = (id) => document.getElementById(id);
+const MANY = 60;
+
+export function ranges(ids) {
+  const runs = [];
+  for (const id of [...ids].sort((a, b) => a - b)) {
+    if (runs.length && runs.at(-1)[1] === id - 1) runs.at(-1)[1] = id;
+    else runs.push([id, id]);
+  }
+  return runs.map(([a, b]) => (a === b ? `${a}` : b === a + 1 ? `${a},${b}` : `${a}-${b}`)).join(",");
+}
+
+const inside = (text, id) => text.split(",").some((run) => {
+  const [first, last] = run.split("-").map(Number);
+  return run.trim() !== "" && first <= id && id <= (last ?? first);
+});
+
+function rowsOf(caption, heads, rows) {
+  const cells = ([first, ...rest]) => make("tr", {}, make("th", {scope: "row"}, first), ...rest.map((each) => make("td", {}, each)));
+  return make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...heads.map((each) =>
+    make("th", {scope: "col"}, each)))), make("tbody", {}, ...rows.map(cells)));
+}
+
+export class One {
+  constructor(namespace, name, settings, signal) {
+    Object.assign(this, {namespace, name, settings, signal, model: {}, asked: null, selected: new Set()});
+    Object.assign(this, {tiles: new Map(), letters: new Map(), entries: new Map()});
+    for (const id of ["grid", "log", "runs", "budget", "moving", "bar", "history", "table"]) $(id).replaceChildren();
+    $("why").hidden = $("stuck").hidden = true;
+    $("chosen").textContent = $("headline").textContent = "";
+    $("name").textContent = `${namespace}/${name}`;
+    $("legend").replaceChildren(...Object.entries(SIGNS).slice(0, 7).map(([kind, [sign, text]]) =>
+      make("span", {}, make("b", {className: `sign ${kind}`}, sign), ` ${text}  `)));
+    if (!settings.readOnly) toolbar(this);
+    this.listen();
+  }
+
+  render(model, change) {
+    const begun = performance.now();
+    this.model = model;
+    $("message").hidden = !model.gone;
+    $("message").textContent = model.gone ?? "";
+    if (!model.tiles) return;
+    const ids = change.whole ? [...new Set([...Object.keys(model.tiles), ...[...this.tiles.keys()].map(String)])]
+      : Object.keys(change.tiles ?? {});
+    const moved = ids.map(Number).filter((id) => this.tile(id, model.tiles[id])).length > 0;
+    if (moved || change.whole || change.partition) this.arrange();
+    if (change.head) this.head(model.head);
+    if (change.budget) this.budget(model.budget);
+    if (change.moving) {
+      $("moving").replaceChildren(...model.moving.map(([text, those]) =>
+        make("li", {}, make("b", {className: "sign moving"}, "↻"), ` ${text}: ${those}`)));
+    }
+    if (ids.length || change.templates) this.runs();
+    if (change.history) this.history();
+    if (change.log) this.log(change.whole ? model.log : change.log);
+    if (ids.length && !$("table").hidden) this.table();
+    if (this.asked !== null && ids.includes(String(this.asked))) this.why(this.asked);
+    document.body.offsetHeight; // laid out: the time is that of a whole redraw
+    if (ids.length) document.body.dataset.redraw = `${ids.length} ${(performance.now() - begun).toFixed(1)}`;
+  }
+
+  // One tile made anew or changed; whether it came or went.
+  tile(id, item) {
+    const before = this.tiles.get(id);
+    if (!item) {
+      before?.remove();
+      this.tiles.delete(id);
+      this.selected.delete(id);
+      return true;
+    }
+    const key = item.revision ? `${item.template} ${item.revision}` : "";
+    if (key && !this.letters.has(key)) this.letters.set(key, String.fromCharCode(65 + this.letters.size % 26));
+    const letter = this.letters.get(key) ?? "·", [sign, text] = SIGNS[item.kind];
+    const tile = before ?? make("div", {id: `i${id}`, role: "option", tabIndex: -1},
+      make("b"), make("i"), make("span"), make("small"), make("small"));
+    tile.className = `tile ${item.kind}`;
+    tile.dataset.id = id;
+    tile.dataset.letter = key && letter.charCodeAt(0) % 6;
+    const old = item.outdated ? " (old)" : "";
+    const texts = [id, sign, letter, item.state, item.template + (item.revision ? ` ${item.revision.slice(3, 7)}` : "")];
+    texts.forEach((each, n) => { if (tile.children[n].textContent !== `${each}`) tile.children[n].textContent = each; });
+    tile.ariaSelected = this.selected.has(id);
+    tile.ariaLabel = `instance ${id}: ${text}, ${item.state}, template ${item.template} ${item.revision ?? ""}${old}`;
+    this.tiles.set(id, tile);
+    return !before;
+  }
+
+  // All tiles by their numbers, the partition as a line where it begins or ends.
+  arrange() {
+    const ids = [...this.tiles.keys()].sort((a, b) => a - b);
+    const {kept = [], size = 0} = this.model.partition ?? {};
+    const those = new Set(kept);
+    const edges = ids.filter((id, n) => n && those.has(id) !== those.has(ids[n - 1]));
+    const inOrder = [];
+    ids.forEach((id) => {
+      if (edges.length < 5 && edges.includes(id)) {
+        const side = those.has(id) ? "below" : "above";
+        inOrder.push(make("div", {className: "line", role: "presentation"}, `partition: ${size} ${side} this line keep what they have`));
+      }
+      inOrder.push(this.tiles.get(id));
+    });
+    const now = [...$("grid").children];
+    if (inOrder.length !== now.length || inOrder.some((each, n) => each !== now[n])) $("grid").replaceChildren(...inOrder);
+    $("grid").classList.toggle("many", ids.length > MANY);
+    if (!$("grid").querySelector('[tabindex="0"]') && ids.length) this.tiles.get(ids[0]).tabIndex = 0;
+  }
+
+  head(head) {
+    $("headline").replaceChildren(head.headline ?? "", make("span", {className: "progress"}, head.stuck ? "" : head.line ?? ""));
+    const lines = [...(head.stuck ? [`It is stuck: ${head.stuck}`] : []), ...(head.paused ? ["Updates are paused."] : []),
+      ...(head.going ? ["It is being deleted."] : []), ...head.notes];
+    $("stuck").hidden = !lines.length;
+    $("stuck").className = head.stuck ? "stuck" : "stuck waits";
+    $("stuck").replaceChildren(...lines.map((each) => make("p", {}, each)));
+  }
+
+  budget(budget) {
+    const parts = [["must", Math.min(budget.must, budget.have), "must stay"], ["may", budget.may, "may go"], ["gone", budget.gone, budget.gone === 1 ? "is gone" : "are gone"]];
+    const bar = make("div", {className: "shares", role: "img", "aria-label": `budget: ${budget.must} must stay, ${budget.may} may go, ${budget.gone} are gone`});
+    for (const [kind, many, text] of parts.filter((each) => each[1])) {
+      const part = make("span", {className: kind}, `${many} ${text}`);
+      part.style.flexGrow = many;
+      bar.append(part);
+    }
+    $("budget").replaceChildren(bar, make("p", {}, budget.sentences.join(" · ")));
+  }
+
+  // Which template and revision runs where; a letter for each, so that a tile can say it.
+  runs() {
+    const groups = new Map();
+    for (const [id, item] of Object.entries(this.model.tiles)) {
+      if (!item.revision) continue;
+      const key = `${item.template} ${item.revision}`;
+      if (!groups.has(key)) groups.set(key, {...item, ids: []});
+      groups.get(key).ids.push(Number(id));
+    }
+    const templates = new Map((this.model.templates ?? []).map((each) => [each.name, each]));
+    $("runs").replaceChildren(...[...groups].map(([key, each]) => {
+      const letter = this.letters.get(key), own = templates.get(each.template);
+      const role = own?.canary ? `canary of ${own.canary}` : each.outdated ? "old" : "";
+      return make("div", {className: "run", "data-letter": letter.charCodeAt(0) % 6},
+        make("b", {className: "letter"}, letter), make("span", {}, make("strong", {}, each.template),
+          ` ${each.revision.slice(0, 11)} `, role && make("em", {}, role), make("small", {}, each.image)),
+        make("span", {className: "who"}, `${each.ids.length}: ${ranges(each.ids)}`));
+    }));
+  }
+
+  history() {
+    $("history").replaceChildren(rowsOf("Revisions, the newest first; * is there now",
+      ["Revision", "Template", "Hash", "When", "Run by", "What changed", "Cause"], this.model.history.map((each) =>
+        [`${each.current ? "* " : ""}${each.number}`, each.template, each.hash, when(each.created, true), each.ids || "nobody", each.changed, each.cause])));
+  }
+
+  log(change) {
+    for (const [key, each] of Object.entries(change)) {
+      this.entries.get(key)?.remove();
+      this.entries.delete(key);
+      if (!each) continue;
+      const line = make("li", {}, when(each.at), each.ids ? make("b", {}, ` ${each.ids}: `) : " ", each.text);
+      line.dataset.at = each.at;
+      this.entries.set(key, line);
+    }
+    $("log").replaceChildren(...[...this.entries.values()].sort((a, b) => b.dataset.at - a.dataset.at));
+  }
+
+  table() {
+    const rows = [...this.tiles.keys()].sort((a, b) => a - b).map((id) => {
+      const each = this.model.tiles[id], [sign, text] = SIGNS[each.kind];
+      return [make("button", {type: "button", ariaLabel: `Why ${id}`, onclick: () => this.why(id)}, `${id}`),
+        make("span", {className: `badge ${each.kind}`, title: text}, `${sign} ${each.state}`), each.template,
+        (each.revision ?? "").slice(0, 11) + (each.outdated ? " (old)" : ""), each.ready ?? "", `${each.restarts ?? ""}`,
+        each.node ?? "", each.since ? when(each.since, true) : ""];
+    });
+    const heads = ["Instance", "State", "Template", "Revision", "Ready", "Restarts", "Node", "Since"];
+    $("table").replaceChildren(rowsOf(`Instances of ${this.namespace}/${this.name}`, heads, rows));
+  }
+
+  toggle() {
+    const on = $("table").hidden;
+    $("table").hidden = !on;
+    $("grid").hidden = on;
+    $("as-table").ariaPressed = on;
+    if (on) this.table();
+  }
+
+  async why(id) {
+    this.asked = id;
+    const query = new URLSearchParams({namespace: this.namespace, name: this.name, id});
+    let found;
+    try {
+      found = await ask(`/api/why?${query}`);
+    } catch (error) {
+      found = {message: error.message, containers: [], events: []};
+    }
+    if (this.asked !== id || this.signal.aborted) return;
+    const list = (title, lines) => (lines.length ? [make("h3", {}, title), make("ul", {}, ...lines.map((each) => make("li", {}, each)))] : []);
+    const mine = Object.values(this.model.log ?? {}).filter((each) => inside(each.ids, id)).sort((a, b) => b.at - a.at);
+    const close = make("button", {type: "button", className: "close", ariaLabel: "Close", onclick: () => {
+      this.asked = null;
+      $("why").hidden = true;
+      this.tiles.get(id)?.focus();
+    }}, "×");
+    $("why").replaceChildren(close, make("h2", {}, `Why ${this.name}-${id}`), make("p", {}, found.message), found.hold && make("p", {}, found.hold),
+      make("p", {className: "facts"}, [found.state && `state ${found.state}`, found.node && `on ${found.node}`, found.ready && `${found.ready} ready`,
+        found.template && `template ${found.template}`, found.revision].filter(Boolean).join(", ")),
+      ...list("Containers", found.containers),
+      ...list("Events", found.events), ...list("History", mine.slice(0, 20).map((each) => make("span", {}, when(each.at), ` ${each.text}`))));
+    $("why").hidden = false;
+  }
+
+  choose(ids) {
+    for (const id of new Set([...this.selected, ...ids])) {
+      const on = ids.has(id);
+      if (this.tiles.get(id)) this.tiles.get(id).ariaSelected = on;
+    }
+    this.selected = new Set(ids);
+    $("chosen").textContent = ids.size ? `${ids.size} chosen: ${ranges(ids)}` : "";
+  }
+
+  between(a, b) {
+    return new Set([...this.tiles.keys()].filter((id) => id >= Math.min(a, b) && id <= Math.max(a, b)));
+  }
+
+  listen() {
+    const on = (where, type, does) => where.addEventListener(type, does, {signal: this.signal});
+    const grid = $("grid"), of = (event) => {
+      const tile = document.elementFromPoint(event.clientX, event.clientY)?.closest(".tile");
+      return tile ? Number(tile.dataset.id) : null;
+    };
+    let from = null, dragged = false;
+    on(grid, "pointerdown", (event) => {
+      [from, dragged] = [event.button ? null : of(event), false];
+    });
+    on(grid, "pointermove", (event) => {
+      const to = from === null || !(event.buttons & 1) ? null : of(event);
+      if (to === null || (to === from && !dragged)) return;
+      dragged = true;
+      this.choose(this.between(from, to));
+    });
+    on(grid, "click", (event) => {
+      const id = of(event) ?? Number(event.target.closest?.(".tile")?.dataset.id ?? NaN);
+      if (dragged || Number.isNaN(id)) return;
+      if (event.shiftKey && this.anchor !== undefined) this.choose(this.between(this.anchor, id));
+      else if (event.ctrlKey || event.metaKey) this.flip(id);
+      else {
+        this.choose(new Set([id]));
+        this.why(id);
+      }
+      if (!event.shiftKey) this.anchor = id;
+      this.focus(id);
+    });
+    on(grid, "keydown", (event) => this.key(event));
+    on(grid, "pointerover", ({target}) => {
+      const tile = target.closest(".tile"), {image = "", node = ""} = this.model.tiles?.[tile?.dataset.id] ?? {};
+      if (tile) tile.title = `${tile.ariaLabel}, ${image} ${node && `on ${node}`}`;
+    });
+    on($("as-table"), "click", () => this.toggle());
+    on(document, "keydown", (event) => {
+      const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || $("dialog").open;
+      if (event.key === "t" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) this.toggle();
+    });
+  }
+
+  flip(id) {
+    const ids = new Set(this.selected);
+    if (!ids.delete(id)) ids.add(id);
+    this.choose(ids);
+  }
+
+  focus(id) {
+    const tile = this.tiles.get(id);
+    if (!tile) return;
+    const before = $("grid").querySelector('[tabindex="0"]');
+    if (before) before.tabIndex = -1;
+    tile.tabIndex = 0;
+    tile.focus();
+  }
+
+  key(event) {
+    const ids = [...this.tiles.keys()].sort((a, b) => a - b), at = ids.indexOf(Number(event.target.dataset.id));
+    const top = event.target.offsetTop, row = ids.filter((id) => this.tiles.get(id).offsetTop === top).length;
+    const steps = {ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row, Home: -at, End: ids.length - 1 - at};
+    if (event.key in steps) {
+      const to = ids[Math.max(0, Math.min(ids.length - 1, at + steps[event.key]))];
+      if (!event.shiftKey) this.anchor = to;
+      else this.choose(this.between(this.anchor ?? ids[at], to));
+      this.anchor ??= ids[at];
+      this.focus(to);
+    } else if (event.key === " ") this.flip(ids[at]);
+    else if (event.key === "Enter") this.why(ids[at]);
+    else if (event.key === "Escape") this.choose(new Set());
+    else if (event.key === "a" && (event.ctrlKey || event.metaKey)) this.choose(new Set(ids));
+    else return;
+    event.preventDefault();
+  }
+}

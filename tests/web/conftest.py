@@ -1,0 +1,43 @@
+"""Debian's Chromium for the tests of the page; they are skipped where there is none."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+try:
+    from playwright.sync_api import Browser, Page, sync_playwright
+except ImportError:  # Playwright has no wheel for this machine
+    sync_playwright = None
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """One browser for all tests of a process."""
+    if sync_playwright is None or CHROMIUM is None:
+        pytest.skip("there is no Chromium here: `apt-get install chromium` brings it")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser: "Browser", tmp_path: Path) -> "Iterator[Page]":
+    """A new user of the browser; an error of the page fails the test."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 860}, color_scheme="light", timezone_id="Asia/Tokyo"
+    )
+    found = context.new_page()
+    errors: list[str] = []
+    found.on("pageerror", lambda error: errors.append(str(error)))
+    found.set_default_timeout(20_000)
+    yield found
+    found.screenshot(path=tmp_path / "last.png")
+    context.close()
+    assert errors == []

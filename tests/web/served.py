@@ -1,0 +1,107 @@
+"""The page on the embedded cluster: its server, and what a user of it does."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from demo.web import passing, session_of, template
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.web.app import Door, create_app
+from tests.plugin.standin import StandIn
+from tests.scenarios.life import Life
+
+Document = dict[str, Any]
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_request(self, *_: object) -> None: ...
+
+
+@dataclass
+class Served:
+    """A page that is served.
+
+    Attributes:
+        standin: the user's kubectl.
+        door: who may ask.
+        port: where.
+    """
+
+    standin: StandIn
+    door: Door
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def spec(self, name: str = "shop") -> Document:
+        """The TApp's spec as it is now."""
+        with self.standin.lock:
+            return dict(self.standin.world.get("TApp", name)["spec"])
+
+    def pod(self, id: int, name: str = "shop") -> Document:
+        """An instance's pod as it is now; empty where there is none."""
+        with self.standin.lock:
+            pods = {each["metadata"]["name"]: each for each in self.standin.world.list("Pod")}
+            return dict(pods.get(f"{name}-{id}", {}))
+
+    def patch(self, spec: Document, name: str = "shop") -> None:
+        """Somebody else changes the spec."""
+        with self.standin.lock:
+            self.standin.world.patch("TApp", name, {"spec": spec})
+
+
+def tapp(name: str = "shop", namespace: str = "default", **spec: Any) -> Document:
+    """A TApp whose pods come up at once."""
+    metadata = {"name": name, "namespace": namespace}
+    known = {"replicas": 6, "template": template(name, f"{name}:1.0")}
+    kind = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp"}
+    return {**kind, "metadata": metadata, "spec": {**known, **spec}}
+
+
+def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
+    """A cluster on which these have come to rest."""
+    life = Life(check_every=100)
+    life.world.kubelet.behaviour.bad_images.add(bad)
+    return StandIn(life.apply(*tapps).world)
+
+
+@contextmanager
+def on_port(
+    standin: StandIn, port: int = 0, door: Door | None = None, **more: Any
+) -> Iterator[Served]:
+    """The server of the page, while the cluster's time passes.
+
+    `port` 0 is a free one; `door` has the secrets of an earlier start.
+    """
+    with passing(standin), serving(session_of(standin), port, door, **more) as (opened, found):
+        yield Served(standin, opened, found)
+
+
+@contextmanager
+def serving(
+    session: Session, port: int, door: Door | None = None, **more: Any
+) -> Iterator[tuple[Door, int]]:
+    """The server alone: its door and its port."""
+    server = make_server("127.0.0.1", port, _late, threaded=True, request_handler=_Quiet)
+    door = door or Door(server.server_port)
+    server.app = app = create_app(session, door, **more)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield door, server.server_port
+    finally:
+        app.extensions["live"].stop()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _late(*_: object) -> list[bytes]:
+    """Nobody asks before the application is there."""
+    return []

@@ -1,0 +1,190 @@
+"""Who may ask: forged requests against the page's server, without a browser (docs/security.md)."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from kubectl_tapp.web.app import KEY, POLICY
+from tests.web.served import Served, cluster, on_port, tapp
+
+
+@dataclass
+class User:
+    """A browser that came in by the first address: its cookie and its key."""
+
+    served: Served
+    cookie: str
+    key: str
+
+    def ask(
+        self, path: str, method: str = "GET", body: Any = None, **headers: str | None
+    ) -> http.client.HTTPResponse:
+        """One request as the page makes it; `headers` replace its own, None leaves one out."""
+        known: dict[str, str | None] = {
+            "Host": f"127.0.0.1:{self.served.port}",
+            "Cookie": self.cookie,
+            KEY: self.key,
+            "Sec-Fetch-Site": "same-origin",
+            **({"Origin": self.served.url} if method == "POST" else {}),
+            **({"Content-Type": "application/json"} if body is not None else {}),
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=20)
+        text = body if isinstance(body, bytes | None) else json.dumps(body)
+        given = {name: value for name, value in known.items() if value is not None}
+        connection.request(method, path, text, given)
+        return connection.getresponse()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """One server for all attacks."""
+    with on_port(cluster(tapp()), first="/default/shop") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def user(served: Served) -> User:
+    """Who opened the printed address."""
+    path = served.door.address.removeprefix(served.url)
+    answer = User(served, "", "").ask(path, Cookie=None, X_TApp_Key=None, Sec_Fetch_Site="none")
+    assert answer.status == 303
+    where = answer.getheader("Location") or ""
+    cookie = answer.getheader("Set-Cookie") or ""
+    assert {"HttpOnly", "SameSite=Strict"} <= set(cookie.split("; "))
+    assert f"tapp-{served.port}=" in cookie
+    assert served.door.address.partition("key=")[2] not in where + cookie
+    return User(served, cookie.partition(";")[0], where.partition("key=")[2].partition("&")[0])
+
+
+PLAN = {"namespace": "default", "name": "shop", "change": "kill", "values": {"ids": ["1"]}}
+ATTACKS: dict[str, tuple[str, str, Any, dict[str, str | None]]] = {
+    "another user without the secret": ("GET", "/", None, {"Cookie": None, KEY: None}),
+    "a guessed secret": ("GET", "/?key=guessed", None, {"Cookie": None, KEY: None}),
+    "a guessed cookie": ("GET", "/", None, {"Cookie": "tapp-1=guessed"}),
+    "a file without the secret": ("GET", "/page.js", None, {"Cookie": None}),
+    "the cookie, caught at another port, without the key": ("GET", "/api/tapps", None, {KEY: None}),
+    "the key without the cookie": ("GET", "/api/tapps", None, {"Cookie": None}),
+    "a name that was rebound": ("GET", "/api/settings", None, {"Host": "evil.example:80"}),
+    "a rebound name with the port": ("GET", "/", None, {"Host": "evil.example"}),
+    "localhost by its name": ("GET", "/api/settings", None, {"Host": "localhost"}),
+    "another page reads": ("GET", "/api/settings", None, {"Origin": "https://evil.example"}),
+    "another page navigates": ("GET", "/", None, {"Sec-Fetch-Site": "cross-site"}),
+    "a page at another port": ("GET", "/api/settings", None, {"Sec-Fetch-Site": "same-site"}),
+    "another page plans": ("POST", "/api/plan", PLAN, {"Origin": "https://evil.example"}),
+    "another port plans": ("POST", "/api/plan", PLAN, {"Origin": "http://127.0.0.1:1"}),
+    "a page without an origin": ("POST", "/api/plan", PLAN, {"Origin": "null"}),
+    "a post without an origin": ("POST", "/api/plan", PLAN, {"Origin": None}),
+    "a form of another page": (
+        "POST", "/api/do", b"key=x",
+        {"Content-Type": "application/x-www-form-urlencoded", "Origin": "https://evil.example",
+         KEY: None},
+    ),
+    "a post without the key": ("POST", "/api/do", {"key": "x"}, {KEY: None}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_gets_nothing(user: User, attack: str) -> None:
+    """No data, no cookie, no key, and nothing is called: only that it is refused."""
+    method, path, body, headers = ATTACKS[attack]
+    calls = len(user.served.standin.writes)
+    own = {name.replace("-", "_"): value for name, value in headers.items()}
+    answer = user.ask(path, method, body, **own)
+    text = answer.read().decode()
+    assert answer.status == 403
+    assert "shop" not in text
+    assert user.key not in text
+    assert answer.getheader("Set-Cookie") is None
+    assert answer.getheader("Access-Control-Allow-Origin") is None
+    assert len(user.served.standin.writes) == calls
+
+
+@pytest.mark.parametrize("path", ["/", "/page.js", "/api/settings", "/api/nothing"])
+def test_every_answer_says_what_a_browser_may_do_with_it(user: User, path: str) -> None:
+    """Nothing from elsewhere, in no frame, kept nowhere."""
+    answer = user.ask(path)
+    assert answer.getheader("Content-Security-Policy") == POLICY
+    assert answer.getheader("Cache-Control") == "no-store"
+    assert answer.getheader("X-Frame-Options") == "DENY"
+    assert answer.getheader("X-Content-Type-Options") == "nosniff"
+    assert answer.getheader("Referrer-Policy") == "no-referrer"
+    assert "unsafe" not in POLICY
+
+
+def test_only_a_post_changes(user: User) -> None:
+    """A GET of what changes is refused, whoever asks."""
+    before = len(user.served.standin.writes)
+    assert user.ask("/api/do?key=x").status == 405
+    assert user.ask("/api/plan?name=shop").status == 405
+    assert len(user.served.standin.writes) == before
+
+
+NONSENSE: dict[str, Any] = {
+    "a name that is an option": {**PLAN, "name": "--kubeconfig=/tmp/evil"},
+    "a namespace that is an option": {**PLAN, "namespace": "-A"},
+    "a name with a path": {**PLAN, "name": "../secrets"},
+    "a name that is no text": {**PLAN, "name": {"a": 1}},
+    "no change": {**PLAN, "change": "delete"},
+    "a value that is none of the verb": {**PLAN, "values": {"ids": ["1"], "html": "/tmp/x"}},
+    "the verb itself": {**PLAN, "values": {"verb": "x"}},
+    "ids that are no list": {**PLAN, "values": {"ids": 7}},
+    "ids that are an option": {**PLAN, "values": {"ids": ["--all"]}},
+    "values that are no object": {**PLAN, "values": [1]},
+    "values that are missing": {**PLAN, "values": {}},
+    "a list": [PLAN],
+}
+
+
+@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
+def test_nonsense_is_refused_in_a_sentence(user: User, body: Any) -> None:
+    """What the page never sends reaches no kubectl."""
+    before = len(user.served.standin.writes)
+    answer = user.ask("/api/plan", "POST", body)
+    said = json.loads(answer.read())
+    assert answer.status == 400
+    assert said["error"]
+    assert "fault" not in said["error"]
+    assert len(user.served.standin.writes) == before
+
+
+def test_too_much_is_refused(user: User) -> None:
+    """A body is at most 1 MiB, and JSON."""
+    assert user.ask("/api/plan", "POST", b'"' + b"x" * (2 << 20) + b'"').status == 413
+    assert user.ask("/api/plan", "POST", b"not JSON").status == 400
+    assert user.ask("/api/plan", "POST", b"x", Content_Type="text/plain").status == 415
+
+
+def test_a_plan_is_good_for_one_write(user: User) -> None:
+    """The same key once more, or another one, does nothing."""
+    found = json.loads(user.ask("/api/plan", "POST", PLAN).read())
+    assert "1 deleted" in found["text"]
+    assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 200
+    assert user.ask("/api/do", "POST", {"key": found["key"]}).status == 409
+    assert user.ask("/api/do", "POST", {"key": "guessed"}).status == 409
+
+
+def test_who_may_only_read_changes_nothing() -> None:
+    """`--read-only` is the server's, not only the page's."""
+    with on_port(cluster(tapp()), read_only=True) as served:
+        path = served.door.address.removeprefix(served.url)
+        answer = User(served, "", "").ask(path, Sec_Fetch_Site="none")
+        key = (answer.getheader("Location") or "").partition("key=")[2].partition("&")[0]
+        user = User(served, (answer.getheader("Set-Cookie") or "").partition(";")[0], key)
+        for path in ("/api/plan", "/api/do"):
+            refused = user.ask(path, "POST", PLAN)
+            assert refused.status == 403
+            assert "--read-only" in refused.read().decode()
+        assert served.standin.writes == []
+
+
+def test_a_link_of_another_page_comes_in_by_a_page_of_ours(served: Served) -> None:
+    """A strict cookie does not follow such a redirect: our own page sends the browser on."""
+    path = served.door.address.removeprefix(served.url)
+    answer = User(served, "", "").ask(path, Sec_Fetch_Site="cross-site", Cookie=None)
+    assert answer.status == 200
+    assert b'http-equiv="refresh"' in answer.read()

@@ -1,0 +1,373 @@
+"""The page in a real browser on the embedded cluster: what it shows, and how it follows."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from demo import web
+from demo.web import template
+from kubectl_tapp.cluster.session import Session
+from kubectl_tapp.main import run
+from tests.plugin.standin import kubectl_tapp
+from tests.web.served import cluster, on_port, serving, tapp
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+MARKUP = '<img src=x onerror="document.title=1">'
+
+
+def _wait(page: "Page", fact: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if fact():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("it does not come about")
+
+
+def test_a_roll_is_seen_as_it_goes_and_stuck_where_it_stops(page: "Page") -> None:
+    """Tiles, budget, what moves, the reason of one instance, the timeline: all without a reload."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        assert "key=" not in page.url
+        assert page.locator(".tile.ok").count() == 6
+        assert page.locator("#budget .may").inner_text() == "1 may go"
+        served.patch({"template": template("shop", "shop:broken")})
+        page.locator("#i0.moving").wait_for()
+        page.locator("#moving").get_by_text("0").wait_for()
+        page.locator("#i0.bad").wait_for(timeout=60_000)
+        assert page.locator("#i0").get_attribute("aria-label").startswith("instance 0: in trouble")
+        assert page.locator("#i0 i").inner_text() == "✕"
+        page.locator("#stuck").get_by_text("It is stuck").wait_for(timeout=60_000)
+        assert page.locator("#budget .gone").inner_text() == "1 is gone"
+        page.locator("#i0").click()
+        why = page.locator("#why")
+        why.get_by_text("shop:broken").first.wait_for()
+        why.get_by_text("History").wait_for()
+        assert "Running 1/1 shop:1.0 →" in page.locator("#log").inner_text()
+        assert page.locator(".run").count() == 2
+
+
+def test_all_tapps_have_a_row_and_are_found(page: "Page") -> None:
+    """A strip each, filters by text, namespace and state; a row leads to its TApp."""
+    standin = cluster(tapp(), tapp("ranks", replicas=300))
+    standin.world.namespace("games")
+    standin.world.apply(tapp("rooms", "games", statuses={"1": "Killed"}))
+    standin.world.settle()
+    with on_port(standin) as served:
+        page.goto(served.door.address)
+        page.locator("#rows tbody tr").nth(2).wait_for()
+        assert page.locator("#count").inner_text() == "3 of 3 TApps, 312 instances"
+        strip = page.locator("#rows canvas").nth(2).get_attribute("aria-label")
+        assert strip == "5 runs as asked for, 1 stopped"
+        page.locator("#namespace").select_option("games")
+        assert page.locator("#rows tbody tr:visible").count() == 1
+        page.locator("#namespace").select_option("")
+        page.locator("#text").fill("rank")
+        assert page.locator("#rows tbody tr:visible").count() == 1
+        page.locator("#text").fill("")
+        page.locator("#state").select_option("bad")
+        assert page.locator("#rows tbody tr:visible").count() == 0
+        served.patch({"template": template("shop", "shop:broken")})
+        page.locator("#rows tbody tr:visible").wait_for(timeout=90_000)
+        page.locator("#rows tbody tr:visible a").click()
+        page.locator("#i5").wait_for()
+
+
+def test_a_partition_is_a_line_in_the_grid(page: "Page") -> None:
+    """Between those that keep what they have and those that do not."""
+    spec = {"updateStrategy": {"partition": 4}}
+    with on_port(cluster(tapp(**spec)), first="/default/shop") as served:
+        served.patch({"template": template("shop", "shop:1.1")})
+        page.goto(served.door.address)
+        page.locator(".tile.kept").nth(3).wait_for(timeout=60_000)
+        line = page.locator("#grid .line")
+        line.wait_for()
+        assert line.inner_text() == "partition: 4 below this line keep what they have"
+        before = line.evaluate("it => it.previousElementSibling.dataset.id")
+        assert before == "1"
+
+
+def test_a_table_is_one_key_away(page: "Page") -> None:
+    """For a screen reader: a row an instance, and times in the user's zone."""
+    with on_port(cluster(tapp()), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        page.keyboard.press("t")
+        assert page.locator("#table tbody tr").count() == 6
+        assert page.locator("#table th[scope=col]").count() == 8
+        assert not page.locator("#grid").is_visible()
+        shown = page.locator("#table time").first.get_attribute("title")
+        assert "GMT+0900" in shown
+        page.keyboard.press("t")
+        assert page.locator("#grid").is_visible()
+
+
+def test_the_keyboard_reaches_and_chooses_every_tile(page: "Page") -> None:
+    """Arrows move, shift chooses a range, blank one more, Enter asks why, Escape lets go."""
+    with on_port(cluster(tapp(replicas=40)), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i39").wait_for()
+        assert page.locator('#grid [tabindex="0"]').count() == 1
+        page.locator("#i0").focus()
+        for key in ("ArrowRight", "Shift+ArrowRight", "Shift+ArrowRight", "End", "Space"):
+            page.keyboard.press(key)
+        assert page.locator("#chosen").inner_text() == "4 chosen: 1-3,39"
+        assert page.locator('[aria-selected="true"]').count() == 4
+        page.keyboard.press("Enter")
+        page.locator("#why h2").get_by_text("Why shop-39").wait_for()
+        page.keyboard.press("Home")
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate("document.activeElement.dataset.id") not in ("0", "1", "39")
+        page.keyboard.press("Escape")
+        assert page.locator("#chosen").inner_text() == ""
+
+
+def test_text_of_tenants_never_becomes_markup(page: "Page") -> None:
+    """Images, templates, reasons, events, causes: all is shown as it is written."""
+    pool = {MARKUP: template("shop", f"shop:{MARKUP}")}
+    standin = cluster(tapp(templatePool=pool, templates={"5": MARKUP}))
+    note = {"metadata": {"annotations": {"apps.tkestack.io/hold": MARKUP}}}
+    standin.world.patch("Pod", "shop-1", note)
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        page.locator("#i5").click()
+        page.locator("#why").get_by_text(MARKUP).first.wait_for()
+        page.locator("#i1").click()
+        page.locator("#why").get_by_text("onerror").first.wait_for()
+        page.keyboard.press("t")
+        page.locator("#bar").get_by_role("button", name="Template").click()
+        page.locator('#dialog [name="template"]').select_option(MARKUP)
+        page.locator('#dialog [name="ids"]').fill("0")
+        page.get_by_role("button", name="Show the plan").click()
+        page.locator(".plan").get_by_text("onerror").first.wait_for()
+        assert page.locator("img, script:not([src])").count() == 0
+        assert page.title() == "default/shop · TApp"
+
+
+def test_a_server_that_goes_and_comes_is_shown(page: "Page") -> None:
+    """The page says that it is lost, and goes on by itself where it was."""
+    standin = cluster(tapp())
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        door, port = served.door, served.port
+    page.locator('#link[data-link="lost"]').wait_for()
+    standin.world.patch("TApp", "shop", {"spec": {"replicas": 7}})
+    with on_port(standin, port, door=door):
+        page.locator('#link[data-link="live"]').wait_for()
+        page.locator("#i6").wait_for()
+
+
+def test_a_cluster_that_does_not_answer_is_shown(page: "Page") -> None:
+    """The last that was seen stays, with a word that it is old."""
+    standin = cluster(tapp())
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        standin.failing["get"] = "The connection to the server was refused"
+        for each in standin.followed:
+            each.end("The connection to the server was refused\n")
+        page.locator("#link").get_by_text("cluster lost").wait_for()
+        assert page.locator(".tile").count() == 6
+        del standin.failing["get"]
+        page.locator('#link[data-link="live"]').wait_for()
+        assert served.spec()["replicas"] == 6
+
+
+def test_nothing_is_asked_for_again_while_nothing_changes(page: "Page") -> None:
+    """Watches tell: no list of pods is read a second time, and a change is there within moments."""
+    standin = cluster(tapp())
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5").wait_for()
+        page.wait_for_timeout(1500)
+        calls = len(standin.calls)
+        served.patch({"replicas": 7})
+        page.locator("#i6.ok").wait_for()
+        page.wait_for_timeout(3000)
+        lists = [call for call in standin.calls[calls:] if "pods" in call]
+        assert lists == []
+
+
+def test_only_what_changed_is_drawn(page: "Page") -> None:
+    """Of 1,000 instances one changes: no other tile is touched."""
+    with on_port(cluster(tapp(replicas=1000)), first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i999").wait_for(timeout=60_000)
+        assert page.locator(".tile").count() == 1000
+        page.evaluate("""() => {
+            window.touched = new Set();
+            const note = (records) => records.forEach((each) => {
+                const tile = (each.target.closest ?? each.target.parentElement.closest).call(
+                    each.target.closest ? each.target : each.target.parentElement, ".tile");
+                if (tile) window.touched.add(tile.dataset.id);
+            });
+            const watching = {subtree: true, childList: true, characterData: true};
+            new MutationObserver(note).observe(document.getElementById("grid"), watching);
+        }""")
+        served.patch({"statuses": {"500": "Killed"}})
+        page.locator("#i500.stopped").wait_for(timeout=60_000)
+        assert page.evaluate("[...window.touched]") == ["500"]
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_is_wider_than_its_window(page: "Page", width: int) -> None:
+    """On a telephone, too; tables that are wider scroll by themselves."""
+    with on_port(cluster(tapp(replicas=70)), first="/default/shop") as served:
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(served.door.address)
+        page.locator("#i69").wait_for()
+        for path in ("#/default/shop", "#/"):
+            page.evaluate("where => { location.hash = where }", path)
+            page.wait_for_timeout(800)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_who_may_not_read_pods_sees_what_the_tapp_tells(page: "Page") -> None:
+    """A tile an instance, and the sentence that says what is not seen."""
+    standin = cluster(tapp())
+    standin.forbid("list pods")
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5.ok").wait_for()
+        page.locator("#stuck").get_by_text("cannot list resource").wait_for()
+
+
+def test_who_may_read_and_not_watch_sees_it_a_little_later(page: "Page") -> None:
+    """All is read again from time to time then."""
+    standin = cluster(tapp())
+    standin.forbid("watch pods", "watch tapps")
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i5.ok").wait_for()
+        served.patch({"replicas": 7})
+        page.locator("#i6.ok").wait_for(timeout=60_000)
+        page.locator("#home").click()
+        page.locator("#rows").get_by_text("7/7").first.wait_for(timeout=60_000)
+
+
+def test_what_went_before_a_watch_began_is_not_shown_for_ever(page: "Page") -> None:
+    """A pod that was read, and deleted before the watch told of any."""
+    standin = cluster(tapp())
+    ghost = {**standin.world.get("Pod", "shop-3")}
+    ghost["metadata"] = {**ghost["metadata"], "uid": "gone", "name": "shop-9"}
+    found = standin._found
+
+    def with_ghost(words: list[str], options: dict[str, str]) -> tuple[Any, list[Any]]:
+        kind, objects = found(words, options)
+        read = words[1] == "pods" and "--watch" not in options
+        return kind, [*objects, ghost] if read else objects
+
+    standin._found = with_ghost  # type: ignore[method-assign]
+    with on_port(standin, first="/default/shop") as served:
+        page.goto(served.door.address)
+        page.locator("#i9").wait_for()
+        page.locator("#i9").wait_for(state="detached", timeout=60_000)
+
+
+def test_the_command_serves_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`web NAME --port --no-browser --read-only`; without --no-browser a file opens the page."""
+    opened: list[str] = []
+
+    def serve(_: object, first: str, port: int, *, browser: bool, read_only: bool) -> None:
+        opened.append(f"{first} {port} {browser} {read_only}")
+
+    monkeypatch.setattr("kubectl_tapp.web.command.serve", serve)
+    standin = cluster(tapp())
+    said = kubectl_tapp(standin, "web", "shop", "--port", "8001", "--no-browser", "--read-only")
+    assert said.code == 0
+    assert kubectl_tapp(standin, "web").code == 0
+    assert opened == ["/default/shop 8001 False True", "/ 0 True False"]
+    assert "no TApp 'shp'" in kubectl_tapp(standin, "web", "shp").err
+    assert kubectl_tapp(standin, "web", "--port", "99999").code == 2
+
+
+def test_a_taken_port_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a sentence, with the port."""
+    standin = cluster(tapp())
+    with on_port(standin) as served:
+        assert run(["web", "--port", str(served.port), "--no-browser"], runner=standin) == 2
+    assert f"port {served.port} cannot be used" in capsys.readouterr().err
+
+
+def test_a_browser_is_opened_by_a_file_that_others_cannot_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other users of the machine see the browser's command line: the secret is not there."""
+    found: list[str] = []
+
+    def opens(url: str) -> None:
+        file = Path(urlsplit(url).path)
+        found.extend([url, oct(file.stat().st_mode & 0o777), file.read_text()])
+        found.append(oct(file.parent.stat().st_mode & 0o777))
+
+    monkeypatch.setattr("webbrowser.open", opens)
+    monkeypatch.setattr("werkzeug.serving.BaseWSGIServer.serve_forever", lambda _: None)
+    assert run(["web"], runner=cluster(tapp())) == 0
+    said = capsys.readouterr().out
+    secret = said.partition("key=")[2].split()[0]
+    assert secret in found[2]
+    assert secret not in found[0]
+    assert (found[1], found[3]) == ("0o600", "0o700")
+    assert "Ended" in said
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_the_process_serves_until_it_is_interrupted(end: int) -> None:
+    """It prints the address at once, answers there, and ends well."""
+    command = [sys.executable, "-m", "kubectl_tapp.main", "web", "--no-browser", "--port", "0"]
+    environment = {**os.environ, "KUBECTL": "false"}
+    environment.pop("PYTHONUNBUFFERED", None)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout is not None
+        address = urlsplit(process.stdout.readline().split()[-1])
+        connection = http.client.HTTPConnection("127.0.0.1", address.port or 0, timeout=20)
+        connection.request("GET", f"/?{address.query}")
+        answer = connection.getresponse()
+        answer.read()
+        assert (address.hostname, answer.status) == ("127.0.0.1", 303)
+        connection.close()
+        process.send_signal(end)
+        out, _ = process.communicate(timeout=20)
+        assert (process.returncode, "Ended" in out) == (0, True)
+
+
+def test_without_flask_the_verb_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra `tapp[web]` has it."""
+    monkeypatch.setattr("kubectl_tapp.web.command.find_spec", lambda _: None)
+    said = kubectl_tapp(cluster(tapp()), "web")
+    assert (said.code, "tapp[web]" in said.err) == (1, True)
+
+
+def test_the_demo_serves_the_page_to_play_with(page: "Page") -> None:
+    """`make demo WEB=1`: the demo's TApps, by the real service."""
+    addresses: list[str] = []
+    left = threading.Event()
+
+    def serve(session: Session, first: str, port: int, **_: object) -> None:
+        with serving(session, port, first=first) as (door, _port):
+            addresses.append(door.address)
+            left.wait(60)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("demo.web.serve_page", serve)
+        playing = threading.Thread(target=web.main, daemon=True)
+        playing.start()
+        _wait(page, lambda: bool(addresses))
+        page.goto(addresses[0])
+        page.locator("#i5").wait_for()
+        assert page.locator("#name").inner_text() == "default/shop"
+        left.set()
+        playing.join(20)
