@@ -19,7 +19,7 @@ from tapp.spec.placeholders import ANY, NUMBERS, WHOLE, Numbers
 
 Schema = dict[str, Any]
 
-KUBERNETES: Final = "1.36"
+KUBERNETES: Final = "1.37"
 """The Kubernetes version whose pod and claim schemas the CRD carries."""
 
 CORE: Final = "io.k8s.api.core.v1."
@@ -72,6 +72,12 @@ NOT_REQUIRED: Final = {
     # the old controller wrote `containers: null` into templates it found empty.
     CORE + "PodSpec": {"containers"},
 }
+
+REQUIRED: Final = {
+    # Validation demands it in pods, and since 1.37 in templates, too; the schema does not.
+    CORE + "ImageVolumeSource": {"reference"},
+}
+"""Fields that are there and not empty."""
 
 UNIQUE_LISTS: Final = {
     # Lists that a server-side apply may merge by key. Only those whose keys the API server itself
@@ -151,9 +157,10 @@ class _Translation:
         source = _definitions()[name]
         translated = self._node(source, owner=name)
         if source.get("properties") is not None:
-            required = sorted(set(source.get("required", ())) - NOT_REQUIRED.get(name, set()))
+            required = {*source.get("required", ()), *REQUIRED.get(name, ())}
+            required -= NOT_REQUIRED.get(name, set())
             if required:
-                translated["required"] = required
+                translated["required"] = sorted(required)
         return translated
 
     def _node(self, source: Schema, owner: str) -> Schema:
@@ -192,6 +199,8 @@ class _Translation:
         node = self._node(source, owner)
         if (owner, field) in IMAGES:
             node["maxLength"] = LONGEST
+        if field in REQUIRED.get(owner, ()):
+            node["minLength"] = 1
         if (owner, field) in UNIQUE_LISTS:
             node["x-kubernetes-list-type"] = "map"
             node["x-kubernetes-list-map-keys"] = UNIQUE_LISTS[owner, field]

@@ -12,7 +12,7 @@ from kubernetes_validate import utils
 
 Document = dict[str, Any]
 
-KUBERNETES = "1.36"
+KUBERNETES = "1.37"
 _FILE = f"kubernetes-json-schema/v{KUBERNETES}.0-local-strict/_definitions.json"
 _CORE = "io.k8s.api.core.v1."
 _REF = "#/$defs/"

@@ -276,6 +276,8 @@ LISTED = [
     Spelling("zeros of a probe", app(livenessProbe={"tcpSocket": {"port": 1}}),
              app(livenessProbe={"tcpSocket": {"port": 1, "host": ""}, "periodSeconds": 0,
                                 "initialDelaySeconds": 0, "failureThreshold": 0})),
+    Spelling("the protocol of a probe", app(livenessProbe={"httpGet": {"port": 1}}),
+             app(livenessProbe={"httpGet": {"port": 1, "protocol": "HTTP1"}})),
     Spelling("no terminal", app(), app(stdin=False, tty=False, stdinOnce=False)),
     Spelling("a variable without a value", app(env=[{"name": "A"}]),
              app(env=[{"name": "A", "value": ""}])),
@@ -381,6 +383,17 @@ OTHERS: dict[str, Json] = {
     "more than fits": app(resources={"requests": {"memory": "16Ei"}}),
     "an exponent": app(resources={"requests": {"memory": "12e2", "cpu": "1000e-3"}}),
     "fractions of a binary unit": app(resources={"requests": {"memory": "0.1Ki"}}),
+    "requests of the pod": {**app(resources={"requests": {"cpu": "1"}}),
+                            "resources": {"requests": {"memory": "1Gi"}}},
+    "limits of all containers": {**app(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
+                                 "initContainers": [{"name": "init", "image": "init:1", "resources":
+                                                     {"limits": {"cpu": "2", "ephemeral-storage":
+                                                                 "1Gi"}}}],
+                                 "resources": {"requests": {"cpu": "3"}}},
+    "nothing of the pod's own": {**app(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
+                                 "resources": {}},
+    "no requests of the pod's own": {**app(resources={"limits": {"cpu": "1", "memory": "1Gi"}}),
+                                     "resources": {"requests": {}}},
     "limits of the pod": {**app(), "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}},
     "zeros of volumes": {
         **app(),

@@ -29,6 +29,7 @@ from simulator.objects.objects import (
 )
 from simulator.objects.quantity import compare
 from tapp.kube.resources import quality_of as quality
+from tapp.kube.resources import with_pod_limits
 from tapp.kube.stored import admitted_spec, encoded, stored_spec
 from tapp.kube.tolerations import SECONDS, with_defaults
 
@@ -105,6 +106,8 @@ class Admission:
     def __init__(self, rng: random.Random, policies: tuple[Policy, ...] = ()) -> None:
         self._rng = rng
         self.policies = list(policies)
+        self.adds_pod_limits = True
+        """Whether a pod's own resources are completed, as since Kubernetes 1.37."""
 
     def pod_create(self, pod: Object) -> Object:
         """Return the pod as it is stored when created."""
@@ -112,6 +115,8 @@ class Admission:
         suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
         spec = _with_tolerations(_add_service_account(admitted_spec(spec), suffix))
         pod = self._policies("CREATE", {**pod, "spec": spec})
+        if self.adds_pod_limits:
+            pod = {**pod, "spec": with_pod_limits(pod["spec"])}
         return {**pod, "status": {"phase": "Pending", "qosClass": quality(pod["spec"])}}
 
     def pod_update(self, pod: Object) -> Object:

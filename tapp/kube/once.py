@@ -1,6 +1,6 @@
 """The names, paths and ports that no pod may have twice, and the volumes that containers mount.
 
-Source: pkg/apis/core/validation of Kubernetes 1.36 (ValidateVolumeMounts, ValidateVolumeDevices,
+Source: pkg/apis/core/validation of Kubernetes 1.37 (ValidateVolumeMounts, ValidateVolumeDevices,
 validateContainerPorts, checkHostPortConflicts, ...). Only what is refused whatever admission adds;
 all that has another type than Kubernetes wants is passed over: the API server has the words for it.
 """

@@ -60,6 +60,35 @@ def with_pod_resources(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
+    """A stored pod's spec with what Kubernetes 1.37 and newer add to its own `resources` when made.
+
+    Requests are those of its containers where it has no limits, too; a limit is what all containers
+    may have, if each of them has one, and no less than the request (DefaultPodLevelResources). No
+    two specs are told apart by that which `with_pod_resources` makes the same.
+    """
+    limits, requests = _part(spec, "limits"), _part(spec, "requests")
+    if not limits and not requests:
+        return spec
+    requests = {**_of_containers(spec, "requests", lambda name: name in _OF_QUALITY), **requests}
+    both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
+    whole = _of_containers(
+        spec, "limits", lambda name: all(name in _part(one, "limits") for one in both)
+    )
+    least = {
+        name: max(size, requests[name], key=_size)
+        for name, size in whole.items()
+        if name in requests and _is_of_pods(name)
+    }
+    parts = {"limits": {**least, **limits}, "requests": requests}
+    kept = {kind: part for kind, part in parts.items() if part}
+    return {**spec, "resources": {**spec["resources"], **kept}}
+
+
+def _size(amount: Any) -> int:
+    return nano(str(amount)) or 0
+
+
 def _part(holder: Any, kind: str) -> dict[str, Any]:
     """The limits or requests of a container, or of a pod; none where they are none."""
     resources = holder.get("resources")
@@ -137,8 +166,11 @@ def quality(containers: Iterable[Any]) -> str:
 
 
 def quality_of(spec: dict[str, Any]) -> str:
-    """The QoS class of a pod with this spec: by the pod's own resources, if it has any."""
-    if spec.get("resources") is not None:
+    """The QoS class of a pod with this spec: by the pod's own resources, if it has any.
+
+    Before Kubernetes 1.37 also by empty ones.
+    """
+    if any(_is_of_pods(name) for kind in ("limits", "requests") for name in _part(spec, kind)):
         return quality([spec["resources"]])
     both = [*(spec.get("containers") or []), *(spec.get("initContainers") or [])]
     return quality([container.get("resources") for container in both])

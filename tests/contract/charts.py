@@ -67,7 +67,7 @@ def templated(
 ) -> subprocess.CompletedProcess[str]:
     """`helm template` with these values, each `place=JSON`, and these flags."""
     given = [word for value in values for word in ("--set-json", value)]
-    place = ("--namespace", namespace, "--kube-version", "1.36.0")
+    place = ("--namespace", namespace, "--kube-version", "1.37.0")
     return helm("template", "tapp", directory, *place, *given, *flags)
 
 

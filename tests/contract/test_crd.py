@@ -294,11 +294,8 @@ def as_json_schema(node: Node) -> Node:
     """The schema for a JSON schema validator, as far as it has words for it."""
     if node.get("x-kubernetes-int-or-string"):
         return {"type": ["integer", "string"], **{k: node[k] for k in node if k == "pattern"}}
-    plain = {
-        key: value
-        for key, value in node.items()
-        if key in {"type", "enum", "pattern", "minimum", "maximum", "required", "maxLength"}
-    }
+    said = {"type", "enum", "pattern", "minimum", "maximum", "required", "minLength", "maxLength"}
+    plain = {key: value for key, value in node.items() if key in said}
     if "properties" in node:
         plain["properties"] = {
             name: as_json_schema(child) for name, child in node["properties"].items()
@@ -325,6 +322,10 @@ def problems(spec: Node) -> list[str]:
     """Where the schema refuses a TApp with this spec."""
     document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "spec": without_nulls(spec)}
     return [error.json_path for error in VALIDATOR.iter_errors(document)]
+
+
+def with_volume(**source: Any) -> Node:
+    return {"template": {"spec": {"volumes": [{"name": "v", **source}]}}}
 
 
 def with_container(**fields: Any) -> Node:
@@ -388,6 +389,10 @@ ACCEPTED = {
         "DefaultTemplateName": "b",
     },
     "a template that is null": {"templatePool": {"a": None}},
+    "an image as a volume": with_volume(image={"reference": "models:1", "pullPolicy": "Always"}),
+    "a responder of evictions": {
+        "template": {"spec": {"evictionResponders": [{"name": "a.b/c", "priority": 0}]}}
+    },
 }
 
 REFUSED = {
@@ -437,6 +442,14 @@ REFUSED = {
         "$.spec.persistentVolumeClaimRetentionPolicy.whenScaled",
     ),
     "an unknown field": ({"replica": 1}, "$.spec"),
+    "an image volume of no image": (
+        with_volume(image={"pullPolicy": "Always"}),
+        "$.spec.template.spec.volumes[0].image",
+    ),
+    "an image volume of an empty image": (
+        with_volume(image={"reference": ""}),
+        "$.spec.template.spec.volumes[0].image.reference",
+    ),
 }
 
 

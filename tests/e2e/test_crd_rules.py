@@ -43,6 +43,13 @@ def tapp(namespace: str, name: str, spec: Json, api_version: str = API) -> Json:
     return {"apiVersion": api_version, "kind": "TApp", "metadata": metadata, "spec": filled}
 
 
+def mounting(image: Json) -> Json:
+    """A template with an image as a volume."""
+    made = copy.deepcopy(TEMPLATE)
+    made["spec"]["volumes"] = [{"name": "model", "image": image}]
+    return made
+
+
 def claim(name: str) -> Json:
     return {"metadata": {"name": name}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
 
@@ -112,6 +119,14 @@ REFUSED = {
         "each claim template needs a metadata.name",
     ),
     "a service name that is none": ({"serviceName": "a.b"}, "the name of a headless Service"),
+    "an image volume of no image": (
+        {"template": mounting({})},
+        "spec.template.spec.volumes[0].image.reference: Required value",
+    ),
+    "an image volume of an empty image": (
+        {"templatePool": {"a": mounting({"reference": ""})}},
+        "spec.templatePool.a.spec.volumes[0].image.reference",
+    ),
 }
 
 ACCEPTED: dict[str, Json] = {
@@ -137,6 +152,7 @@ ACCEPTED: dict[str, Json] = {
         "statuses": {"1": "Killed", "77": "Killed"},
     },
     "nothing to run": {"template": None, "replicas": 0},
+    "an image as a volume": {"template": mounting({"reference": "models:1"})},
     "ten thousand listed instances": {
         "replicas": 10_000,
         "templatePool": {"a": TEMPLATE},
@@ -254,7 +270,7 @@ OLD_SPEC: Json = {
     "replicas": 2,
     "defaultTemplateName": "gone",
     "template": LABELS_ONLY,
-    "templatePool": {"a": TEMPLATE, "empty": None, "hollow": LABELS_ONLY},
+    "templatePool": {"a": mounting({"reference": ""}), "empty": None, "hollow": LABELS_ONLY},
     "templates": {"0": "a", "1": "a", "7": "gone", "01": "a"},
     "statuses": {"x": "Killed", "0": "Running", "1": "killed"},
     "updateStrategy": {

@@ -21,7 +21,7 @@ from tests.scenarios.life import EXAMPLES, ROOT, Life, example
 
 Document = dict[str, Any]
 
-KUBERNETES = "1.36"
+KUBERNETES = "1.37"
 GOLDEN = ROOT / "tests" / "golden"
 MOST_LINES = 140
 """A golden file that nobody reads proves nothing."""

@@ -8,7 +8,7 @@ Only `go build` on the modules that each go.mod and go.sum pin; nothing is downl
 modules, and nothing is written into the repository. A stamp beside the binaries says what they were
 built from, so a run that has nothing to do ends at once.
 
-`E2E_KUBERNETES=1.33` chooses the pinned module in the directory `kubernetes-1.33`.
+`E2E_KUBERNETES=1.34` chooses the pinned module in the directory `kubernetes-1.34`.
 
 Exit codes: 0 built (or already there), 3 no usable Go toolchain, else go's own failure.
 """
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NEWEST = "1.36"
+NEWEST = "1.37"
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 ETCD = "go.etcd.io/etcd/server/v3"
 CONTAINERD = "github.com/containerd/containerd/v2"
@@ -90,7 +90,7 @@ def kubernetes_module() -> Path:
 
 
 def kubernetes_version() -> str:
-    """The pinned version, for example `v1.36.3`."""
+    """The pinned version, for example `v1.37.2`."""
     return required(kubernetes_module(), "k8s.io/kubernetes")
 
 
