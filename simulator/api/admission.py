@@ -44,6 +44,8 @@ _NOT_RESIZABLE = (
 )
 CLAIM_PROTECTION = "kubernetes.io/pvc-protection"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105
+_GATED = ("evictionResponders", "schedulingGroup")
+"""Fields of a pod's spec that the API server drops: their gates are off by default (1.37)."""
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -111,7 +113,8 @@ class Admission:
 
     def pod_create(self, pod: Object) -> Object:
         """Return the pod as it is stored when created."""
-        spec = stored_spec(pod.get("spec") or {})
+        given = pod.get("spec") or {}
+        spec = stored_spec({key: each for key, each in given.items() if key not in _GATED})
         suffix = "".join(self._rng.choices(_SUFFIX_LETTERS, k=5))
         spec = _with_tolerations(_add_service_account(admitted_spec(spec), suffix))
         pod = self._policies("CREATE", {**pod, "spec": spec})
