@@ -35,7 +35,7 @@ def record(lives: int) -> None:
 
     from hooks import app as module
 
-    out = os.fdopen(os.dup(1), "wb")  # pytest keeps for itself what comes to 1
+    out = os.fdopen(os.dup(1), "wb", buffering=0)  # of 1 pytest takes what comes
     create = module.create_app
 
     def recorded(settings: Any = None, clock: Any = module.time.time, **more: Any) -> Any:
@@ -56,7 +56,7 @@ def record(lives: int) -> None:
             body = environ["wsgi.input"].read(int(size))
             answer = inner({**environ, "wsgi.input": io.BytesIO(body)}, start)
             call = environ["PATH_INFO"], told[0], environ.get("CONTENT_TYPE"), chosen, body
-            pickle.dump(call, out)
+            out.write(pickle.dumps(call))  # in one piece, as tests have threads
             return answer
 
         app.wsgi_app = keeping
@@ -73,7 +73,6 @@ def record(lives: int) -> None:
     for number in range(1, 1 + lives // BATCH):
         if found := play(number, BATCH, STEPS, shrink=False):
             sys.exit(f"same: a life of the model ended early: {found}")
-    out.close()
 
 
 def answer() -> None:
