@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import CLAIMS, check_identity, child_path, decoded, refuse_twice
+from hooks.wire.decode import CLAIMS, by_name, decoded
 from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.kube.objects import ClaimObject
 
@@ -31,22 +31,19 @@ class Claims:
         Raises:
             WireError: one has no name, the name of another, or cannot be read.
         """
-        self.by_name: dict[str, ClaimObject] = {}
-        self._answers: dict[str, Document] = {}
         answer = unchanged_claim if applied else kept_claim
 
-        def read(text: bytes | Raw) -> tuple[ClaimObject, Document]:
+        def answered(text: bytes | Raw) -> tuple[ClaimObject, Document]:
             claim: ClaimObject = _decode_claim(text)
             return claim, answer(claim)
 
-        for key, raw in texts.items():
-            path = child_path(CLAIMS, key)
-            claim, kept = decoded(read, raw, path)
-            name = claim.metadata.name
-            check_identity(path, name, claim.metadata.namespace, namespace)
-            if name in self.by_name:
-                refuse_twice(path, name)
-            self.by_name[name], self._answers[name] = claim, kept
+        def read(raw: Raw, path: str) -> tuple[str, str | None, tuple[ClaimObject, Document]]:
+            found = decoded(answered, raw, path)
+            return found[0].metadata.name, found[0].metadata.namespace, found
+
+        found = by_name(CLAIMS, texts, namespace, read)
+        self.by_name = {name: claim for name, (claim, _) in found.items()}
+        self._answers = {name: kept for name, (_, kept) in found.items()}
 
     def kept(self, claim: ClaimObject) -> Document:
         """The answer to a claim that stays as it is."""

@@ -1,7 +1,7 @@
 """JSON of a request into typed values, and every way in which that can fail as one error."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -78,6 +78,34 @@ def check_identity(path: str, name: str, namespace: str | None, expected: str) -
     if namespace not in (expected, None):
         message = f"is {namespace!r}, but the parent is in {expected!r}"
         raise WireError(f"{path}.metadata.namespace", message)
+
+
+def by_name(
+    kind: str,
+    texts: Mapping[str, Raw],
+    namespace: str,
+    read: Callable[[Raw, str], tuple[str, str | None, T]],
+) -> dict[str, T]:
+    """The children of a kind, by name.
+
+    Args:
+        kind: as in the request, such as `CLAIMS`.
+        texts: key in the request -> JSON.
+        namespace: where they have to be.
+        read: a child's JSON and path -> its name, its namespace, and what is to be kept of it.
+
+    Raises:
+        WireError: one has no name, the name of another, or cannot be read.
+    """
+    found: dict[str, T] = {}
+    for key, raw in texts.items():
+        path = child_path(kind, key)
+        name, place, item = read(raw, path)
+        check_identity(path, name, place, namespace)
+        if name in found:
+            refuse_twice(path, name)
+        found[name] = item
+    return found
 
 
 def refuse_twice(path: str, name: str) -> NoReturn:

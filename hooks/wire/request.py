@@ -19,7 +19,7 @@ from hooks.wire.decode import (
     REVISIONS,
     SERVICES,
     WireError,
-    check_identity,
+    by_name,
     child_path,
     decoded,
     refuse_twice,
@@ -105,8 +105,8 @@ class Request(Generic[P]):
                 later = max(item.value.key, self.pods[name].key)
                 refuse_twice(child_path(PODS, later), name)
             self.pods[name] = item.value
-        self.revisions = _revisions(pieces, namespace)
-        self.services = _services(pieces, namespace)
+        self.revisions = by_name(REVISIONS, pieces.revisions, namespace, _revision)
+        self.services = by_name(SERVICES, pieces.services, namespace, _service)
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
         before = pieces.recalled
@@ -271,39 +271,19 @@ def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[ObservedPod]
     return known, read
 
 
-def _revisions(pieces: Pieces, namespace: str) -> dict[str, RevisionObject]:
-    """All ControllerRevisions by name; one of an odd shape has nothing but its name."""
-    found: dict[str, RevisionObject] = {}
-    for key, raw in pieces.revisions.items():
-        path = child_path(REVISIONS, key)
-        try:
-            item: RevisionObject = _decode_revision(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            named = decoded(_decode_named, raw, path).metadata
-            item = RevisionObject(RevisionMeta(named.name, named.namespace))
-        name = item.metadata.name
-        check_identity(path, name, item.metadata.namespace, namespace)
-        if name in found:
-            refuse_twice(path, name)
-        found[name] = item
-    return found
+def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
+    """A ControllerRevision; one of an odd shape has nothing but its name."""
+    try:
+        item: RevisionObject = _decode_revision(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        named = decoded(_decode_named, raw, path).metadata
+        item = RevisionObject(RevisionMeta(named.name, named.namespace))
+    return item.metadata.name, item.metadata.namespace, item
 
 
-def _services(pieces: Pieces, namespace: str) -> dict[str, Manifest]:
-    """All Services by name."""
-    found: dict[str, Manifest] = {}
-    for key, raw in pieces.services.items():
-        path = child_path(SERVICES, key)
-        service = decoded(_service, raw, path)
-        check_identity(path, service.name, service.namespace, namespace)
-        if service.name in found:
-            refuse_twice(path, service.name)
-        found[service.name] = service
-    return found
-
-
-def _service(text: Any) -> Manifest:
-    return Manifest(_decode_service(text), "Service")
+def _service(raw: Raw, path: str) -> tuple[str, str | None, Manifest]:
+    service = decoded(lambda text: Manifest(_decode_service(text), "Service"), raw, path)
+    return service.name, service.namespace, service
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:

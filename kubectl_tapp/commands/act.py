@@ -15,7 +15,7 @@ from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
-from kubectl_tapp.commands.options import Choices, DryRun
+from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.edit import edits
 from kubectl_tapp.wait.waiting import Watch, wait
 
@@ -50,7 +50,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     if not any(str(each["path"]).startswith("/spec") for each in operations):
         for note in notes:
             session.say(note)
-        session.say(f"{name}: no change needed")
+        session.say(f"{name}: {NO_CHANGE}")
         return
     try:
         tried = edited
@@ -64,7 +64,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
             session.note(f"warning: {warning}")
         if choices.dry_run is not None:
             checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
-            session.say(f"Dry run: nothing was written.{checked}")
+            session.say(f"{NOTHING_WRITTEN}{checked}")
             return
         session.confirm(yes=choices.yes)
     except KeyboardInterrupt:
@@ -164,5 +164,10 @@ def changed(seen: Document, live: Document) -> CommandError | None:
     before, now = seen["metadata"], live["metadata"]
     if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
         return None
-    message = f"{before['name']} changed after the plan was made; nothing was written"
+    return out_of_date(before["name"])
+
+
+def out_of_date(what: str) -> CommandError:
+    """What to raise where a plan is old, because of what has changed since."""
+    message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)

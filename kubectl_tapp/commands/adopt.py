@@ -8,6 +8,7 @@ from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.act import changed
+from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit.adoption import Found, adopting_patch, as_adopted, strays, unprotected
 from tapp.words.groups import grouped
@@ -40,7 +41,7 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
         if verb.choices.dry_run == "server":
             for each in taken:
                 _take(verb, each, living, dry_run=True)
-        session.say("Dry run: nothing was written.")
+        session.say(NOTHING_WRITTEN)
         return
     done: list[Found] = []
     try:

@@ -8,6 +8,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.cluster import PODS
 from kubectl_tapp.cluster.session import uninterrupted
+from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
@@ -55,7 +56,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
         for id, pod in pods.items():  # whoever may not write learns it before anything begins
             _write(verb, id, pod, marks, dry_run=True)
     if choices.dry_run is not None:
-        session.say("Dry run: nothing was written.")
+        session.say(NOTHING_WRITTEN)
         return
     session.confirm(yes=choices.yes)
     written: list[int] = []

@@ -10,6 +10,7 @@ from dataclasses import replace
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
+from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.wait.waiting import Watch, until_done, wait
 from tapp.decide.instances import Instance
@@ -38,7 +39,7 @@ def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
         if verb.choices.dry_run == "server":
             for id, uid in pods.items():
                 _evict(verb, id, uid, dry_run=True)
-        session.say("Dry run: nothing was written.")
+        session.say(NOTHING_WRITTEN)
         return
     done: list[int] = []
     try:

@@ -12,6 +12,7 @@ from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.words import instances
 from kubectl_tapp.commands.annotate import annotate
+from kubectl_tapp.commands.options import NO_CHANGE
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
@@ -69,7 +70,7 @@ def release(verb: Verb, ids: SomeIds) -> None:
     held = {id: pod for id, pod in pods.items() if pod.spec.hold and pod.spec.hold.reason}
     if not held:
         are = "is" if len(pods) == 1 else "are"
-        message = f"{instances(list(pods))} {are} not on hold: no change needed"
+        message = f"{instances(list(pods))} {are} not on hold: {NO_CHANGE}"
         verb.session.say(f"{verb.name}: {message}")
         return
     marks = {HOLD: None, HOLD_FOR: None}

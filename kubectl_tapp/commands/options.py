@@ -25,6 +25,11 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
+NOTHING_WRITTEN = "Dry run: nothing was written."
+NO_CHANGE = "no change needed"
+"""The last words of a verb that tried only, and of one that has nothing to do."""
+
+
 class DryRun(StrEnum):
     """`--dry-run`, as for kubectl: how much of a write is tried."""
 

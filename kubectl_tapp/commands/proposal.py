@@ -12,13 +12,13 @@ from typing import Any
 from rich.console import Console
 
 from kubectl_tapp.base.arguments import read_ids
-from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import STOPS
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.act import changed
-from kubectl_tapp.commands.options import Choices, DryRun
+from kubectl_tapp.commands.act import changed, out_of_date
+from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.forecast.forecast import Assumptions
@@ -27,8 +27,6 @@ from kubectl_tapp.show.plan import print_plan
 from tapp.words.vocabulary import HOLD, HOLD_FOR, MAX_REPLICAS
 
 _WIDTH = 110
-_DRY = "Dry run: nothing was written.\n"
-_NO_CHANGE = "no change needed"
 
 
 @dataclass
@@ -61,7 +59,7 @@ class _Planned(Verb):
         session, seen = self.session, self.seen
         operations = edits.json_patch(seen.tapp, edited)
         if not any(str(each["path"]).startswith("/spec") for each in operations):
-            session.say("\n".join([*self.notes, f"{self.name}: {_NO_CHANGE}"]))
+            session.say("\n".join([*self.notes, f"{self.name}: {NO_CHANGE}"]))
             return
         edited, refused = applied.tried(session, seen, edited, None)
         registration = session.cluster.registration(seen)
@@ -105,8 +103,8 @@ class Proposal:
         self._seen = heard.observed(name)
         verb = _Planned(heard, self._seen, Choices(dry_run=DryRun.SERVER))
         function(verb, **values)
-        self.text = heard.out.getvalue().removesuffix(_DRY)
-        self.can_be_done = not (verb.refused or self.text.endswith(f"{_NO_CHANGE}\n"))
+        self.text = heard.out.getvalue().removesuffix(f"{NOTHING_WRITTEN}\n")
+        self.can_be_done = not (verb.refused or self.text.endswith(f"{NO_CHANGE}\n"))
         self.heard = self._new()
 
     def do(self) -> None:
@@ -119,8 +117,7 @@ class Proposal:
         if error := changed(self._seen.tapp, now.tapp):
             raise error
         if self._named(self._seen) != self._named(now):
-            message = "these pods changed after the plan was made; nothing was written"
-            raise CommandError(f"{message}: look at its new plan", Exit.CHANGED)
+            raise out_of_date("these pods")
         self._function(Verb(self.heard, self._seen, Choices(yes=True)), **self._values)
 
     def _new(self) -> Heard:

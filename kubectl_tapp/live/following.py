@@ -3,6 +3,7 @@
 import queue
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -34,7 +35,7 @@ _KEYED = ("tiles", "rows", "log")
 """Parts of a model whose items change one by one."""
 
 
-class Follower:
+class Follower(ABC):
     """Follows something in a thread of its own, as long as anybody reads it."""
 
     def __init__(self, session: Session) -> None:
@@ -104,9 +105,9 @@ class Follower:
             self._stopped.wait(_AGAIN)
         self.stop()
 
+    @abstractmethod
     def _follow(self) -> None:
         """Begins the watches, and looks."""
-        raise NotImplementedError
 
     def _watch(self, resource: str, *words: str) -> Watched:
         watched = Watched(self.session.cluster.watch(resource, *words), self._changed.set)

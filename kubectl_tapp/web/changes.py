@@ -65,9 +65,10 @@ class Changes:
         Raises:
             CommandError: with `Exit.CHANGED` where it has to be planned again; or it was refused.
         """
-        if key not in self._planned:
+        planned = self._planned.pop(key, None)  # at once: of two clicks one does it
+        if planned is None:
             raise CommandError("this plan was done, or is forgotten: plan again", Exit.CHANGED)
-        namespace, name, change, found = self._planned.pop(key)
+        namespace, name, change, found = planned
         errors: list[CommandError] = []
 
         def run() -> None:

@@ -17,7 +17,9 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     """One browser for all tests of a process."""
-    if sync_playwright is None or CHROMIUM is None:
+    if sync_playwright is None:
+        pytest.skip("there is no Playwright here: `make install` brings it")
+    if CHROMIUM is None:
         pytest.skip("there is no Chromium here: `apt-get install chromium` brings it")
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(

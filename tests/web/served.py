@@ -1,10 +1,10 @@
 """The page on the embedded cluster: its server, and what a user of it does."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -13,6 +13,9 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.web.app import Door, create_app
 from tests.plugin.standin import StandIn
 from tests.scenarios.life import Life
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 Document = dict[str, Any]
 
@@ -69,6 +72,15 @@ def cluster(*tapps: Document, bad: str = "shop:broken") -> StandIn:
     life = Life(check_every=100)
     life.world.kubelet.behaviour.bad_images.add(bad)
     return StandIn(life.apply(*tapps).world)
+
+
+def until(page: "Page", fact: Callable[[], bool]) -> None:
+    """Waits for something to come about, while the browser goes on."""
+    for _ in range(200):
+        if fact():
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("it does not come about")
 
 
 @contextmanager

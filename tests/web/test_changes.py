@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from demo.web import template
-from tests.web.served import Served, cluster, on_port, tapp
+from tests.web.served import Served, cluster, on_port, tapp, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -112,12 +112,12 @@ def _begun(name: str, case: Case) -> Any:
     return standin
 
 
-def _wait(page: "Page", fact: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if fact():
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("it does not come about")
+def _killed(page: "Page", ids: str) -> None:
+    """Asks for the plan of a kill."""
+    page.locator("#i5").wait_for()
+    page.locator("#bar").get_by_role("button", name="Kill").click()
+    page.locator('#dialog [name="ids"]').fill(ids)
+    page.get_by_role("button", name="Show the plan").click()
 
 
 def _by_mouse(page: "Page", case: Case) -> None:
@@ -196,17 +196,14 @@ def test_a_change_shows_its_plan_and_is_done(
         assert not served.standin.writes
         by(page, case)
         page.locator("#dialog").wait_for(state="hidden")
-        _wait(page, lambda: case.done(served))
+        until(page, lambda: case.done(served))
 
 
 def test_what_changed_meanwhile_is_planned_again(page: "Page") -> None:
     """The plan of an old TApp is not carried out; the new one is."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
-        page.locator("#i5").wait_for()
-        page.locator("#bar").get_by_role("button", name="Kill").click()
-        page.locator('#dialog [name="ids"]').fill("1")
-        page.get_by_role("button", name="Show the plan").click()
+        _killed(page, "1")
         page.get_by_role("button", name="Do it").wait_for()
         served.patch({"statuses": {"3": "Killed"}})
         page.get_by_role("button", name="Do it").click()
@@ -214,17 +211,14 @@ def test_what_changed_meanwhile_is_planned_again(page: "Page") -> None:
         assert served.spec()["statuses"] == {"3": "Killed"}
         page.get_by_role("button", name="Plan again").click()
         page.get_by_role("button", name="Do it").click()
-        _wait(page, lambda: served.spec()["statuses"] == {"3": "Killed", "1": "Killed"})
+        until(page, lambda: served.spec()["statuses"] == {"3": "Killed", "1": "Killed"})
 
 
 def test_what_is_refused_can_not_be_done(page: "Page") -> None:
     """A mistake in the form is said there, what needs no change offers nothing to do."""
     with on_port(cluster(tapp()), first="/default/shop") as served:
         page.goto(served.door.address)
-        page.locator("#i5").wait_for()
-        page.locator("#bar").get_by_role("button", name="Kill").click()
-        page.locator('#dialog [name="ids"]').fill("9")
-        page.get_by_role("button", name="Show the plan").click()
+        _killed(page, "9")
         page.locator("#dialog .error").get_by_text("9").wait_for()
         page.get_by_role("button", name="Cancel").click()
         page.locator("#bar").get_by_role("button", name="Resume").click()

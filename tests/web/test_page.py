@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,20 +17,12 @@ from demo.web import template
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.main import run
 from tests.plugin.standin import kubectl_tapp
-from tests.web.served import cluster, on_port, serving, tapp
+from tests.web.served import cluster, on_port, serving, tapp, until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 MARKUP = '<img src=x onerror="document.title=1">'
-
-
-def _wait(page: "Page", fact: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if fact():
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError("it does not come about")
 
 
 def test_a_roll_is_seen_as_it_goes_and_stuck_where_it_stops(page: "Page") -> None:
@@ -365,7 +356,7 @@ def test_the_demo_serves_the_page_to_play_with(page: "Page") -> None:
         patched.setattr("demo.web.serve_page", serve)
         playing = threading.Thread(target=web.main, daemon=True)
         playing.start()
-        _wait(page, lambda: bool(addresses))
+        until(page, lambda: bool(addresses))
         page.goto(addresses[0])
         page.locator("#i5").wait_for()
         assert page.locator("#name").inner_text() == "default/shop"
