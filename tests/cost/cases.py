@@ -81,7 +81,7 @@ def findings(case: Case) -> Iterator[str]:
     most = ms_at_most(largest.kb, largest.pods)
     if largest.ms > most:
         yield f"{case}: {largest.ms:.0f} ms of CPU, {most:.0f} at most: {_curve(case)}"
-    elif largest.ms > MS_FLOOR and largest.ms > STEEPEST * half.ms:
+    elif largest.ms > MS_FLOOR and largest.ms > STEEPEST * half.ms and _is_steep_again(case):
         yield f"{case}: CPU grows too fast: {_curve(case)}"
     most = mb_at_most(largest.kb, largest.pods)
     if largest.peak > most:
@@ -91,6 +91,12 @@ def findings(case: Case) -> Iterator[str]:
 
 
 _ANSWERS: Final = (200, 400, 413, 503)
+
+
+def _is_steep_again(case: Case) -> bool:
+    """Whether it is no neighbour of this machine: the least of three of each size says so too."""
+    half, largest = (min(case.cost(size).ms for _ in range(3)) for size in SIZES[-2:])
+    return largest > STEEPEST * half
 
 
 def not_counted(case: Case, size: int = SIZES[1]) -> str:
