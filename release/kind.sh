@@ -40,6 +40,6 @@ try:
   kubectl tapp set image same web=nginx:1.29 --wait         do it, in place
   kubectl tapp kill same 1                                  stop one instance
 
-More examples: examples/README.md. Installing elsewhere: docs/operations.md, "Where it runs".
+More examples: examples/README.md. Installing elsewhere: docs/install.md, "Where it runs".
 \`make kind-down\` removes the cluster.
 END

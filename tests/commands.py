@@ -80,40 +80,40 @@ ALONE = (
     "docs/kubectl-tapp.md: See 1",
     "docs/kubectl-tapp.md: Preview 1",
     "docs/kubectl-tapp.md: Canaries 1",
-    "docs/operations.md: Lost ownership 1",
-    "docs/operations.md: Events 1",
-    "docs/operations.md: Shards 1",
+    "docs/mend.md: Lost ownership 1",
+    "docs/watch.md: Events 1",
+    "docs/size.md: Shards 1",
     *RECIPES,
 )
 """Run in a namespace of the running service, each on its own."""
 BY_HELM = (
     "README.md: Install on a cluster 2",
-    "docs/operations.md: Upgrade 1",
+    "docs/upgrade.md: Upgrade 1",
     "docs/security.md: What the service may do 1",
-    "docs/operations.md: Uninstall 2",
+    "docs/upgrade.md: Uninstall 2",
 )
 BY_KUBECTL = (
     "README.md: Install on a cluster 3",
-    "docs/operations.md: Is it running? 1",
-    "docs/operations.md: GitOps 1",
-    "docs/operations.md: Monitoring 1",
-    "docs/operations.md: Leaner pods 1",
-    "docs/operations.md: Leaner pods 2",
-    "docs/operations.md: Backup and restore 1",
-    "docs/operations.md: Backup and restore 2",
-    "docs/operations.md: Uninstall 3",
-    "docs/operations.md: Uninstall 1",
+    "docs/watch.md: Is it running? 1",
+    "docs/watch.md: GitOps 1",
+    "docs/watch.md: Monitoring 1",
+    "docs/size.md: Leaner pods 1",
+    "docs/size.md: Leaner pods 2",
+    "docs/mend.md: Backup and restore 1",
+    "docs/mend.md: Backup and restore 2",
+    "docs/upgrade.md: Uninstall 3",
+    "docs/upgrade.md: Uninstall 1",
 )
 FROM_SOURCE = (
     "docs/migration.md: Steps 1",
     "docs/migration.md: Steps 2",
-    "docs/operations.md: From source 2",
+    "docs/install.md: From source 2",
     "docs/migration.md: If the order went wrong 1",
     "docs/migration.md: Steps 3",
     "docs/migration.md: Steps 4",
     "docs/migration.md: Steps 5",
     "docs/migration.md: Steps 6",
-    "docs/operations.md: Uninstall 4",
+    "docs/upgrade.md: Uninstall 4",
 )
 """Each of the three is a story on an empty control plane, from its first block to its last."""
 _MAKE = "targets of this repository: .ci/run and the workflows run them"
@@ -129,8 +129,8 @@ NOT_HERE = {
     "tests/e2e/README.md: Recorded calls 1": "writes files of this repository",
     "tests/e2e/README.md: Raising the versions 1": "downloads and builds Kubernetes",
     "docs/kubectl-tapp.md: Install 1": "needs PyPI; tests/contract/test_wheel.py installs it",
-    "docs/operations.md: A second Metacontroller 1": _FETCHED,
-    "docs/operations.md: From source 1": _FETCHED,
+    "docs/size.md: A second Metacontroller 1": _FETCHED,
+    "docs/install.md: From source 1": _FETCHED,
     "docs/security.md: What Metacontroller may do 1": _FETCHED,
     "docs/security.md: Supply chain 1": "needs a registry with a signed release",
 }

@@ -1,6 +1,6 @@
 """Which conditions of a TApp go together: a table, and what else the rest of a status then says.
 
-The table stands in docs/operations.md, too ("Which conditions go together"); `tests.invariants`
+The table stands in docs/mend.md, too ("Which conditions go together"); `tests.invariants`
 holds every status that is answered to it.
 """
 

@@ -51,7 +51,7 @@ QUIET = 60.0
 
 
 class Outcome(StrEnum):
-    """What became of an event (docs/operations.md, "Events")."""
+    """What became of an event (docs/watch.md, "Events")."""
 
     CREATED = "created"
     EXISTS = "exists"

@@ -4,7 +4,7 @@ An event is named by what happened, so that a sync which is repeated, by whichev
 however stale an observation, tells the same again under the same name, and the API server keeps
 one. Therefore only what an author has asked for, and what the parent's status has not said yet, is
 told; and a roll is told of in steps of a tenth, however many instances it has
-(docs/operations.md, "Events").
+(docs/watch.md, "Events").
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """Claims that pods run with and that are not the TApp's, Services that it lacks, and since when.
 
-A hook is shown only what carries its label and belongs to its TApp (docs/operations.md, "Lost
+A hook is shown only what carries its label and belongs to its TApp (docs/mend.md, "Lost
 ownership"). That a claim is missing once says nothing: the cache may lag. That it is missing again
 and again does, so the status notes since when. Pods that do not come to be: `turns.py`.
 """

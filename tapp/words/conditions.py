@@ -1,6 +1,6 @@
 """Types of a TApp's conditions: the one place that names them; reasons are in `reasons.py`.
 
-What each means for a person is in docs/operations.md, "Conditions of a TApp".
+What each means for a person is in docs/mend.md, "Conditions of a TApp".
 """
 
 from dataclasses import dataclass

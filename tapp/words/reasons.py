@@ -1,6 +1,6 @@
 """Every reason of a decision or a condition: its word, what it means, and how its instances stand.
 
-The one list. Who sorts reasons asks for their disposition; docs/operations.md has a table of them,
+The one list. Who sorts reasons asks for their disposition; docs/mend.md has a table of them,
 and docs/design.md, "Verdicts", which rule gives which. Degraded has the type of what is refused as
 its reason, if something is, and Ready then has the same.
 """

@@ -16,7 +16,7 @@ from release.kustomize import INSTALL, ROOT, build, components, composed
 from tests.contract.charts import IMAGE, Document, camel, helm, rendered, tools, unpacked
 from tests.sizes import FULL
 
-OPERATIONS = ROOT / "docs" / "operations.md"
+INSTALLING = ROOT / "docs" / "install.md"
 NAMES = components()
 LOCKS = ("bearer-token", "pod-status", "tls-cert-manager")
 TABLE = [(), *[(name,) for name in NAMES], LOCKS, ("hpa-hook", "tls-cert-manager"), tuple(NAMES)]
@@ -101,7 +101,7 @@ def test_the_patches_in_the_docs_do_what_the_values_beside_them_do(
     directory: Path, names: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Both as they are printed; the patches on an install.yaml."""
-    page = OPERATIONS.read_text().split("## Values and patches")[1]
+    page = INSTALLING.read_text().split("## Values and patches")[1]
     values, kustomization = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
     (tmp_path / "values.yaml").write_text(values)
     patched = yaml.safe_load(kustomization)

@@ -69,7 +69,7 @@ def test_two_replicas_elect_a_leader(directory: Path) -> None:
 
 def test_the_values_in_the_docs_elect_a_leader(directory: Path, tmp_path: Path) -> None:
     """As they are printed: the shipped arguments, and one more."""
-    page = (INSTALL.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (INSTALL.parent / "docs" / "size.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(metacontroller:\n  enabled: true\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
     file.write_text(text)

@@ -172,7 +172,7 @@ def test_the_autoscaler_in_the_docs_goes_by_the_requests_in_flight(
     directory: Path, tmp_path: Path
 ) -> None:
     """As it is printed, and by a metric that the service has."""
-    page = (INSTALL.parent / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (INSTALL.parent / "docs" / "size.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(components: {hpaHook: true}\n.*?)```", page, re.DOTALL)
     file = tmp_path / "values.yaml"
     file.write_text(text)

@@ -97,7 +97,7 @@ def test_what_it_says_last_is_about_the_example_and_leads_somewhere() -> None:
     (container,) = example["spec"]["template"]["spec"]["containers"]
     assert (example["metadata"]["name"], container["name"]) == ("same", "web")
     assert container["image"] != "nginx:1.29"
-    assert "\n## Where it runs\n" in (ROOT / "docs" / "operations.md").read_text()
+    assert "\n## Where it runs\n" in (ROOT / "docs" / "install.md").read_text()
 
 
 @pytest.mark.parametrize("tool", TOOLS)

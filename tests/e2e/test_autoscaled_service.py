@@ -1,4 +1,4 @@
-"""The service is scaled by the requests that it has in hand, as docs/operations.md says.
+"""The service is scaled by the requests that it has in hand, as docs/size.md says.
 
 The real autoscaler asks the real prometheus-adapter (`ADAPTER_BIN`, built by
 `go build ./cmd/adapter`), which asks the real Prometheus; what Prometheus reads are two real
@@ -48,8 +48,8 @@ def binaries() -> tuple[str, str]:
 
 
 def printed(beginning: str) -> str:
-    """The block of docs/operations.md that begins so."""
-    page = (REPOSITORY / "docs" / "operations.md").read_text(encoding="utf-8")
+    """The block of docs/size.md that begins so."""
+    page = (REPOSITORY / "docs" / "size.md").read_text(encoding="utf-8")
     (text,) = re.findall(rf"```yaml\n({re.escape(beginning)}\n.*?)```", page, re.DOTALL)
     return str(text)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_docs import OPERATIONS, section
+from tests.contract.test_docs import WATCH, section
 from tests.monitoring.shipped import ALERTS, on_dashboard
 
 from .app import App, tapp, template
@@ -121,7 +121,7 @@ def service(workspace: Path, hook_proxy: HookProxy) -> Iterator[HookService]:
 def states(
     cluster: Cluster, kube: Kube, kubectl: Kubectl, workspace: Path
 ) -> Iterator[KubeStateMetrics | None]:
-    """kube-state-metrics as docs/operations.md says: by its commands, with no other rights."""
+    """kube-state-metrics as docs/watch.md says: by its commands, with no other rights."""
     binary = kube_state_metrics()
     if binary is None:
         yield None
@@ -129,7 +129,7 @@ def states(
     where, name = "kube-system", "kube-state-metrics"
     metadata = {"namespace": where, "name": name}
     kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    block = section(OPERATIONS, "Monitoring").split("```")[1].replace("\\\n", "")
+    block = section(WATCH, "Monitoring").split("```")[1].replace("\\\n", "")
     for line in block.strip().splitlines():
         command, *words = shlex.split(line)
         assert command == "kubectl"
@@ -339,7 +339,7 @@ def test_an_alert_is_pending_while_its_cause_lasts(
 
 
 def test_the_picture_is_drawn_anew(run: Run) -> None:
-    """For docs/operations.md, where it is asked for."""
+    """For docs/watch.md, where it is asked for."""
     if os.environ.get("E2E_PICTURE") != "1":
         pytest.skip("E2E_PICTURE=1 draws docs/img/dashboard.svg anew")
     assert not run.lacks, "the picture is of the real Metacontroller and kube-state-metrics"

@@ -1,6 +1,6 @@
 """Lost ownership on a real API server: what is seen, what is said, and what brings it back.
 
-Each story ends with the commands of docs/operations.md, "Lost ownership".
+Each story ends with the commands of docs/mend.md, "Lost ownership".
 """
 
 from __future__ import annotations

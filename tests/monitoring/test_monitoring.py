@@ -16,7 +16,7 @@ from hooks.service.settings import Settings
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tests.builders import request, tapp
-from tests.contract.test_docs import OPERATIONS, quoted, rows, section
+from tests.contract.test_docs import WATCH, quoted, rows, section
 from tests.monitoring.shipped import ALERTS, DASHBOARD, RULES, STATES, panels, queries
 
 Labels = dict[str, set[str]]
@@ -158,7 +158,7 @@ def test_the_picture_in_the_docs_is_of_these_panels() -> None:
 
 
 def test_every_alert_is_documented() -> None:
-    documented = {cells[0].strip("`"): cells[1:] for cells in rows(section(OPERATIONS, "Alerts"))}
+    documented = {cells[0].strip("`"): cells[1:] for cells in rows(section(WATCH, "Alerts"))}
     assert {name: cells[0] for name, cells in documented.items()} == {
         name: rule["labels"]["severity"] for name, rule in ALERTS.items()
     }
@@ -166,7 +166,7 @@ def test_every_alert_is_documented() -> None:
 
 def test_every_metric_of_tapps_is_documented() -> None:
     prefix = "kube_tapp_"
-    documented = {name for name in quoted(section(OPERATIONS, "Monitoring")) if prefix in name}
+    documented = {name for name in quoted(section(WATCH, "Monitoring")) if prefix in name}
     assert {name.partition("{")[0] for name in documented} == set(configured())
 
 
