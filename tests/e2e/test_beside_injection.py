@@ -1,6 +1,6 @@
 """Beside what injects into pods and writes on them: meshes, OpenKruise, played as they do it.
 
-The API server and its admission are real; docs/beside.md has the rows, and what was read only.
+The API server and its admission are real; tests/e2e/README.md has the rows, and what was read only.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Beside autoscalers: the real horizontal one; the calls of KEDA and the vertical one are played.
 
-The API server and its controllers are real; docs/beside.md has the rows.
+The API server and its controllers are real; tests/e2e/README.md has the rows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Beside queues, evictions and vertical autoscalers: what they write on pods, played as they do it.
 
-The API server, its scheduler and its disruption controller are real; docs/beside.md has the rows.
+The API server, its scheduler and its disruption controller are real. The rows: tests/e2e/README.md.
 """
 
 from __future__ import annotations
