@@ -4,6 +4,12 @@ docs/design.md, "The budget". Ready alone does not tell: a restart in place need
 so its time may be older than the container that runs. And a kubelet reports a container that it has
 restarted as `started` because the one before it was, until its startup probe has run: Ready may
 turn False and True again in that time, and False once more at its end.
+
+A kubelet of Kubernetes 1.35 or newer that is started anew goes on with Ready and `started` as they
+were published (KEP-4781; pkg/kubelet/prober, setReadyStateOnKubeletRestart), also for a container
+that no probe has seen, because the one before was killed between its start and its publication.
+Ready has not turned since that start then, as it does in all other cases where there is a probe,
+and does not turn until the readiness probe has failed as often as it may.
 """
 
 from tapp.pod.inplace import started_at
@@ -11,6 +17,9 @@ from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, seconds
 
 NEVER = float("inf")
+_SILENCE = 60.0
+"""Seconds after which a node is lost whose kubelet is away: then Ready has turned False. The
+default of 50, and what the last heartbeat may be older than the kubelet's end."""
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
@@ -41,29 +50,43 @@ def since(pod: Pod) -> float:
     starts = [started_at(pod, name) for name in pod.spec.running_containers]
     # Times are cut to the second: what began after Ready may have begun almost one later.
     began = [start + (start > ready) for start in starts]
-    return max(ready, seconds(pod.created), *began)
+    return max(ready, seconds(pod.created), _decided_at(pod), *began)
 
 
 def probed_at(pod: Pod) -> float:
-    """By when each probe has run once without which readiness tells nothing of what runs.
-
-    A startup probe of each container that is not the first of its name in the pod, whatever Ready
-    has done since; what was never started before is never called so too early. A readiness probe,
-    or the startup probe of a first container, only while Ready has not turned since the start.
+    """By when the probes have run without which readiness tells nothing of what runs.
 
     Returns:
         Seconds since the epoch; `UNKNOWN` where there is no such probe.
     """
-    spec, ready, times = pod.spec, _ready_since(pod), [UNKNOWN]
-    if not spec.startup_seconds and not spec.readiness_seconds:
+    spec, times = pod.spec, [_decided_at(pod)]
+    for name in spec.running_containers if spec.startup_seconds else ():
+        # What was never started before is never called so too early.
+        if pod.container(name).restart_count != 0:
+            shown = _shown_at(pod, _begun_at(pod, name), _ready_since(pod))
+            times.append(shown + spec.startup_seconds.get(name, UNKNOWN))
+    return max(times)
+
+
+def _decided_at(pod: Pod) -> float:
+    """By when probes have failed as often as they may, where Ready has not turned since the start.
+
+    A startup probe counts from when the container is published: a kubelet that is started anew
+    never runs it, and longer than that no container takes to start. A readiness probe is run by the
+    kubelet that has published it; nothing tells by when that was but its last write.
+    """
+    spec = pod.spec
+    if not spec.startup_whole and not spec.readiness_whole:
         return UNKNOWN
+    ready, times = _ready_since(pod), [UNKNOWN]
     for name in spec.running_containers:
         start = _begun_at(pod, name)
         if start > ready:
-            times.append(start + spec.readiness_seconds.get(name, UNKNOWN))
-        if start > ready or pod.container(name).restart_count != 0:
+            wrote = seconds(pod.kubelet_wrote)
+            shown = start + _SILENCE if wrote == UNKNOWN else max(start, wrote)
+            times.append(shown + spec.readiness_whole.get(name, UNKNOWN))
             shown = _shown_at(pod, start, ready)
-            times.append(shown + spec.startup_seconds.get(name, UNKNOWN))
+            times.append(shown + spec.startup_whole.get(name, UNKNOWN))
     return max(times)
 
 

@@ -49,7 +49,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         grace_seconds: `spec.terminationGracePeriodSeconds`, with Kubernetes' default.
         startup_seconds: container -> seconds after its start by which its startup probe has run
             once; only those with one.
-        readiness_seconds: the same of readiness probes.
+        startup_whole: the same until it has failed as often as it may.
+        readiness_whole: the same of readiness probes.
         probed_alive: names of the containers that the kubelet may stop because a probe fails.
         has_hook: whether a container has a postStart hook.
         gates: condition types of `spec.readinessGates`.
@@ -89,7 +90,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     own_restarts: Mapping[str, Restarts] = {}
     grace_seconds: float = GRACE
     startup_seconds: Mapping[str, float] = {}
-    readiness_seconds: Mapping[str, float] = {}
+    startup_whole: Mapping[str, float] = {}
+    readiness_whole: Mapping[str, float] = {}
     probed_alive: tuple[str, ...] = ()
     has_hook: bool = False
     gates: tuple[str, ...] = ()
