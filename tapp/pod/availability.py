@@ -12,14 +12,17 @@ Ready has not turned since that start then, as it does in all other cases where 
 and does not turn until the readiness probe has failed as often as it may.
 """
 
-from tapp.pod.inplace import started_at
+from collections.abc import Callable
+
+from tapp.pod.inplace import started_at, told_start
 from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, seconds
 
 NEVER = float("inf")
 _SILENCE = 60.0
 """Seconds after which a node is lost whose kubelet is away: then Ready has turned False. The
-default of 50, and what the last heartbeat may be older than the kubelet's end."""
+default of 50, and what the last heartbeat may be older than the kubelet's end. So long after its
+start a container without a hook is published at the latest, whatever the kubelet writes later."""
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
@@ -59,13 +62,13 @@ def probed_at(pod: Pod) -> float:
     Returns:
         Seconds since the epoch; `UNKNOWN` where there is no such probe.
     """
-    spec, times = pod.spec, [_decided_at(pod)]
-    for name in spec.running_containers if spec.startup_seconds else ():
-        # What was never started before is never called so too early.
-        if pod.container(name).restart_count != 0:
-            shown = _shown_at(pod, _begun_at(pod, name), _ready_since(pod))
-            times.append(shown + spec.startup_seconds.get(name, UNKNOWN))
-    return max(times)
+    runs = pod.spec.startup_seconds
+    once = [
+        _shown_at(pod, name) + runs.get(name, UNKNOWN)
+        for name in (pod.spec.running_containers if runs else ())
+        if pod.container(name).restart_count != 0  # else it is never called started too early
+    ]
+    return max([_decided_at(pod), *once])
 
 
 def _decided_at(pod: Pod) -> float:
@@ -73,20 +76,19 @@ def _decided_at(pod: Pod) -> float:
 
     A startup probe counts from when the container is published: a kubelet that is started anew
     never runs it, and longer than that no container takes to start. A readiness probe is run by the
-    kubelet that has published it; nothing tells by when that was but its last write.
+    kubelet that has published it, at the latest when it last wrote.
     """
-    spec = pod.spec
+    spec, times = pod.spec, [UNKNOWN]
     if not spec.startup_whole and not spec.readiness_whole:
         return UNKNOWN
-    ready, times = _ready_since(pod), [UNKNOWN]
     for name in spec.running_containers:
-        start = _begun_at(pod, name)
-        if start > ready:
-            wrote = seconds(pod.kubelet_wrote)
-            shown = start + _SILENCE if wrote == UNKNOWN else max(start, wrote)
-            times.append(shown + spec.readiness_whole.get(name, UNKNOWN))
-            shown = _shown_at(pod, start, ready)
-            times.append(shown + spec.startup_whole.get(name, UNKNOWN))
+        if not _has_turned(pod, name):
+            start, wrote = _begun_at(pod, name), seconds(pod.kubelet_wrote)
+            latest = start + _SILENCE
+            if wrote != UNKNOWN and (pod.spec.has_hook or wrote < latest):
+                latest = max(start, wrote)
+            times.append(latest + spec.readiness_whole.get(name, UNKNOWN))
+            times.append(_shown_at(pod, name) + spec.startup_whole.get(name, UNKNOWN))
     return max(times)
 
 
@@ -96,22 +98,29 @@ def _ready_since(pod: Pod) -> float:
     return seconds(pod.ready_since if found is None else found.last_transition_time)
 
 
-def _begun_at(pod: Pod, name: str) -> float:
+def _has_turned(pod: Pod, name: str) -> bool:
+    """Whether readiness has turned since a container began, both by the clock of their node."""
+    return _begun_at(pod, name, told_start) <= _ready_since(pod)
+
+
+def _begun_at(pod: Pod, name: str, of: Callable[[Pod, str], float] = started_at) -> float:
     """When a container began, and all that were restarted together with it.
 
     The kubelet publishes none of them, and probes none, before it has started the last one.
     """
     together = () if pod.record is None else pod.record.containers
     names = [name, *together] if name in together else [name]
-    return max(started_at(pod, each) for each in names)
+    return max(of(pod, each) for each in names)
 
 
-def _shown_at(pod: Pod, start: float, ready: float) -> float:
+def _shown_at(pod: Pod, name: str) -> float:
     """By when the kubelet has published a container; it probes none before.
 
     After its start at once, unless a postStart hook keeps it busy. Then it has when Ready has
     turned since, or, as long as the pod's update is not long over, when it last wrote the status.
     """
+    start = _begun_at(pod, name)
     if not pod.spec.has_hook:
         return start
-    return max(start, ready if ready > start else seconds(pod.kubelet_wrote))
+    told = _ready_since(pod) if _has_turned(pod, name) else seconds(pod.kubelet_wrote)
+    return max(start, told)

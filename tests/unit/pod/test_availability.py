@@ -2,6 +2,7 @@
 
 import pytest
 
+from tapp.words.vocabulary import IN_PLACE_UPDATE
 from tests.builders import CREATED, NOW, Document, crashing, running, template
 from tests.unit.world import World, settled
 
@@ -91,6 +92,11 @@ def test_a_pod_chosen_before_waits_for_the_budget_while_others_are_broken() -> N
 # --- what Ready does not tell ---------------------------------------------------------------------
 
 RESTARTED = "2026-01-05T10:59:50Z"
+PROBED = {"tcpSocket": {"port": 80}}
+BOTH = {"startupProbe": PROBED, "readinessProbe": {**PROBED, "periodSeconds": 1}}
+PROBES = ("startupProbe", "readinessProbe")
+ALL = ("no probe", *PROBES, "both")
+HOOKED: Document = {"lifecycle": {"postStart": {"sleep": {"seconds": 5}}}}
 
 
 def restarted(pod: Document, at: str = RESTARTED) -> Document:
@@ -154,6 +160,66 @@ def test_a_kubelet_that_tells_when_it_was_back_is_waited_for_from_then_on(
     assert available(world) == (0, missing)
 
 
+def written(manager: str, time: str, *fields: str) -> Document:
+    """An entry of managedFields: when somebody last wrote these annotations of a pod."""
+    owned = {"f:metadata": {"f:annotations": {f"f:{field}": {} for field in fields}}}
+    return {"manager": manager, "operation": "Update", "time": time, "fieldsV1": owned}
+
+
+@pytest.mark.parametrize("probes", [{}, *({kind: PROBED} for kind in PROBES), BOTH], ids=ALL)
+@pytest.mark.parametrize("least", [0, 15])
+@pytest.mark.parametrize("hook", [{}, HOOKED], ids=["no hook", "postStart"])
+def test_a_pod_that_others_annotate_stays_what_it_is(
+    probes: Document, least: int, hook: Document
+) -> None:
+    """It was updated in place long ago; a tool may write to it every few seconds for ever."""
+    container = probes | hook
+    world = settled(template=template(container=container), minReadySeconds=least)
+    world.change(template=template("nginx:2", container=container)).sync()
+    world.hook.now = NOW + 1000
+
+    def annotated(pod: Document) -> Document:
+        pod = again(running(pod, since="2026-01-05T11:00:05Z"), at="2026-01-05T11:00:03Z")
+        entries = [
+            written("metacontroller", "2026-01-05T10:59:59Z", IN_PLACE_UPDATE),
+            written("somebody", "2026-01-05T11:16:39Z", "example.com/checked-at"),
+        ]
+        return {**pod, "metadata": {**pod["metadata"], "managedFields": entries}}
+
+    assert available(world.modify(0, annotated)) == (1, None)
+
+
+def test_what_a_kubelet_writes_later_does_not_make_a_container_new() -> None:
+    """Ready never turns of one that was taken over; a minute after its start it was published."""
+    probed = {"readinessProbe": PROBED}
+    world = settled(template=template(container=probed))
+    world.change(template=template("nginx:2", container=probed)).sync()
+    world.hook.now = NOW + 1000
+    wrote = {"manager": "kubelet", "subresource": "status", "time": "2026-01-05T11:16:39Z"}
+
+    def taken_over(pod: Document) -> Document:
+        pod = again(running(pod), at="2026-01-05T11:00:03Z")
+        return {**pod, "metadata": {**pod["metadata"], "managedFields": [wrote]}}
+
+    assert available(world.modify(0, taken_over)) == (1, None)
+
+
+@pytest.mark.parametrize("kind", PROBES)
+def test_a_slow_clock_of_the_node_does_not_hide_that_ready_has_turned(kind: str) -> None:
+    """Both times are the node's, five minutes behind; the update's is the API server's."""
+    probed = {kind: PROBED | {"failureThreshold": 60}}
+    world = settled(template=template(container=probed))
+    world.change(template=template("nginx:2", container=probed)).sync()
+    world.hook.now = NOW + 60
+
+    def served(pod: Document) -> Document:
+        pod = again(running(pod, since="2026-01-05T10:55:09Z"), at="2026-01-05T10:55:02Z")
+        entry = written("metacontroller", "2026-01-05T11:00:00Z", IN_PLACE_UPDATE)
+        return {**pod, "metadata": {**pod["metadata"], "managedFields": [entry]}}
+
+    assert available(world.modify(0, served)) == (1, None)
+
+
 def again(pod: Document, at: str = RESTARTED) -> Document:
     """The same, and the kubelet says that it is not the first container of its name."""
     pod = restarted(pod, at)
@@ -161,8 +227,6 @@ def again(pod: Document, at: str = RESTARTED) -> Document:
     return {**pod, "status": {**pod["status"], "containerStatuses": [item]}}
 
 
-PROBED = {"tcpSocket": {"port": 80}}
-BOTH = {"startupProbe": PROBED, "readinessProbe": {**PROBED, "periodSeconds": 1}}
 ONE_SECOND_LATER = "2026-01-05T10:59:51Z"
 
 
