@@ -22,7 +22,7 @@ AWAY = 12
 LATE = "serves-late"
 BUSY: Json = {"postStart": {"exec": {"command": ["sleep", "6"]}}}
 """Keeps the kubelet from publishing what it has started, and from probing it."""
-PATIENT = PROBE | {"failureThreshold": 60}
+PATIENT = PROBE | {"failureThreshold": 30}
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def away(real: Trial, cluster: Cluster) -> Callable[[], None]:
         real.node.kubelet.start()
 
     registry = real.node.registry
-    registry.images.add(image(LATE), {"VERSION": LATE, "START_SECONDS": "35"})
+    registry.images.add(image(LATE), {"VERSION": LATE, "START_SECONDS": "30"})
     registry.published.add(image(LATE))
     return go
 
@@ -55,6 +55,6 @@ def test_a_container_that_no_probe_has_seen_is_not_trusted(
         60,
     )
     away()
-    real.app.settle(240)
+    real.app.until(lambda: len(real.begin_of(LATE)) > 1, "the roll goes on", 120)
     assert real.app.uids() == born
     assert real.always_served(2)
