@@ -12,7 +12,7 @@ Ready has not turned since that start then, as it does in all other cases where 
 and does not turn until the readiness probe has failed as often as it may.
 """
 
-from collections.abc import Callable
+from typing import NamedTuple
 
 from tapp.pod.inplace import started_at, told_start
 from tapp.pod.pod import Pod
@@ -64,8 +64,8 @@ def probed_at(pod: Pod) -> float:
     """
     runs = pod.spec.startup_seconds
     once = [
-        _shown_at(pod, name) + runs.get(name, UNKNOWN)
-        for name in (pod.spec.running_containers if runs else ())
+        _shown_at(pod, start) + runs.get(name, UNKNOWN)
+        for name, start in (_starts(pod) if runs else {}).items()
         if pod.container(name).restart_count != 0  # else it is never called started too early
     ]
     return max([_decided_at(pod), *once])
@@ -78,17 +78,14 @@ def _decided_at(pod: Pod) -> float:
     never runs it, and longer than that no container takes to start. A readiness probe is run by the
     kubelet that has published it, at the latest when it last wrote.
     """
-    spec, times = pod.spec, [UNKNOWN]
-    if not spec.startup_whole and not spec.readiness_whole:
-        return UNKNOWN
-    for name in spec.running_containers:
-        if not _has_turned(pod, name):
-            start, wrote = _begun_at(pod, name), seconds(pod.kubelet_wrote)
-            latest = start + _SILENCE
-            if wrote != UNKNOWN and (pod.spec.has_hook or wrote < latest):
-                latest = max(start, wrote)
+    spec, times, wrote = pod.spec, [UNKNOWN], seconds(pod.kubelet_wrote)
+    for name, start in (_starts(pod) if spec.startup_whole or spec.readiness_whole else {}).items():
+        if not start.turned:
+            latest = start.at + _SILENCE
+            if wrote != UNKNOWN and (spec.has_hook or wrote < latest):
+                latest = max(start.at, wrote)
             times.append(latest + spec.readiness_whole.get(name, UNKNOWN))
-            times.append(_shown_at(pod, name) + spec.startup_whole.get(name, UNKNOWN))
+            times.append(_shown_at(pod, start) + spec.startup_whole.get(name, UNKNOWN))
     return max(times)
 
 
@@ -98,29 +95,35 @@ def _ready_since(pod: Pod) -> float:
     return seconds(pod.ready_since if found is None else found.last_transition_time)
 
 
-def _has_turned(pod: Pod, name: str) -> bool:
-    """Whether readiness has turned since a container began, both by the clock of their node."""
-    return _begun_at(pod, name, told_start) <= _ready_since(pod)
+class _Start(NamedTuple):
+    """When a container began, and whether readiness has turned since, by its node's clock."""
+
+    at: float
+    turned: bool
 
 
-def _begun_at(pod: Pod, name: str, of: Callable[[Pod, str], float] = started_at) -> float:
-    """When a container began, and all that were restarted together with it.
+def _starts(pod: Pod) -> dict[str, _Start]:
+    """The containers that keep running; those that were updated together begin with the last.
 
     The kubelet publishes none of them, and probes none, before it has started the last one.
     """
+    ready, running = _ready_since(pod), pod.spec.running_containers
     together = () if pod.record is None else pod.record.containers
-    names = [name, *together] if name in together else [name]
-    return max(of(pod, each) for each in names)
+    times = {n: (started_at(pod, n), told_start(pod, n)) for n in {*running, *together}}
+    last = [max((times[n][of] for n in together), default=UNKNOWN) for of in (0, 1)]
+    found = {}
+    for name in running:
+        at, told = last if name in together else times[name]
+        found[name] = _Start(at, told <= ready)
+    return found
 
 
-def _shown_at(pod: Pod, name: str) -> float:
+def _shown_at(pod: Pod, start: _Start) -> float:
     """By when the kubelet has published a container; it probes none before.
 
     After its start at once, unless a postStart hook keeps it busy. Then it has when Ready has
     turned since, or, as long as the pod's update is not long over, when it last wrote the status.
     """
-    start = _begun_at(pod, name)
     if not pod.spec.has_hook:
-        return start
-    told = _ready_since(pod) if _has_turned(pod, name) else seconds(pod.kubelet_wrote)
-    return max(start, told)
+        return start.at
+    return max(start.at, _ready_since(pod) if start.turned else seconds(pod.kubelet_wrote))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from .kube import Json
@@ -126,8 +128,11 @@ def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -
     assert real.app.uids() == born
 
 
-def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(real: Trial) -> None:
+def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(
+    real: Trial, needs: Callable[[int, str], None]
+) -> None:
     """Its kubelet does that at once, as often as the rule says: nobody else has to do anything."""
+    needs(36, "RestartAllContainers by default")
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", 137)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
     real.began(container("1", **own), container("1", "side"), pod=pod)
