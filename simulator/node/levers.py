@@ -73,6 +73,9 @@ class Levers:
     """Digest -> the name by which it was started first: a name with a digest is that image, too."""
     reports_generation: bool = True
     """`status.observedGeneration`, which there is since Kubernetes 1.34."""
+    keeps_ready: bool = True
+    """Whether a kubelet that is started anew goes on with `started` and Ready as published, as
+    since Kubernetes 1.35; else a container is unready until its probe has succeeded."""
     resizes: bool = False
     """Whether kubelets say what containers have, and resize them, as since Kubernetes 1.33."""
     resize_seconds: float = 1.0

@@ -288,7 +288,7 @@ class LocalPod:
             return True
         if probe.asked is None:
             probe.asked = self.now + PROBE_SECONDS
-        return False
+        return probe.goes_on(run.id)
 
     def _readiness(self, one: Container, run: Run) -> Prober | None:
         probe = one.readiness
@@ -316,7 +316,7 @@ class LocalPod:
             return None
         if probe.asked is not None:
             return probe.asked
-        hopeless = not probe.startup and run.serves_from == NEVER
+        hopeless = run.serves_from == NEVER and not probe.startup and not probe.goes_on(run.id)
         if hopeless and (probe.run == run.id or not shown["started"]):
             return None
         return probe.next_tick(probe.looked)
@@ -343,7 +343,7 @@ class LocalPod:
             run.unhealthy = probe.passed is False
             shown = {**shown, "started": bool(probe.passed)}
         else:
-            shown = {**shown, "ready": bool(probe.passed)}
+            shown = {**shown, "ready": bool(probe.passed) or probe.goes_on(run.id)}
         self._shown[one.name] = shown
         self.compose()
         return True

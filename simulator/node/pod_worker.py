@@ -21,6 +21,7 @@ from simulator.node.takeover import Sight, take_over
 from simulator.objects.objects import Json, Object, generation_of, is_terminating
 
 RESYNC = 60.0
+_OLD = 10.0
 
 
 class PodWorker:
@@ -87,13 +88,23 @@ class PodWorker:
         self.ask(now)
 
     def restart(self, now: float) -> None:
-        """The kubelet is started anew: containers live on, what was only in its memory is lost."""
+        """The kubelet is started anew: containers live on, what was only in its memory is lost.
+
+        But what was published of the last container is believed of the one that runs, if that is
+        older than ten seconds (pkg/kubelet/prober, setReadyStateOnKubeletRestart).
+        """
         self._work = None
+        conditions = (self.local.pod.get("status") or {}).get("conditions") or []
+        ready = any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
         for one in self.local.all:
             one.forget()
             run = one.run
             if run is not None and run.alive and run.stopping and run.exit_code == KILLED:
                 run.stopping, run.ends_at = False, None  # it ignored what it was told
+            old = run is not None and run.alive and run.started < now - _OLD
+            for probe in one.probers if old and self._node.levers.keeps_ready else ():
+                if run is not None and probe.run != run.id and (ready or probe.startup):
+                    probe.inherits = run.id
         self.local.recall()
         self.ask(now + self._node.spread(self._node.levers.react_seconds))
 

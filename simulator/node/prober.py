@@ -20,7 +20,8 @@ class Prober:
     period: float = 10.0
     delay: float = 0.0
     threshold: int = 3
-    """Failures of a startup probe after which the container is restarted."""
+    """Failures of a startup probe after which the container is restarted; those after which a
+    readiness probe has failed that goes on with what was published."""
     run: str = ""
     """The container that it has noticed."""
     passed: bool | None = None
@@ -30,9 +31,17 @@ class Prober:
     """When the kubelet wants a look, before the next tick."""
     implied: bool = False
     """The spec does not show it: a lever asked for it."""
+    inherits: str = ""
+    """The container of which the kubelet, started anew, believes what it finds published."""
+
+    def goes_on(self, run: str) -> bool:
+        """Tell whether this container is what was published, for want of a result."""
+        return self.inherits == run and (self.run != run or self.passed is None)
 
     def is_done(self, run: str) -> bool:
         """Tell whether there is nothing more to find out about this container."""
+        if self.startup and self.inherits == run:
+            return True
         return self.run == run and self.passed is not None and (self.passed or self.startup)
 
     def next_tick(self, now: float) -> float:
@@ -62,7 +71,7 @@ class Prober:
             self.passed = True
         else:
             self.failures += 1
-            if not self.startup or self.failures >= self.threshold:
+            if self.failures >= self.threshold or not (self.startup or self.inherits == run):
                 self.passed = False
         return news or self.passed != before
 

@@ -7,19 +7,24 @@ import msgspec
 from msgspec import Raw
 
 from tapp.kube import objects
-from tapp.words.vocabulary import TEMPLATE_HASH
+from tapp.words.vocabulary import IN_PLACE_UPDATE, TEMPLATE_HASH
 
 _SECTIONS = ("f:containers", "f:initContainers")
+_UPDATES = (b'"f:image"', f'"f:{IN_PLACE_UPDATE}"'.encode())
+"""What an update in place writes; labels and annotations of others are written at any time."""
+_UNTOLD = bytes(objects.NOTHING)
 
 
 def times_of(managed_fields: Raw) -> tuple[str, str]:
-    """When the kubelet last wrote the status, and anybody last wrote the rest; "" for never."""
+    """When the kubelet last wrote the status, and anybody last wrote an update; "" for never."""
     kubelet = spec = ""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for item in objects.decode_managers(managed_fields) or ():
             time = item.time or ""
             if not item.subresource:
-                spec = max(spec, time)
+                fields = bytes(item.fields)
+                if fields == _UNTOLD or any(part in fields for part in _UPDATES):
+                    spec = max(spec, time)
             elif item.subresource == "status" and item.manager == "kubelet":
                 kubelet = max(kubelet, time)
     return kubelet, spec

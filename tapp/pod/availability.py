@@ -4,13 +4,25 @@ docs/design.md, "The budget". Ready alone does not tell: a restart in place need
 so its time may be older than the container that runs. And a kubelet reports a container that it has
 restarted as `started` because the one before it was, until its startup probe has run: Ready may
 turn False and True again in that time, and False once more at its end.
+
+A kubelet of Kubernetes 1.35 or newer that is started anew goes on with Ready and `started` as they
+were published (KEP-4781; pkg/kubelet/prober, setReadyStateOnKubeletRestart), also for a container
+that no probe has seen, because the one before was killed between its start and its publication.
+Ready has not turned since that start then, as it does in all other cases where there is a probe,
+and does not turn until the readiness probe has failed as often as it may.
 """
 
-from tapp.pod.inplace import started_at
+from typing import NamedTuple
+
+from tapp.pod.inplace import started_at, told_start
 from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, seconds
 
 NEVER = float("inf")
+_SILENCE = 60.0
+"""Seconds after which a node is lost whose kubelet is away: then Ready has turned False. The
+default of 50, and what the last heartbeat may be older than the kubelet's end. So long after its
+start a container without a hook is published at the latest, whatever the kubelet writes later."""
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
@@ -41,29 +53,39 @@ def since(pod: Pod) -> float:
     starts = [started_at(pod, name) for name in pod.spec.running_containers]
     # Times are cut to the second: what began after Ready may have begun almost one later.
     began = [start + (start > ready) for start in starts]
-    return max(ready, seconds(pod.created), *began)
+    return max(ready, seconds(pod.created), _decided_at(pod), *began)
 
 
 def probed_at(pod: Pod) -> float:
-    """By when each probe has run once without which readiness tells nothing of what runs.
-
-    A startup probe of each container that is not the first of its name in the pod, whatever Ready
-    has done since; what was never started before is never called so too early. A readiness probe,
-    or the startup probe of a first container, only while Ready has not turned since the start.
+    """By when the probes have run without which readiness tells nothing of what runs.
 
     Returns:
         Seconds since the epoch; `UNKNOWN` where there is no such probe.
     """
-    spec, ready, times = pod.spec, _ready_since(pod), [UNKNOWN]
-    if not spec.startup_seconds and not spec.readiness_seconds:
-        return UNKNOWN
-    for name in spec.running_containers:
-        start = _begun_at(pod, name)
-        if start > ready:
-            times.append(start + spec.readiness_seconds.get(name, UNKNOWN))
-        if start > ready or pod.container(name).restart_count != 0:
-            shown = _shown_at(pod, start, ready)
-            times.append(shown + spec.startup_seconds.get(name, UNKNOWN))
+    runs = pod.spec.startup_seconds
+    once = [
+        _shown_at(pod, start) + runs.get(name, UNKNOWN)
+        for name, start in (_starts(pod) if runs else {}).items()
+        if pod.container(name).restart_count != 0  # else it is never called started too early
+    ]
+    return max([_decided_at(pod), *once])
+
+
+def _decided_at(pod: Pod) -> float:
+    """By when probes have failed as often as they may, where Ready has not turned since the start.
+
+    A startup probe counts from when the container is published: a kubelet that is started anew
+    never runs it, and longer than that no container takes to start. A readiness probe is run by the
+    kubelet that has published it, at the latest when it last wrote.
+    """
+    spec, times, wrote = pod.spec, [UNKNOWN], seconds(pod.kubelet_wrote)
+    for name, start in (_starts(pod) if spec.startup_whole or spec.readiness_whole else {}).items():
+        if not start.turned:
+            latest = start.at + _SILENCE
+            if wrote != UNKNOWN and (spec.has_hook or wrote < latest):
+                latest = max(start.at, wrote)
+            times.append(latest + spec.readiness_whole.get(name, UNKNOWN))
+            times.append(_shown_at(pod, start) + spec.startup_whole.get(name, UNKNOWN))
     return max(times)
 
 
@@ -73,22 +95,35 @@ def _ready_since(pod: Pod) -> float:
     return seconds(pod.ready_since if found is None else found.last_transition_time)
 
 
-def _begun_at(pod: Pod, name: str) -> float:
-    """When a container began, and all that were restarted together with it.
+class _Start(NamedTuple):
+    """When a container began, and whether readiness has turned since, by its node's clock."""
+
+    at: float
+    turned: bool
+
+
+def _starts(pod: Pod) -> dict[str, _Start]:
+    """The containers that keep running; those that were updated together begin with the last.
 
     The kubelet publishes none of them, and probes none, before it has started the last one.
     """
+    ready, running = _ready_since(pod), pod.spec.running_containers
     together = () if pod.record is None else pod.record.containers
-    names = [name, *together] if name in together else [name]
-    return max(started_at(pod, each) for each in names)
+    times = {n: (started_at(pod, n), told_start(pod, n)) for n in {*running, *together}}
+    last = [max((times[n][of] for n in together), default=UNKNOWN) for of in (0, 1)]
+    found = {}
+    for name in running:
+        at, told = last if name in together else times[name]
+        found[name] = _Start(at, told <= ready)
+    return found
 
 
-def _shown_at(pod: Pod, start: float, ready: float) -> float:
+def _shown_at(pod: Pod, start: _Start) -> float:
     """By when the kubelet has published a container; it probes none before.
 
     After its start at once, unless a postStart hook keeps it busy. Then it has when Ready has
     turned since, or, as long as the pod's update is not long over, when it last wrote the status.
     """
     if not pod.spec.has_hook:
-        return start
-    return max(start, ready if ready > start else seconds(pod.kubelet_wrote))
+        return start.at
+    return max(start.at, _ready_since(pod) if start.turned else seconds(pod.kubelet_wrote))

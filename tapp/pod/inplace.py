@@ -200,19 +200,23 @@ def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
     """Whether it may be an image in between although its name is the wanted one.
 
     It follows the recorded container directly, another image was asked for first, and that may be
-    the same one by another tag. A container that came after an image in between is the last one.
+    the same one by another tag. A container that came after an image in between is the last one;
+    one that its kubelet has forgotten tells nothing (all containers of the pod began anew).
     """
     before = status.before.terminated
-    return bool(ran.overtaken) and before is not None and before.container_id == ran.id
+    follows = before is not None and before.container_id in (ran.id, None, "")
+    return bool(ran.overtaken) and follows
 
 
 def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
     """Whether a container that is not the recorded one was started by the newest spec.
 
-    The worker is at most one spec behind, so of two that followed it started the last one.
+    The worker is at most one spec behind, so of two that followed it started the last one. When
+    its kubelet starts all containers of a pod anew, it forgets those before, and may well do so
+    with the older spec (podWorkers.UpdatePod then replaces the newer one by it).
     """
     before = pod.container(name).before.terminated
-    if before is None or not pod.tells_generation:
+    if before is None or not before.container_id or not pod.tells_generation:
         return False
     if before.container_id != ran.id:
         return True
@@ -273,9 +277,15 @@ def started_at(pod: Pod, name: str) -> float:
     status, record = pod.container(name), pod.record
     if status.now.running is None:
         return UNKNOWN
-    began = seconds(status.now.running.started_at)
+    began = told_start(pod, name)
     if record is not None and name in record.containers:
         ran = record.containers[name]
         if status.container_id != ran.id:
             began = max(began, seconds(_asked_at(pod)))
     return began
+
+
+def told_start(pod: Pod, name: str) -> float:
+    """The same by the clock of its node, by which Ready turns, too."""
+    running = pod.container(name).now.running
+    return UNKNOWN if running is None else seconds(running.started_at)

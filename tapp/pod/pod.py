@@ -14,7 +14,7 @@ import msgspec
 
 from tapp.kube import objects
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Terminated
-from tapp.kube.restarts import ALWAYS, RESTARTING_ALL, Restarts
+from tapp.kube.restarts import ALWAYS, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.spec.reads import Reads
@@ -49,7 +49,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         grace_seconds: `spec.terminationGracePeriodSeconds`, with Kubernetes' default.
         startup_seconds: container -> seconds after its start by which its startup probe has run
             once; only those with one.
-        readiness_seconds: the same of readiness probes.
+        startup_whole: the same until it has failed as often as it may.
+        readiness_whole: the same of readiness probes.
         probed_alive: names of the containers that the kubelet may stop because a probe fails.
         has_hook: whether a container has a postStart hook.
         gates: condition types of `spec.readinessGates`.
@@ -89,7 +90,8 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
     own_restarts: Mapping[str, Restarts] = {}
     grace_seconds: float = GRACE
     startup_seconds: Mapping[str, float] = {}
-    readiness_seconds: Mapping[str, float] = {}
+    startup_whole: Mapping[str, float] = {}
+    readiness_whole: Mapping[str, float] = {}
     probed_alive: tuple[str, ...] = ()
     has_hook: bool = False
     gates: tuple[str, ...] = ()
@@ -140,6 +142,12 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
             return False
         return (self.own_restarts.get(name) or Restarts(self.restart_policy)).follow(exit_code)
 
+    def starts_all(self, name: str, exit_code: int | None) -> bool:
+        """Whether the kubelet then starts all of the pod anew, at once and in place."""
+        if exit_code is None or name not in self.own_restarts:
+            return False
+        return self.own_restarts[name].action(exit_code) == RESTART_ALL
+
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
     """One observed pod.
@@ -170,7 +178,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
             This and the next two are empty where there is no record.
         kubelet_wrote: when the kubelet last wrote the status, by the API server's clock; "" if
             nobody knows.
-        spec_written: when anything but the status was last written, by the same clock.
+        spec_written: when an image or the record was last written, by the same clock.
         version: `metadata.resourceVersion`.
         given: container -> JSON of the resources that it has, as its kubelet says; empty where it
             says nothing of them (before Kubernetes 1.33).

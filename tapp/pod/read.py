@@ -122,8 +122,9 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
             item["name"]: restarts_of(item, policy) for item in both if item.get("restartPolicy")
         },
         grace_seconds=_seconds(raw, "terminationGracePeriodSeconds", GRACE),
-        startup_seconds=_first_runs(both, "startupProbe"),
-        readiness_seconds=_first_runs(both, "readinessProbe"),
+        startup_seconds=_runs(both, "startupProbe", 1),
+        startup_whole=_runs(both, "startupProbe", None),
+        readiness_whole=_runs(both, "readinessProbe", None),
         probed_alive=tuple(
             item["name"] for item in both if item.get("livenessProbe") or item.get("startupProbe")
         ),
@@ -222,18 +223,26 @@ def _dicts(items: Any) -> list[dict[str, Any]]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _first_runs(containers: list[dict[str, Any]], kind: str) -> dict[str, float]:
-    """Container -> seconds until its probe has run once, for those that have such a probe.
+def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict[str, float]:
+    """Container -> seconds until its probe has run, for those that have such a probe.
 
-    Its delay, one period, as long as one run may take, and one more because times are cut to the
-    second. Kubernetes' defaults where the pod does not say (core/v1 Probe): 0, 10 and 1.
+    Its delay, a period for each run, as long as the last one may take, and one more because times
+    are cut to the second. Kubernetes' defaults where the pod does not say (core/v1 Probe).
+
+    Args:
+        containers: what may have it.
+        kind: the probe's field.
+        most: how often; None: as often as it may fail.
     """
-    parts = (("initialDelaySeconds", 0), ("periodSeconds", 10), ("timeoutSeconds", 1))
-    return {
-        item["name"]: sum(_seconds(item[kind], key, default) for key, default in parts) + 1
-        for item in containers
-        if isinstance(item.get(kind), dict)
-    }
+    found = {}
+    for item in containers:
+        if isinstance(probe := item.get(kind), dict):
+            timeout = _seconds(probe, "timeoutSeconds", 1)
+            each = max(_seconds(probe, "periodSeconds", 10), timeout if most is None else 0)
+            runs = most or _seconds(probe, "failureThreshold", 3)
+            delay = _seconds(probe, "initialDelaySeconds", 0)
+            found[item["name"]] = min(delay + runs * each + timeout + 1, _LONGEST_WAIT)
+    return found
 
 
 def _has_hook(lifecycle: Any) -> bool:
@@ -263,6 +272,8 @@ def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:
 
 
 _MOST_SECONDS = 1 << 40
+_LONGEST_WAIT = float(1 << 32)
+"""Metacontroller counts nanoseconds, and must not run out of them: a century is enough."""
 
 
 def _readiness(text: bytes) -> tuple[dict[str, Any], str]:

@@ -58,7 +58,7 @@ def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
     """
     if pod.completed:
         return _ended(pod, update)
-    if pod.ready is True and not (pod.restarts and _recent(pod, now)):
+    if (pod.ready is True and not (pod.restarts and _recent(pod, now))) or _begins_anew(pod):
         return NONE
     found = [] if pod.ready else [_scheduling(pod, now), _sandbox(pod, now)]
     found += [_container(pod, status, update, now) for status in pod.containers]
@@ -83,6 +83,15 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
     )
     found = _after(text, since, now)
     return Trouble(wait=found.wait) if moved else found
+
+
+def _begins_anew(pod: Pod) -> bool:
+    """Whether the kubelet starts all of a pod anew, which it does at once and without a back-off.
+
+    The containers that it ends for that look as if they had failed by themselves.
+    """
+    ends = [(each.name or "", each.now.terminated) for each in pod.containers]
+    return any(end is not None and pod.spec.starts_all(name, end.exit_code) for name, end in ends)
 
 
 def _recent(pod: Pod, now: float) -> bool:

@@ -69,7 +69,7 @@ class LocalControlPlane:
         self.seconds: dict[str, float] = {}
         """When each part was up, counted from the start."""
         self.version = "not started"
-        self._binaries = binaries
+        self.binaries = binaries
         self._crds = list(crds)
         self._api_flags = list(api_flags)
         self._gates = [f"--feature-gates={gates}"] if gates else []
@@ -137,6 +137,18 @@ class LocalControlPlane:
         self._kcm.start()
         self._wait_healthy(self._kcm, "kcm")
 
+    def become(self, binaries: Path) -> None:
+        """All but etcd starts anew from other binaries, the API server first, as in an upgrade."""
+        self.binaries = binaries
+        self._api.stop()
+        self._api.becomes(binaries / self._api.name)
+        self.start_api()
+        for process, port in ((self._kcm, "kcm"), (self._scheduler, "scheduler")):
+            process.stop()
+            process.becomes(binaries / process.name)
+            process.start()
+            self._wait_healthy(process, port)
+
     @property
     def pids(self) -> dict[str, int]:
         """The running processes."""
@@ -162,11 +174,11 @@ class LocalControlPlane:
         tokens.write_text(f"{self._token},e2e-admin,e2e-admin,system:masters\n")
         write_kubeconfig(self.kubeconfig, self._url, self._ca, self._token)
         for name in NEEDED:
-            if not (self._binaries / name).exists():
-                raise ProcessError(f"{name} is missing in {self._binaries}")
+            if not (self.binaries / name).exists():
+                raise ProcessError(f"{name} is missing in {self.binaries}")
 
     def _process(self, name: str, *arguments: str) -> Process:
-        command = [str(self._binaries / name), *arguments]
+        command = [str(self.binaries / name), *arguments]
         return Process(name, command, self.directory / f"{name}.log", directory=self.directory)
 
     def _etcd_process(self, peer: str) -> Process:

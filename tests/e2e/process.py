@@ -104,6 +104,10 @@ class Process:
             child.wait()
         Process.running.remove(self)
 
+    def becomes(self, program: Path) -> None:
+        """From its next start on it is another program, with the same arguments."""
+        self._command[0] = str(program)
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the program."""
         os.kill(self.pid, number)

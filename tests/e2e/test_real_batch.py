@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from .kube import Json
@@ -124,3 +126,33 @@ def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -
     assert (first["restartCount"] > 0) is (action == "RestartAllContainers")
     real.roll(container("1", **own), **pod)
     assert real.app.uids() == born
+
+
+def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(
+    real: Trial, needs: Callable[[int, str], None]
+) -> None:
+    """Its kubelet does that at once, as often as the rule says: nobody else has to do anything."""
+    needs(36, "RestartAllContainers by default")
+    own = {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", 137)]}
+    pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
+    real.began(container("1", **own), container("1", "side"), pod=pod)
+    born, told = real.app.uids(), set[str]()
+    for count in (1, 2, 3):
+        real.kill(0)
+
+        def again(count: int = count) -> bool:
+            told.update((real.app.statuses, real.app.condition("Degraded")))
+            return real.container(0)["restartCount"] >= count and real.ready(0)
+
+        real.app.until(again, "it runs again", 60)
+    assert {text for text in told if not text.startswith("False ")} <= {
+        f"{word} Running Running" for word in ("Running", "Pending")
+    }
+    pods = [real.app.pod(number) for number in range(3)]
+    assert real.app.uids() == born
+    assert [each["metadata"]["generation"] for each in pods] == [1, 1, 1]
+    assert [each["status"]["initContainerStatuses"][0]["restartCount"] for each in pods][1:] == [
+        0,
+        0,
+    ]
+    assert real.never_fewer_than(2)

@@ -278,6 +278,50 @@ def test_a_kubelet_that_restarts_while_it_kills_kills_again_what_ignores_it() ->
     assert pod.status["image"] == "docker.io/library/app:2"
 
 
+PATIENT = {"readinessProbe": {"periodSeconds": 1}}
+
+
+@pytest.mark.parametrize(
+    ("probes", "keeps", "busy", "unready"),
+    [
+        (PATIENT, True, 12.0, 2.0),
+        (PATIENT, True, 8.0, 0.0),
+        (PATIENT, False, 12.0, 0.0),
+        ({"startupProbe": {"periodSeconds": 1}}, True, 12.0, None),
+    ],
+    ids=["readiness", "it was away too shortly", "before 1.35", "a startup probe never runs"],
+)
+def test_a_kubelet_that_is_started_anew_goes_on_with_what_was_published(
+    probes: dict[str, Any], keeps: bool, busy: float, unready: float | None
+) -> None:
+    """Of the container before: the new one was started and not published, for its hook."""
+    pod = OnePod(container={**probes, "lifecycle": {"postStart": {}}})
+    pod.levers.keeps_ready = keeps
+    pod.levers.hooks["app:2"] = 60.0
+    pod.levers.passes["app:2"] = pod.levers.starts["app:2"] = NEVER
+    pod.up().edit("app:2").run(6)
+    run = pod.worker.local.mains[0].run
+    assert run is not None
+    assert (run.image, pod.status["image"]) == ("app:2", "docker.io/library/app:1")
+    pod.run(run.started + busy - pod.now)
+    pod.worker.restart(pod.now)
+    pod.diary.clear()
+    pod.run(20)
+    shown = [
+        (
+            time - run.started - busy,
+            [c["status"] for c in status["conditions"] if c["type"] == "Ready"],
+        )
+        for time, status in pod.diary
+        if status["containerStatuses"][0]["image"].endswith("app:2")
+    ]
+    assert shown
+    turned = [time for time, ready in shown if ready == ["False"]]
+    assert (turned == []) == (unready is None)
+    if unready is not None:
+        assert unready <= turned[0] < unready + 2
+
+
 def test_a_sidecar_with_a_bad_tag_that_stopped_well_is_told_as_completed() -> None:
     side = {"name": "side", "image": "side:1", "restartPolicy": "Always"}
     pod = OnePod(initContainers=[side])

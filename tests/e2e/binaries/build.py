@@ -78,9 +78,9 @@ def required(module: Path, path: str) -> str:
     return found.group(1)
 
 
-def kubernetes_module() -> Path:
-    """The directory of the Kubernetes version that the environment asks for."""
-    wanted = os.environ.get("E2E_KUBERNETES") or NEWEST
+def kubernetes_module(wanted: str = "") -> Path:
+    """The directory of a Kubernetes version, else of that which the environment asks for."""
+    wanted = wanted or os.environ.get("E2E_KUBERNETES") or NEWEST
     module = HERE if wanted == NEWEST else HERE / f"kubernetes-{wanted}"
     if not (module / "go.mod").exists():
         others = [each.parent.name.partition("-")[2] for each in HERE.glob("kubernetes-*/go.mod")]
@@ -89,9 +89,9 @@ def kubernetes_module() -> Path:
     return module
 
 
-def kubernetes_version() -> str:
+def kubernetes_version(wanted: str = "") -> str:
     """The pinned version, for example `v1.37.2`."""
-    return required(kubernetes_module(), "k8s.io/kubernetes")
+    return required(kubernetes_module(wanted), "k8s.io/kubernetes")
 
 
 def bin_dir() -> Path:
@@ -99,13 +99,13 @@ def bin_dir() -> Path:
     return kubernetes().bin_dir
 
 
-def kubernetes() -> Part:
+def kubernetes(wanted: str = "") -> Part:
     """Kubernetes and its etcd; the kubelet, which knows no other system, on Linux only."""
     names = (*CONTROL_PLANE, "kubelet") if sys.platform == "linux" else CONTROL_PLANE
     packages = tuple(f"k8s.io/kubernetes/cmd/{name}" for name in names)
-    version = kubernetes_version()
+    version = kubernetes_version(wanted)
     calls = (("-ldflags", version_flags(version), *packages), ("-ldflags", "-s -w", ETCD))
-    return Part("Kubernetes", version, kubernetes_module(), ("etcd", *names), calls)
+    return Part("Kubernetes", version, kubernetes_module(wanted), ("etcd", *names), calls)
 
 
 def containerd() -> Part:

@@ -30,7 +30,7 @@ class RealKubelet:
         self.name = "real-0"
         self.directory = space.directory / "kubelet"
         self._space = space
-        self._binary = binary
+        self.binary = binary
         self._kubeconfig = kubeconfig
         self._process: Process | None = None
         port, self._health = free_ports(2)
@@ -48,7 +48,7 @@ class RealKubelet:
         if self._process is None:
             self._process = self._space.process(
                 "kubelet",
-                self._binary,
+                self.binary,
                 f"--config={self.directory / 'config.yaml'}",
                 f"--kubeconfig={self._kubeconfig}",
                 f"--root-dir={self.directory / 'root'}",
@@ -64,6 +64,12 @@ class RealKubelet:
         """Stops it: the node goes silent, its containers run on."""
         if self._process is not None:
             self._process.stop(kill=kill)
+
+    def become(self, binary: Path) -> None:
+        """Another kubelet takes over the node and what runs there, as in an upgrade."""
+        self.stop()
+        self._process, self.binary = None, binary
+        self.start()
 
     @property
     def alive(self) -> bool:

@@ -119,7 +119,9 @@ class RealNode:
 
 
 def kubelet_binary() -> Path:
-    """The kubelet: beside the control plane's binaries, wherever those are from."""
+    """The kubelet: beside the control plane's binaries, or of the version that is asked for."""
+    if older := os.environ.get("E2E_KUBELET"):
+        return build.kubernetes(older).bin_dir / "kubelet"
     given = Path(os.environ.get("KUBEBUILDER_ASSETS") or build.bin_dir()) / "kubelet"
     return given if given.exists() else build.bin_dir() / "kubelet"
 

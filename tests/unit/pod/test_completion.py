@@ -209,6 +209,25 @@ def test_without_a_generation_what_was_taken_back_has_to_outlast_the_kubelet() -
     assert word(world) == "Running"
 
 
+@pytest.mark.parametrize("follows", [True, False], ids=["the recorded one", "one it has forgotten"])
+def test_what_may_be_the_image_in_between_by_another_name_has_to_outlast_the_kubelet(
+    follows: bool,
+) -> None:
+    """A kubelet that starts all of a pod anew forgets what ran before (RestartAllContainers)."""
+    world = updated()
+    id = first(world)
+    third = template("nginx:3", terminationGracePeriodSeconds=GRACE)
+    world.change(template=third).sync()
+    world.sync()
+    before = {**STOPPED, **({"containerID": id} if follows else {})}
+    shown = {"image": "nginx:3", "state": RUNS, "lastState": {"terminated": before}}
+    shows(world, seen=3, containerID="containerd://new", **shown)
+    world.modify(0, lambda pod: kubelet_wrote(pod, "2026-01-05T11:00:00Z"))
+    assert word(world) == "Updating"
+    world.hook.now = NOW + GRACE + 15
+    assert word(world) == "Running"
+
+
 def test_what_an_overtaken_write_had_open_is_remembered() -> None:
     world = updated()
     id = first(world)

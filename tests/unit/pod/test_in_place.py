@@ -259,7 +259,16 @@ def test_a_kubelet_that_has_not_restarted_it_has_not_updated_it(generation: int 
 def test_another_name_of_the_image_is_believed_when_it_has_outlasted_the_kubelet(
     old: str, new: str
 ) -> None:
-    """The runtime reports what name it likes; an image in between would have been stopped."""
+    """The runtime reports what name it likes; an image in between would have been stopped.
+
+    Somebody annotates the pod meanwhile, as some tools do all the time: that is no update.
+    """
+    owned = {"f:metadata": {"f:annotations": {"f:example.com/checked-at": {}}}}
+    other = {"manager": "somebody", "time": "2026-01-05T11:00:44Z", "fieldsV1": owned}
+
+    def annotated(pod: Document) -> Document:
+        meta = pod["metadata"]
+        return {**pod, "metadata": {**meta, "managedFields": [*meta["managedFields"], other]}}
 
     def normalised(pod: Document) -> Document:
         status = running(pod)["status"]
@@ -273,7 +282,7 @@ def test_another_name_of_the_image_is_believed_when_it_has_outlasted_the_kubelet
     world.change(template=template(new, terminationGracePeriodSeconds=30)).sync()
     assert status(world) == "Updating"
     world.modify(0, normalised)
-    world.modify(0, lambda pod: kubelet_wrote(pod, "2026-01-05T11:00:00Z"))
+    world.modify(0, lambda pod: annotated(kubelet_wrote(pod, "2026-01-05T11:00:00Z")))
     for world.hook.now, word in ((NOW, "Updating"), (NOW + 44, "Updating"), (NOW + 45, "Running")):
         assert status(world) == word
     world.hook.now = NOW + 40

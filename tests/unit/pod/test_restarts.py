@@ -1,10 +1,12 @@
 """How a container is started again with the image that it has, and when that cannot be."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tapp.kube.images import names_of, pinned
 from tapp.spec.differences import Effect, differences
-from tests.builders import Document, tapp, template
+from tests.builders import Document, running, tapp, template
 from tests.unit.world import World, condition, settled
 
 D = "sha256:" + "d" * 64
@@ -145,3 +147,41 @@ def test_what_an_image_is_known_by(
     one: tuple[str, str], other: tuple[str, str | None], same: bool
 ) -> None:
     assert bool(names_of(*one) & names_of(*other)) == same
+
+
+def pod_with(container: Document, generation: int = 1) -> Callable[[Document], Document]:
+    """The pod whose container's status has these fields, and whose kubelet has seen this."""
+
+    def change(pod: Document) -> Document:
+        pod = running(pod)
+        item = {**pod["status"]["containerStatuses"][0], "imageID": f"docker.io/library/nginx@{D}"}
+        item |= container
+        status = {"containerStatuses": [item], "observedGeneration": generation}
+        return {**pod, "status": {**pod["status"], **status}}
+
+    return change
+
+
+FORGOTTEN: Document = {"reason": "RestartingAllContainers", "exitCode": 137}
+KNOWN: Document = {"reason": "Error", "exitCode": 1, "containerID": "containerd://between"}
+
+
+@pytest.mark.parametrize(
+    ("before", "word"),
+    [(FORGOTTEN, "Updating"), (KNOWN, "Running")],
+    ids=["its kubelet has forgotten it", "one in between"],
+)
+def test_a_pod_that_its_kubelet_starts_anew_as_a_whole_is_not_taken_for_the_restart(
+    before: Document, word: str
+) -> None:
+    """With the spec that the kubelet knew: it stops what it has started once more."""
+    world = settled(replicas=1).modify(0, pod_with({}))
+    assert world.change(template=asking()).decisions() == {0: "UpdateInPlace/TemplateChanged"}
+    world.sync()
+    anew = {
+        "containerID": "containerd://anew",
+        "restartCount": 1,
+        "lastState": {"terminated": before},
+    }
+    world.modify(0, pod_with(anew, generation=2))
+    assert world.sync()["status"]["statuses"] == {"0": word}

@@ -50,6 +50,26 @@ LOOPS: dict[str, Document] = {
 }
 
 
+@pytest.mark.parametrize(("action", "says"), [("Restart", True), ("RestartAllContainers", False)])
+def test_a_pod_that_starts_anew_as_a_whole_is_in_no_crash_loop(action: str, says: bool) -> None:
+    """Its kubelet does so at once, whatever the count, and ends the others for it."""
+    rule = {"action": action, "exitCodes": {"operator": "In", "values": [3]}}
+    own = {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    world = settled(template=template(container=own, sidecars=[{"name": "side", "image": "a:1"}]))
+
+    def anew(pod: Document) -> Document:
+        pod = running(pod, ready=False)
+        state = {"terminated": {**CRASHED, "exitCode": 137}}
+        _, side = pod["status"]["containerStatuses"]
+        side = {**side, "ready": False, "restartCount": 4, "state": state}
+        (main,) = container(restartCount=4, state={"terminated": CRASHED})(pod)["status"][
+            "containerStatuses"
+        ]
+        return {**pod, "status": {**pod["status"], "containerStatuses": [main, side]}}
+
+    assert ("CrashLoopBackOff" in degraded(world.modify(0, anew))) is says
+
+
 @pytest.mark.parametrize("shown", LOOPS.values(), ids=LOOPS)
 def test_a_crash_loop_is_degraded_throughout(shown: Document) -> None:
     """With its exit code, how often and since when; P1 and the status agree on it at any moment."""

@@ -1,0 +1,140 @@
+"""A cluster is upgraded under a TApp: API server, controllers and kubelet, on the real node.
+
+From the version before the newest, or for a kubelet the oldest. Where their binaries are not there
+(`E2E_KUBERNETES=1.36 make e2e-binaries`) the tests are skipped with one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.holds import HOLD, WANTED
+
+from .binaries import build
+from .cluster import Cluster
+from .controlplane import LocalControlPlane
+from .kube import Json
+from .realnode.trial import Trial
+from .realnode.workloads import PROBE, container, environment
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+BEFORE, OLDEST = "1.36", "1.34"
+GRACE = {"terminationGracePeriodSeconds": 4}
+
+
+def slow(tag: str) -> Json:
+    """A container that takes a second to stop."""
+    return container(tag, env=environment(TERM_SECONDS=1), readinessProbe=PROBE)
+
+
+def binaries_of(wanted: str) -> Path:
+    """Where a version's binaries are; skips where they are not."""
+    part = build.kubernetes(wanted)
+    if not all((part.bin_dir / name).exists() for name in part.names):
+        pytest.skip(f"no Kubernetes {wanted}: E2E_KUBERNETES={wanted} make e2e-binaries")
+    return part.bin_dir
+
+
+@pytest.fixture
+def plane(cluster: Cluster, real: Trial) -> Iterator[LocalControlPlane]:
+    """The control plane; in the end all is again what it was."""
+    found = cluster.control_plane
+    assert found is not None
+    if build.kubernetes_version() != build.kubernetes_version(build.NEWEST):
+        pytest.skip("an upgrade needs the newest version's control plane")
+    binaries, kubelet = found.binaries, real.node.kubelet.binary
+    yield found
+    if found.binaries != binaries:
+        found.become(binaries)
+    if real.node.kubelet.binary != kubelet:
+        real.node.kubelet.become(kubelet)
+
+
+@pytest.fixture
+def kubelet_is(real: Trial, plane: LocalControlPlane) -> Callable[[str], None]:
+    """Another kubelet takes over the node, and the cluster knows it: of this version."""
+    assert plane.binaries
+
+    def become(version: str) -> None:
+        wanted = build.kubernetes_version(version)
+        real.node.kubelet.become(binaries_of(version) / "kubelet")
+
+        def told() -> bool:
+            node = real.app.kube.get("v1", "nodes", None, real.node.name)
+            return bool(node["status"]["nodeInfo"]["kubeletVersion"] == wanted)
+
+        real.app.until(told, f"the kubelet is {wanted}", 60)
+        real.node.kubelet.wait_ready(real.app.kube)
+
+    return become
+
+
+def ran(real: Trial, number: int | None = None) -> set[str]:
+    """The containers that run, or those of one instance."""
+    found = real.witness.now(real.app.namespace)
+    return {each.id for each in found if number is None or each.pod == f"web-{number}"}
+
+
+def begin_to_roll(real: Trial, tag: str) -> None:
+    """Another image for all, and the first has it."""
+    before = sum(real.app.restarts().values())
+    real.change(slow(tag), **GRACE)
+    real.app.until(lambda: sum(real.app.restarts().values()) > before, "it has begun", 60)
+
+
+def test_the_control_plane_is_upgraded_in_the_middle_of_a_roll(
+    real: Trial, plane: LocalControlPlane, kubelet_is: Callable[[str], None]
+) -> None:
+    """The API server first, on the same data, then the controllers; the kubelet when it is over."""
+    real.node.kubelet.stop()
+    plane.become(binaries_of(BEFORE))
+    kubelet_is(BEFORE)
+    real.began(slow("1"), replicas=4, pod=GRACE)
+    born = real.app.uids()
+    begin_to_roll(real, "2")
+    plane.become(binaries_of(build.NEWEST))
+    real.app.settle(180)
+    assert (real.tags(), real.app.uids()) == ("2 2 2 2", born)
+    assert set(real.app.restarts().values()) == {1}
+    assert real.never_fewer_than(3)
+    assert real.always_served(3)
+    kept = ran(real)
+    real.witness.begin(real.app.namespace, "main")
+    kubelet_is(build.NEWEST)
+    real.app.settle(60)
+    assert (ran(real), real.app.uids()) == (kept, born)
+    assert real.always_served(4)
+
+
+@pytest.mark.parametrize("version", [BEFORE, OLDEST])
+def test_a_kubelet_that_is_older_works_and_is_upgraded_in_the_middle_of_a_roll(
+    real: Trial, kubelet_is: Callable[[str], None], version: str
+) -> None:
+    """Under the newest control plane; nothing of the instance on hold restarts meanwhile."""
+    kubelet_is(version)
+    real.began(slow("1"), replicas=4, pod=GRACE)
+    born = real.app.uids()
+    real.roll(slow("2"), **GRACE)
+    assert set(real.app.restarts().values()) == {1}
+    kept = ran(real, 3)
+    hold(real, "a match")
+    begin_to_roll(real, "3")
+    kubelet_is(build.NEWEST)
+    real.app.until(lambda: real.tags() == "3 3 3 2", "all others are updated", 120)
+    real.app.until(lambda: WANTED in real.app.pod(3)["metadata"]["annotations"], "it is told", 60)
+    assert ran(real, 3) == kept
+    hold(real, None)
+    real.app.settle(120)
+    assert (real.tags(), real.app.uids()) == ("3 3 3 3", born)
+    assert set(real.app.restarts().values()) == {2}
+    assert real.never_fewer_than(3)
+    assert real.always_served(3)
+
+
+def hold(real: Trial, text: str | None) -> None:
+    """Sets the hold of the last instance, or takes it away."""
+    path = real.app.kube.path("v1", "pods", real.app.namespace, "web-3")
+    real.app.kube.patch(path, {"metadata": {"annotations": {HOLD: text}}})
