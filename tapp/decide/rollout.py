@@ -4,13 +4,14 @@ docs/design.md, "The budget". The only place where instances are looked at toget
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Verdict, hold
 from tapp.decide.serving import Serving
+from tapp.spec.model import TAppSpec
 from tapp.spec.policies import UpdateStrategy
 from tapp.spec.templates import Template
 from tapp.words.digits import percent
@@ -123,6 +124,16 @@ class Budgets:
     def limit_of(self, instance: Instance, rolling_name: str) -> Budget:
         """The budget that an instance's update is spent from."""
         return self.rolling if instance.template.name == rolling_name else self.force
+
+
+def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:
+    """Resolves both budgets for the instances that should run."""
+    name, should_run = spec.rolling_name, sum([instance.should_run for instance in instances])
+    used = any(item.should_run and item.template.name == name for item in instances)
+    found = used or spec.find_template(name) is not None
+    # Without a name of its own the rolling template is the default one: nothing can be mistyped.
+    used = used or not should_run or not spec.update_strategy.template
+    return Budgets(spec.update_strategy, should_run, found, used)
 
 
 def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tuple[bool, int, int]:

@@ -4,7 +4,7 @@ docs/design.md, "The budget". `_available` is where an instance counts as availa
 how long a Ready pod has to last for that is in `tapp/pod/availability.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tapp.decide.instances import Instance
@@ -12,7 +12,8 @@ from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
 from tapp.pod.pod import Pod
 from tapp.pod.resize import resizing_of
-from tapp.spec.model import TApp
+from tapp.pod.trouble import Trouble, silence, trouble
+from tapp.spec.model import TApp, TAppSpec
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tapp.world import World
@@ -150,3 +151,18 @@ def _unsettled(tapp: TApp) -> bool:
         for condition in tapp.status.conditions
     )
     return not (quiet and observed == generation - 1)
+
+
+def troubles_of(spec: TAppSpec, instances: Sequence[Instance], now: float) -> dict[int, Trouble]:
+    """Instance -> the trouble of its pod, for those that should run and whose pod may have any."""
+    moved = spec.force_delete_pod and not spec.never_migrate
+    return {
+        instance.id: silence(pod, since, now, moved=moved)
+        if (since := pod.silent_since) is not None
+        else trouble(pod, instance.update, now)
+        for instance in instances
+        if instance.should_run
+        and (pod := instance.pod) is not None
+        and not pod.terminating
+        and (pod.ready is not True or pod.restarts)
+    }
