@@ -42,8 +42,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         options: the operator's choices.
         now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
     """
-    spec = world.tapp.spec
-    filling = Filling(world)
+    spec, filling = world.tapp.spec, Filling(world)
     instances = instances_of(world, filling, now)
     partition = keep_back(world, instances)
     block_creations(world, instances)

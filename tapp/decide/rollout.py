@@ -22,9 +22,9 @@ from tapp.words.vocabulary import UPDATE_PRIORITY
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
-"""Why an update is held back that will go ahead by itself."""
+"""Reasons of updates that are held back and will go ahead by themselves."""
 DELAYED = (*BUDGET_REASONS, Reason.DRAINING)
-"""Why an update that is due has not happened yet, and will."""
+"""Reasons of updates that are due, have not happened yet, and will."""
 
 
 class BudgetError(ValueError):
@@ -32,7 +32,7 @@ class BudgetError(ValueError):
 
 
 def budget(value: int | str, should_run: int) -> int:
-    """How many instances may be unavailable: a percentage is rounded up.
+    """Resolves a budget, the number that may be unavailable: a percentage is rounded up.
 
     Args:
         value: `maxUnavailable` as written: `2`, `"25%"`.
@@ -154,11 +154,11 @@ def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tup
 
 
 PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")
-"""What is a priority; anything else is ignored, and a condition says so."""
+"""The form of a priority; anything else is ignored, and a condition says so."""
 
 
 def has_priority(instance: Instance) -> bool:
-    """Whether an instance is given any: few are, and all are asked."""
+    """True if an instance is given any: few are, and all are asked."""
     pod, template = instance.pod, instance.template
     if pod is not None and pod.spec.update_priority:
         return True
@@ -180,7 +180,7 @@ def spend(
     budgets: Budgets,
     rolling_name: str,
 ) -> dict[int, Verdict]:
-    """Why updates do not happen now: instance -> `Keep` with the reason, for those held back.
+    """Spends the budgets: instance -> `Keep` with the reason, for updates held back.
 
     One instance after the other has its `turn`. One that is not available may always be updated, so
     the next template can always repair a broken roll-out; one that serves or may serve only while
@@ -229,5 +229,5 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
 
 
 def is_update(verdict: Verdict) -> bool:
-    """Whether a verdict has to go through `spend`."""
+    """True if a verdict has to go through `spend`."""
     return verdict.action in DISRUPTIVE

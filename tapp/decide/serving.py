@@ -43,7 +43,7 @@ class Serving:
 def serving_of(
     world: World, instances: list[Instance], now: float
 ) -> tuple[Serving, set[int], list[float]]:
-    """Who serves; who of them may be on its way out unseen; and the seconds until that may change.
+    """Finds who serves, who of them may be going unseen, and the seconds until that may change.
 
     Args:
         world: what was observed.
@@ -106,7 +106,7 @@ def _available(
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
-    """Whether a container is to start again for other resources, whoever asked for them.
+    """True if a container is to start again for other resources, whoever asked for them.
 
     Also where the template asks for others still by now. One that waits for room has not begun, and
     counts only while its template asks for just that.
@@ -136,7 +136,7 @@ def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> s
 
 
 def _unsettled(tapp: TApp) -> bool:
-    """Whether updates of the previous spec may be under way that this observation does not show.
+    """True if updates of the previous spec may be under way that this observation does not show.
 
     Metacontroller's cache may lag behind its own writes. While the spec stays the same that does no
     harm: the same instances are chosen again, and a write on an old resourceVersion is refused. But
