@@ -7,6 +7,8 @@ what the earlier ones have decided. Only `STAGES` says in which order, and why.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tapp.decide.filling import Filling
 from tapp.decide.held import Holding, hold_back
 from tapp.decide.instances import Instance
@@ -25,8 +27,7 @@ from tapp.world import Options, World
 _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(msgspec.Struct, frozen=True, gc=False):
     """One instance on its way from what it needs to what happens to it now.
 
     Attributes:
