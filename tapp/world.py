@@ -1,4 +1,4 @@
-"""What a sync is given: the TApp with its children, and the operator's choices."""
+"""Input of a sync: the TApp with its children, and the operator's choices."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from tapp.spec.model import TApp
 
 @dataclass(frozen=True)
 class Options:
-    """What an operator may choose for all TApps; `hooks.service.settings` reads the environment.
+    """The operator's choices for all TApps; `hooks.service.settings` reads the environment.
 
     Attributes:
         delete_pod_after_app_finish: keep finished pods until the whole app has finished.
@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the CompositeController that asks lets a hook do, beyond pods and claims.
+    """Rights of a hook beyond pods and claims, by the CompositeController that asks.
 
     Attributes:
         revisions: ControllerRevisions are children, and are never updated (`OnDelete`).
@@ -58,7 +58,7 @@ NOTHING_MORE: Final = Declared()
 
 @dataclass
 class World:
-    """What the request shows.
+    """The content of a request.
 
     Attributes:
         tapp: the parent.

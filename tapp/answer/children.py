@@ -29,7 +29,7 @@ Child = dict[str, Any] | Raw
 
 
 class Observed(Protocol):
-    """What pods and claims look like in full."""
+    """The full look of pods and claims."""
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
         """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""

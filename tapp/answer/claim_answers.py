@@ -1,4 +1,4 @@
-"""What is answered for claims: a new one from its template, an existing one as it is, or larger.
+"""Answers for claims: a new one from its template, an existing one as it is, or larger.
 
 With the update strategy `OnDelete` Metacontroller never writes a claim that exists, whatever is
 answered. With `InPlace` it applies the answer, so that has to be one that changes nothing, as for

@@ -1,4 +1,4 @@
-"""What a sync has to tell under the TApp's Events: a pure function of its plan and its status.
+"""News of a sync for the TApp's Events: a pure function of its plan and its status.
 
 An event is named by what happened, so that a sync which is repeated, by whichever replica and on
 however stale an observation, tells the same again under the same name, and the API server keeps
@@ -72,7 +72,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class _News(msgspec.Struct, frozen=True, gc=False):
-    """What happened; `key` tells it from whatever else happens to the TApp."""
+    """News: what happened; `key` tells it from whatever else happens to the TApp."""
 
     reason: str
     action: str
@@ -142,7 +142,7 @@ def _deleted(plan: Plan) -> Iterator[_News]:
 
 
 _ASKED = (Reason.SCALED_DOWN, Reason.KILLED)
-"""Why a spec lets pods go; those that have finished go one by one."""
+"""Reasons for which a spec lets pods go; those that have finished go one by one."""
 
 
 def _updated(plan: Plan) -> Iterator[_News]:

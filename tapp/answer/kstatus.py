@@ -1,4 +1,4 @@
-"""What tools that wait for any kind of object read: Reconciling and Stalled, beside Ready.
+"""Conditions for tools that wait for any kind of object: Reconciling and Stalled, beside Ready.
 
 kstatus (sigs.k8s.io/cli-utils) takes a TApp that is Stalled for failed and one that is Ready for
 current; all else is in progress. So `Stalled` says more than that something is degraded: waiting
@@ -20,7 +20,7 @@ from tapp.words.reasons import Disposition
 Document = dict[str, Any]
 
 _SHOWN = 5
-"""How many different waits a message describes before it says how many more instances wait."""
+"""Number of different waits in a message before it says how many more instances wait."""
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:
@@ -68,7 +68,7 @@ def stalled(plan: Plan) -> str:
 
 
 def _wait(plan: Plan, instance: Instance, decision: Verdict) -> str:
-    """What an instance waits for."""
+    """The sentence on what an instance waits for."""
     pod, trouble = instance.pod, plan.troubles.get(instance.id)
     held = decision.reason.disposition is Disposition.HELD
     if held or instance.id in plan.available:

@@ -1,4 +1,4 @@
-"""What is a mistake in the spec itself, or in an annotation of a pod or its template.
+"""Mistakes in the spec itself, or in an annotation of a pod or its template.
 
 A condition for each, whatever the cluster looks like.
 """
@@ -47,7 +47,7 @@ def unknown_instances(plan: Plan) -> Finding | None:
 
 
 def unknown_statuses(plan: Plan) -> Finding | None:
-    """What is there by mistake only; the words that the old controller knew are none."""
+    """Statuses that are there by mistake; the words that the old controller knew are none."""
     asked = plan.world.tapp.spec.statuses
     wrong = sorted(key for key, value in asked.items() if value not in _KNOWN_STATUSES)
     if not wrong:
@@ -141,7 +141,7 @@ def invalid_partition(plan: Plan) -> Finding | None:
 
 
 def unused_templates(plan: Plan) -> Finding | None:
-    """What `autoDeleteUnusedTemplate` would remove."""
+    """Templates that `autoDeleteUnusedTemplate` would remove."""
     spec = plan.world.tapp.spec
     unused = spec.unused_templates() if spec.auto_delete_unused_template else []
     if not unused:

@@ -1,4 +1,4 @@
-"""What is refused, and what to do about it: one condition per situation, while it lasts."""
+"""Refusals, and what to do about them: one condition per situation, while it lasts."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What is sent beside an answer: the PATCHes of pods that are to have other resources."""
+"""Writes beside an answer: the PATCHes of pods that are to have other resources."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ class Patch(NamedTuple):
 
 
 def patches(plan: Plan) -> list[Patch]:
-    """What the decisions of a sync ask for, guarded by each pod's uid and resourceVersion."""
+    """Resizes that a sync decides on, guarded by each pod's uid and resourceVersion."""
     namespace = plan.world.tapp.metadata.namespace
     return [
         Patch(namespace, decision.change.pod.name, patch_of(decision.change))

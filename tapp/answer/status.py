@@ -27,12 +27,12 @@ Document = dict[str, Any]
 
 _CHANGING = (Action.UPDATE, Action.RECREATE, Action.ADOPT)
 _ASKING = (Reason.DRAINING, Reason.MARKS_CHANGED, Reason.TEMPLATE_CHANGED)
-"""Why a mark is written for an update; others tell a pod of a hold, or that its node is lost."""
+"""Reasons of marks for an update; others tell a pod of a hold, or that its node is lost."""
 _UPDATING = (Reason.RESTART_WAITS, Reason.RESIZING, Reason.RESIZE_DEFERRED)
 """Reasons why nothing is written now for an update that goes on."""
 _COUNTS = ("replicas", "readyReplicas", "updatedReplicas")
 _SHOWN = 5
-"""How many broken instances a message describes before it says how many more there are."""
+"""Number of broken instances that a message describes before it says how many more there are."""
 
 
 def summarize(plan: Plan) -> Document:
@@ -104,7 +104,7 @@ def _in_ranges(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
 
 
 def _selector(plan: Plan) -> str:
-    """What selects the pods of the instances, for autoscalers."""
+    """The selector of the instances' pods, for autoscalers."""
     ours = f"{CONTROLLER_UID}={plan.world.tapp.metadata.uid}"
     pulls = plan.world.tapp.spec.update_strategy.in_place_update_strategy.pre_pull
     return f"{ours},!{PULLER}" if pulls else ours
@@ -225,7 +225,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
 
 
 def _silent(unavailable: list[Instance]) -> str:
-    """Those that are not available because nothing is heard of their nodes."""
+    """Instances that are not available because nothing is heard of their nodes."""
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
     return f" (nothing is heard of the nodes of {some(silent)})" if silent else ""
 
@@ -240,7 +240,7 @@ _PHRASES = {
 
 
 def _arithmetic(plan: Plan) -> str:
-    """What those wait for that wait for a budget: ` (maxUnavailable 1 of 6; unavailable: 1)`."""
+    """The budget that updates wait for: ` (maxUnavailable 1 of 6; unavailable: 1)`."""
     budgets, rolling_name = plan.budgets, plan.world.tapp.spec.rolling_name
     groups = {
         instance.template.name == rolling_name
@@ -264,7 +264,7 @@ def _limit(budget: Budget) -> str:
 
 
 def _unless_degraded(progressing: Finding, degraded: Finding) -> Finding:
-    """Where nothing is left to be done, what Degraded says is not as the spec asks."""
+    """Points to Degraded where nothing is left to be done, and not all is as the spec asks."""
     if progressing.reason == Reason.COMPLETE and degraded.status == "True":
         message = "nothing is left to be done, or waited for; see Degraded"
         return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)

@@ -1,1 +1,1 @@
-"""What each instance needs, and what may happen now."""
+"""Decisions: what each instance needs, and what may happen now."""

@@ -18,7 +18,7 @@ from tapp.world import World
 
 
 class _Past(NamedTuple):
-    """What a revision was beside its template.
+    """A revision, as it was beside its template.
 
     Attributes:
         then: the TApp as it was; None where no record has it.

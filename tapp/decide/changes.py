@@ -1,4 +1,4 @@
-"""What is written for a decision: a pod to make, to adopt, to update, to resize or to mark."""
+"""Changes that a decision writes: a pod to make, to adopt, to update, to resize or to mark."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
 
 
 class Told(NamedTuple):
-    """What a pod is told of a hold on it; "" takes each of them back.
+    """Marks that tell a pod of a hold on it; "" takes each of them back.
 
     Attributes:
         label: the label of pods that are on hold.

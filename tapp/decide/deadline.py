@@ -1,4 +1,4 @@
-"""Whether a roll comes further, or nothing has for longer than `spec.progressDeadlineSeconds`.
+"""Progress of a roll, and its end where there is none for `spec.progressDeadlineSeconds`.
 
 docs/design.md, "The deadline". A roll is on from the first instance that is to be updated, or is
 new, until all that should run are available. How far it has come are two counts, and the status
@@ -22,7 +22,7 @@ from tapp.words.times import noted_since
 
 @dataclass(frozen=True)
 class Roll:
-    """How a roll goes on.
+    """The course of a roll.
 
     Attributes:
         progressed: generation and how far it has come -> since when, RFC 3339; empty where there is
@@ -44,7 +44,7 @@ class Roll:
 
 
 class _Reached(NamedTuple):
-    """How far a roll had come, as the status notes it.
+    """The point that a roll had reached, as the status notes it.
 
     Attributes:
         generation: of the spec.
@@ -67,7 +67,7 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
     available: Set[int],
     now: float,
 ) -> Roll:
-    """How the roll goes on that is under way, if one is.
+    """Follows the roll that is under way, if one is.
 
     Args:
         tapp: the parent; its status says how far the roll had come.
@@ -110,7 +110,7 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
 
 
 def _is_waited_for(instance: Instance, decision: Verdict, *, serves: bool) -> bool:
-    """Whether it is to come further, and neither its author nor a refusal keeps it where it is."""
+    """True if it is to come further, and neither its author nor a refusal keeps it where it is."""
     if decision.reason in (Reason.PAUSED, Reason.HELD) or not instance.should_run:
         return False
     refused = decision.reason.disposition is Disposition.BLOCKED
@@ -132,7 +132,7 @@ _KEY = re.compile(r"(\d{1,19})/(\d{1,6})/(\d{1,6})", re.ASCII)
 
 
 def _noted(progressed: Mapping[str, str]) -> list[_Reached]:
-    """What the status notes; what makes no sense there is left out."""
+    """Reads what the status notes; what makes no sense there is left out."""
     matches = [(_KEY.fullmatch(key), since) for key, since in progressed.items()]
     return [
         _Reached(int(match[1]), int(match[2]), int(match[3]), since)

@@ -26,7 +26,7 @@ LATER = "its template is filled in with one of the next answers: there is too mu
 
 
 def is_late(template: Template | Unresolved) -> bool:
-    """Whether it is only filled in by a later sync."""
+    """True if it is only filled in by a later sync."""
     return isinstance(template, Unresolved) and template.reason is Reason.WAITING_FOR_TURN
 
 
@@ -52,7 +52,7 @@ class Filling:
             self._choose()
 
     def of(self, id: int) -> Template | Unresolved:
-        """What an instance is to run, as far as this sync knows it."""
+        """The template that an instance is to run, as far as this sync knows it."""
         if self.whole or id in self._chosen:
             return self._templates.of(id)
         name = self._world.tapp.spec.template_name(id)
@@ -63,11 +63,11 @@ class Filling:
         return Unresolved(name, LATER, Reason.WAITING_FOR_TURN)
 
     def knows(self, id: int) -> bool:
-        """Whether an instance's pod is known to run its template, without another look."""
+        """True if an instance's pod is known to run its template, without another look."""
         return id in self._known
 
     def newest(self, id: int) -> Template | Unresolved:
-        """What the spec says that an instance is to run; as it is written, if there is too much."""
+        """The template that the spec gives an instance; as it is written, if there is too much."""
         if self.whole:
             return self._templates.of(id)
         return self._templates.named(self._world.tapp.spec.template_name(id))
@@ -108,7 +108,7 @@ class Filling:
             left -= self._weights[spec.template_name(id)]
 
     def _kept_elsewhere(self) -> set[int]:
-        """Those that a partition keeps at another content than the newest."""
+        """Instances that a partition keeps at another content than the newest."""
         spec, kept = self._world.tapp.spec, self._world.tapp.status.kept
         if spec.update_strategy.partition == 0 or not kept:
             return set()

@@ -1,4 +1,4 @@
-"""Who is on hold: what is wanted of a pod that its program or a person asks to leave alone.
+"""Pods on hold: what is wanted of a pod that its program or a person asks to leave alone.
 
 docs/design.md, "Hold". A hold keeps back whatever `judge` finds that the instance needs, as far as
 that touches the pod; the pod is told what is wanted, and since when. That time, which this service
@@ -26,12 +26,12 @@ WISHES = {
     Action.RECREATE: Wish.RECREATE,
     Action.DELETE: Wish.DELETE,
 }
-"""What a pod is told where this is to be done."""
+"""Action -> the wish that a pod is told where it is to be done."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a pod is told that is wanted.
+    """A wish that a pod is told.
 
     Attributes:
         wish: what.
@@ -49,7 +49,7 @@ class Asked:
 
 
 def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | None:
-    """What is asked of a pod that something is wanted of; None of one that nobody holds.
+    """The wish that a pod is told of; None for one that nobody holds.
 
     One whose hold was removed is asked on until it is done: it is no hold that is to begin again.
 
@@ -77,7 +77,7 @@ def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | Non
 
 @dataclass
 class Holding:
-    """Who is on hold.
+    """The holds on pods in one sync.
 
     Attributes:
         holds: instance -> why what it needs does not happen now.
@@ -133,13 +133,13 @@ def hold_back(
 
 
 def told_of(pod: Pod, asked: Asked | None) -> Told:
-    """What a pod is to carry, of which this is asked."""
+    """Marks that a pod is to carry, of which this is asked."""
     label = (pod.spec.hold or NO_HOLD).due_label
     return Told(label) if asked is None else Told(label, asked.wish, asked.since)
 
 
 def carried_by(pod: Pod) -> Told:
-    """What it carries."""
+    """Marks that it carries."""
     found = pod.spec.hold or NO_HOLD
     return Told(found.label, found.wanted, found.since)
 

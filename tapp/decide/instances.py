@@ -1,4 +1,4 @@
-"""What each number of a TApp is: its pod, its template, its status, and what it may wait for."""
+"""Instances, the numbers of a TApp: its pod, its template, its status, and what it may wait for."""
 
 import re
 
@@ -95,17 +95,17 @@ class Instance(msgspec.Struct, gc=False):
 
     @property
     def made(self) -> Made:
-        """What its pod is made of."""
+        """Template and past that its pod is made of."""
         return Made(self.id, self.template, self.past)
 
     @property
     def finished(self) -> bool:
-        """Whether it ran to its end and is not run again."""
+        """True if it ran to its end and is not run again."""
         return self.status in FINISHED
 
 
 def gives_way(pod: Pod, update: Progress) -> bool:
-    """Whether a completed pod gives way (docs/design.md, "Completed and finished instances")."""
+    """True if a completed pod gives way (docs/design.md, "Completed and finished instances")."""
     if pod.made_failed or pod.refused_by_kubelet or ended_by_update(pod, update):
         return True
     return not pod.ran_to_its_end
@@ -218,7 +218,7 @@ def block_creations(world: World, instances: list[Instance]) -> None:
 
 
 def host_problem(app: str, instance: Instance) -> str:
-    """Why an instance's pod cannot have a host name in the headless Service, or ""."""
+    """The reason why an instance's pod cannot have a host name in the headless Service, or ""."""
     pod_name = f"{app}-{instance.id}"
     if not instance.service_name or _DNS_LABEL.fullmatch(pod_name):
         return ""
@@ -229,7 +229,7 @@ def host_problem(app: str, instance: Instance) -> str:
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:
-    """Whether an instance is new, or is started again, as far as the status shows.
+    """True if an instance is new, or is started again, as far as the status shows.
 
     Without an entry it is new if the spec is: who loses its pod while others come first has none.
     """

@@ -28,7 +28,7 @@ from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT, Wish
 
 
 class Action(StrEnum):
-    """What a sync does about an instance."""
+    """The kinds of what a sync does about an instance."""
 
     CREATE = "Create"
     KEEP = "Keep"
@@ -191,7 +191,7 @@ def _anew(instance: Instance, template: Template, reason: Reason, message: str) 
 
 
 def _resizing(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    """What a pod at its template's revision needs until it has the resources, too."""
+    """Judges a pod at its template's revision until it has the resources, too."""
     found = _resized(instance, pod, template)
     if isinstance(found, Verdict):
         return found
@@ -311,7 +311,7 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
 
 
 def _differs_in_resources(instance: Instance, spec: PodSpec, template: Template) -> bool:
-    """Whether a pod of ours may differ in resources, beyond what an update in place changes."""
+    """True if a pod of ours may differ in resources, beyond what an update in place changes."""
     return spec.uniq_hash in template.hashes or instance.recorded == template.hashes.bare
 
 

@@ -34,7 +34,7 @@ _GOING = (Action.DELETE, Action.RECREATE)
 
 @dataclass
 class Marks:
-    """What is asked of pods first, and what is known of pods that need somebody else.
+    """Steps that are asked of pods first, and pods that wait for somebody else.
 
     Attributes:
         steps: instance -> what is asked of its pod first, instead of what was decided.
@@ -218,7 +218,7 @@ class _Marking:
         return Verdict(Action.KEEP if change is None else Action.MARK, reason, message, change)
 
     def _change(self, pod: Pod, drain: str = "", lost: str = "") -> Mark | None:
-        """What the pod is to carry; None where it does."""
+        """The mark that the pod is to carry; None where it does."""
         if not self._asks(pod, drain, lost) and self._is_told(pod):
             return None
         spec, told = pod.spec, told_of(pod, self.asked.get(pod.name))
@@ -227,22 +227,22 @@ class _Marking:
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, told=told)
 
     def _asks(self, pod: Pod, drain: str = "", lost: str = "") -> bool:
-        """Whether these are not yet what is asked for in the pod."""
+        """True if these are not yet what is asked for in the pod."""
         spec = pod.spec
         known = spec.is_watched or not (lost or drain or has_closed_gate(pod))
         return (drain, lost) != (spec.drain, spec.lost) or not known or self._tolerates(pod)
 
     def _is_told(self, pod: Pod) -> bool:
-        """Whether it carries what it is told of a hold on it."""
+        """True if it carries what it is told of a hold on it."""
         return told_of(pod, self.asked.get(pod.name)) == carried_by(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
-        """Whether it is to tolerate a node that is not heard of without limit, and does not."""
+        """True if it is to tolerate a node that is not heard of without limit, and does not."""
         return self.moves and pod.spec.evicted_in_time and pod.spec.is_ours
 
 
 def _restarts(instance: Instance, change: Update | Resize) -> bool:
-    """Whether a change starts containers again."""
+    """True if a change starts containers again."""
     if isinstance(change, Update):
         return bool(change.images)
     return instance.resize is not None and bool(instance.resize.restarts)

@@ -24,7 +24,7 @@ Since = dict[str, list[int]]
 
 @dataclass(frozen=True)
 class Missing:
-    """What instances lack.
+    """Things that instances lack.
 
     Attributes:
         since: since when -> the instances.

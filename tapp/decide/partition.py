@@ -27,13 +27,13 @@ from tapp.words.vocabulary import MAX_REPLICAS
 from tapp.world import World
 
 UNKNOWN = "unknown"
-"""What is noted of a revision that is not known: that of a pod that nobody can read, or of another
+"""The note of a revision that is not known: that of a pod that nobody can read, or of another
 controller's."""
 
 
 @dataclass
 class Partition:
-    """What a partition does in one sync; revisions are named as by `content_name`.
+    """The work of a partition in one sync; revisions are named as by `content_name`.
 
     Attributes:
         update: the revision of the rolling template, "" where it does not resolve and never has.
@@ -61,7 +61,7 @@ class Partition:
 
 
 def partition_size(value: int | str, group: int) -> int:
-    """How many instances of a group of this size are kept.
+    """Resolves a partition: the number of instances of a group that are kept.
 
     A percentage is rounded up, but below 100% it does not keep all of several, as in a CloneSet.
 
@@ -179,7 +179,7 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
 
 
 def _runs(instance: Instance, template: Template | Unresolved) -> bool:
-    """Whether the pod of an instance is made of a template, also while it ends."""
+    """True if the pod of an instance is made of a template, also while it ends."""
     pod = instance.pod
     if pod is None or not isinstance(template, Template):
         return False
@@ -198,7 +198,7 @@ class _Keeper:
     current: str
 
     def revision_of(self, instance: Instance) -> str:
-        """What its pod is made of; or, where there is none, what is noted of the last one."""
+        """The revision of its pod; or, where there is none, what is noted of the last one."""
         pod, had = instance.pod, self.noted.get(instance.id, "")
         if pod is None:
             # Without a note it was not kept before: it was to run what was the rolling template

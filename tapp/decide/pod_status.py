@@ -1,4 +1,4 @@
-"""What is written into the status of one pod: its gates, and that its node is lost.
+"""Writes on the status of one pod: its gates, and that its node is lost.
 
 docs/design.md, "Pod status". A pure function of the pod and the time. The composite has decided,
 and says so in annotations; here they are checked against what the pod itself tells, so that a
@@ -21,7 +21,7 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 @dataclass(frozen=True)
 class Wish:
-    """What a pod's status should say; empty where it says so already.
+    """Changes of a pod's status; empty where it says all of it already.
 
     Attributes:
         gates: condition type -> whether it is to be open, for those that change.
@@ -105,7 +105,7 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
 
 
 def _is_lost(pod: Pod, now: float) -> bool:
-    """Whether the annotation tells the truth: the node is silent, and since then."""
+    """True if the annotation tells the truth: the node is silent, and since then."""
     since = pod.silent_since
     if since is None or since == UNKNOWN or since > now:
         return False

@@ -31,7 +31,7 @@ _OWN, _OF_AN_IMAGE = 1_000, 150
 
 
 def is_puller(pod: Pod) -> bool:
-    """Whether a pod is one of ours that pulls images."""
+    """True if a pod is one of ours that pulls images."""
     return pod.foreign and pod.manifest.labels.get(PULLER) == "true"
 
 
@@ -62,7 +62,7 @@ class Puller(NamedTuple):
 
 @dataclass
 class Pulls:
-    """What has to be pulled first.
+    """Pulls that come before updates.
 
     Attributes:
         holds: instance -> why its update does not happen now.
@@ -98,7 +98,7 @@ def pulls(
     options: Options,
     now: float,
 ) -> Pulls:
-    """What is pulled before the updates of this sync.
+    """Decides what is pulled before the updates of this sync.
 
     Args:
         world: what was observed.
@@ -178,16 +178,16 @@ class _Pulling:
         return found
 
     def _key(self, node: str = "") -> str:
-        """What the inability to run a puller is remembered by: everywhere, or on a node."""
+        """The key under which a refused puller is remembered: everywhere, or on a node."""
         return f"{_REFUSED}{self.options.puller_image}{node and f' on {node}'}"
 
     def _is_known_unable(self, puller: Puller) -> bool:
-        """Whether it was found out not long ago that it cannot run."""
+        """True if it was found out not long ago that it cannot run."""
         times = [self.refused.get(key, "") for key in (self._key(), self._key(puller.node))]
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
-        """What an update needs on its node; None where nothing would stop, or all is there."""
+        """The puller that an update needs on its node; None if nothing would stop or be pulled."""
         pod, template = change.pod, change.template
         runs = any(pod.container(name).now.running is not None for name in change.images)
         if not pod.node or not runs or pod.silent:
@@ -216,7 +216,7 @@ class _Pulling:
         return f"{self.world.tapp.metadata.name}-pull-x{digest}"
 
     def _state(self, puller: Puller) -> Verdict | None:
-        """Why the updates that need this puller wait; None where they do not."""
+        """The delay of updates that need this puller; None where they do not wait."""
         pod, most = self.world.pullers.get(puller.name), self.options.max_pullers
         if (pod is None or not _has_started(pod)) and self._is_known_unable(puller):
             self._give_up(puller, pod)
@@ -298,7 +298,7 @@ class _Pulling:
 
 
 def _has_started(pod: Pod) -> bool:
-    """Whether a puller has all of its images: its container was made."""
+    """True if a puller has all of its images: its container was made."""
     return any(status.container_id for status in pod.containers)
 
 
@@ -324,7 +324,7 @@ def _what(puller: Puller) -> str:
 
 
 def pulled_where(pullers: Iterable[Puller]) -> str:
-    """What is pulled on which nodes, for a sentence: `web:2 on nodes a, b`."""
+    """Images and the nodes that pull them, for a sentence: `web:2 on nodes a, b`."""
     nodes: dict[tuple[str, ...], list[str]] = {}
     for puller in pullers:
         nodes.setdefault(tuple(puller.images), []).append(puller.node)

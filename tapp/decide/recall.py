@@ -1,4 +1,4 @@
-"""What pods were made of that differ in more than their hashes can tell.
+"""Recorded templates of pods that differ in more than their hashes can tell.
 
 A template that is written in another way has another revision, and still its pod may be the one
 that it describes (`tapp/spec/meaning.py`): then nothing about it is to change but its labels.
@@ -46,7 +46,7 @@ def recall(world: World, instances: Iterable[Instance], options: Options) -> Non
 
 
 class _Compared(NamedTuple):
-    """Whether two templates mean the same: what pods were made of, and what they are to run.
+    """The comparison of two templates: what pods were made of, and what they are to run.
 
     Attributes:
         bare: whether they do, but for images, labels, annotations and resources.
@@ -69,7 +69,7 @@ class _Pairs:
         self._known: dict[tuple[int, int], tuple[Template, Template, _Compared]] = {}
 
     def compared(self, before: Template, template: Template, *, again: bool) -> _Compared:
-        """How two templates compare; it is remembered if other pods may be made of them, too."""
+        """Compares two templates; remembers that if other pods may be made of them, too."""
         key = id(before), id(template)
         if key in self._known:
             return self._known[key][2]

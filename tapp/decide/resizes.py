@@ -30,7 +30,7 @@ _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 
 @dataclass
 class Resizes:
-    """How long pods wait for the resources of their template.
+    """Waits of pods for the resources of their template.
 
     Attributes:
         since: instance/revision -> since when its pod is to have others, RFC 3339; with `/refused`
@@ -76,20 +76,20 @@ def look(instances: Iterable[Instance], world: World, options: Options, now: flo
 
 
 def _key(instance: Instance) -> str:
-    """What the times of an instance are noted under: another template is tried anew."""
+    """The key under which an instance's times are noted: another template is tried anew."""
     template = instance.template
     return f"{instance.id}/{template.revision if isinstance(template, Template) else ''}"
 
 
 def _is_meant(pod: Pod, noted: float, now: float) -> bool:
-    """Whether the kubelet means the newest spec: before Kubernetes 1.34 only time can tell."""
+    """True if the kubelet means the newest spec: before Kubernetes 1.34 only time can tell."""
     if pod.tells_generation:
         return not pod.kubelet_is_behind
     return noted != UNKNOWN and now - noted >= AGAIN
 
 
 def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
-    """Whether the kubelet of its pod is about to start containers again for other resources.
+    """True if the kubelet of its pod is about to start containers again for other resources.
 
     One that has no room, or has not done it for long, is waited for no longer.
     """
@@ -142,7 +142,7 @@ def _not_given(who: str, since: str) -> str:
 
 
 def _why(instance: Instance, since: str) -> str:
-    """What is known of a pod that has waited for too long."""
+    """The sentence on a pod that has waited for too long."""
     state = instance.resizing
     if state is None:
         return _not_given("its pod", since)

@@ -4,13 +4,14 @@ docs/design.md, "The budget". The only place where instances are looked at toget
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Verdict, hold
 from tapp.decide.serving import Serving
+from tapp.spec.model import TAppSpec
 from tapp.spec.policies import UpdateStrategy
 from tapp.spec.templates import Template
 from tapp.words.digits import percent
@@ -21,9 +22,9 @@ from tapp.words.vocabulary import UPDATE_PRIORITY
 FULL = 100
 
 BUDGET_REASONS = (Reason.WAITING_FOR_BUDGET, Reason.SPEC_JUST_CHANGED)
-"""Why an update is held back that will go ahead by itself."""
+"""Reasons of updates that are held back and will go ahead by themselves."""
 DELAYED = (*BUDGET_REASONS, Reason.DRAINING)
-"""Why an update that is due has not happened yet, and will."""
+"""Reasons of updates that are due, have not happened yet, and will."""
 
 
 class BudgetError(ValueError):
@@ -31,7 +32,7 @@ class BudgetError(ValueError):
 
 
 def budget(value: int | str, should_run: int) -> int:
-    """How many instances may be unavailable: a percentage is rounded up.
+    """Resolves a budget, the number that may be unavailable: a percentage is rounded up.
 
     Args:
         value: `maxUnavailable` as written: `2`, `"25%"`.
@@ -125,6 +126,16 @@ class Budgets:
         return self.rolling if instance.template.name == rolling_name else self.force
 
 
+def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:
+    """Resolves both budgets for the instances that should run."""
+    name, should_run = spec.rolling_name, sum([instance.should_run for instance in instances])
+    used = any(item.should_run and item.template.name == name for item in instances)
+    found = used or spec.find_template(name) is not None
+    # Without a name of its own the rolling template is the default one: nothing can be mistyped.
+    used = used or not should_run or not spec.update_strategy.template
+    return Budgets(spec.update_strategy, should_run, found, used)
+
+
 def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tuple[bool, int, int]:
     """Whose update comes first: what to sort instances by.
 
@@ -143,11 +154,11 @@ def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tup
 
 
 PRIORITY = re.compile(r"[+-]?[0-9]{1,9}")
-"""What is a priority; anything else is ignored, and a condition says so."""
+"""The form of a priority; anything else is ignored, and a condition says so."""
 
 
 def has_priority(instance: Instance) -> bool:
-    """Whether an instance is given any: few are, and all are asked."""
+    """True if an instance is given any: few are, and all are asked."""
     pod, template = instance.pod, instance.template
     if pod is not None and pod.spec.update_priority:
         return True
@@ -169,7 +180,7 @@ def spend(
     budgets: Budgets,
     rolling_name: str,
 ) -> dict[int, Verdict]:
-    """Why updates do not happen now: instance -> `Keep` with the reason, for those held back.
+    """Spends the budgets: instance -> `Keep` with the reason, for updates held back.
 
     One instance after the other has its `turn`. One that is not available may always be updated, so
     the next template can always repair a broken roll-out; one that serves or may serve only while
@@ -218,5 +229,5 @@ def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -
 
 
 def is_update(verdict: Verdict) -> bool:
-    """Whether a verdict has to go through `spend`."""
+    """True if a verdict has to go through `spend`."""
     return verdict.action in DISRUPTIVE

@@ -4,7 +4,7 @@ docs/design.md, "The budget". `_available` is where an instance counts as availa
 how long a Ready pod has to last for that is in `tapp/pod/availability.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tapp.decide.instances import Instance
@@ -12,7 +12,8 @@ from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
 from tapp.pod.pod import Pod
 from tapp.pod.resize import resizing_of
-from tapp.spec.model import TApp
+from tapp.pod.trouble import Trouble, silence, trouble
+from tapp.spec.model import TApp, TAppSpec
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tapp.world import World
@@ -42,7 +43,7 @@ class Serving:
 def serving_of(
     world: World, instances: list[Instance], now: float
 ) -> tuple[Serving, set[int], list[float]]:
-    """Who serves; who of them may be on its way out unseen; and the seconds until that may change.
+    """Finds who serves, who of them may be going unseen, and the seconds until that may change.
 
     Args:
         world: what was observed.
@@ -105,7 +106,7 @@ def _available(
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
-    """Whether a container is to start again for other resources, whoever asked for them.
+    """True if a container is to start again for other resources, whoever asked for them.
 
     Also where the template asks for others still by now. One that waits for room has not begun, and
     counts only while its template asks for just that.
@@ -135,7 +136,7 @@ def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> s
 
 
 def _unsettled(tapp: TApp) -> bool:
-    """Whether updates of the previous spec may be under way that this observation does not show.
+    """True if updates of the previous spec may be under way that this observation does not show.
 
     Metacontroller's cache may lag behind its own writes. While the spec stays the same that does no
     harm: the same instances are chosen again, and a write on an old resourceVersion is refused. But
@@ -150,3 +151,18 @@ def _unsettled(tapp: TApp) -> bool:
         for condition in tapp.status.conditions
     )
     return not (quiet and observed == generation - 1)
+
+
+def troubles_of(spec: TAppSpec, instances: Sequence[Instance], now: float) -> dict[int, Trouble]:
+    """Instance -> the trouble of its pod, for those that should run and whose pod may have any."""
+    moved = spec.force_delete_pod and not spec.never_migrate
+    return {
+        instance.id: silence(pod, since, now, moved=moved)
+        if (since := pod.silent_since) is not None
+        else trouble(pod, instance.update, now)
+        for instance in instances
+        if instance.should_run
+        and (pod := instance.pod) is not None
+        and not pod.terminating
+        and (pod.ready is not True or pod.restarts)
+    }

@@ -29,7 +29,7 @@ _PATIENT = 60.0
 
 @dataclass(frozen=True)
 class Teardown:
-    """What a finalize call answers.
+    """The answer of a finalize call.
 
     Attributes:
         pods: pods that stay for now.
@@ -137,7 +137,7 @@ def _told(pod: Pod, asked: Mapping[str, Asked]) -> Mark | None:
 
 
 def _recheck(pods: Sequence[Pod], asked: Mapping[str, Asked], now: float) -> float:
-    """Where nothing but holds is waited for, a change of a pod is what ends the wait."""
+    """Delays the next call where only holds are waited for: a change of a pod ends the wait."""
     if len(asked) < len(pods) or not asked:
         return RECHECK
     return max(RECHECK, min(_PATIENT, *(one.ends - now for one in asked.values())))
@@ -154,7 +154,7 @@ def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
 
 
 def _staying_on(revisions: Sequence[RevisionObject]) -> bool:
-    """Whether any of them is not on its way out: one that is holds up nothing."""
+    """True if any of them is not on its way out: one that is holds up nothing."""
     return any(revision.metadata.deletion_timestamp is None for revision in revisions)
 
 

@@ -44,14 +44,14 @@ _LATER = hold(
 
 
 class _After(NamedTuple):
-    """What is decided on instances that wait for the same: to be made, and to go."""
+    """Decisions on instances that wait for the same: to be made, and to go."""
 
     made: Verdict
     gone: Verdict
 
 
 def _after(what: str, reason: Reason = Reason.WAITING_FOR_ORDER) -> _After:
-    """Who waits for others waits until this is so."""
+    """Decisions on whoever waits until this is so."""
     return _After(
         Verdict(Action.ABSENT, reason, f"its pod is made when {what} ({_POLICY})"),
         hold(reason, f"its pod goes when {what} ({_POLICY})"),
@@ -65,7 +65,7 @@ _UNSETTLED = _after("the last spec's updates are known to be over", Reason.SPEC_
 def one_after_another(
     instances: Sequence[Instance], decisions: Sequence[Verdict], serving: Serving
 ) -> dict[int, Verdict]:
-    """Who waits for another one before its pod is made, or goes: instance -> `Absent` or `Keep`.
+    """Keeps the order in which pods are made, or go: instance -> `Absent` or `Keep`.
 
     A pod is made when all lower numbers that should run are available, and no update of this sync
     takes one of them down. Of the pods beyond `spec.replicas` the highest goes, under the same
@@ -115,7 +115,7 @@ class Turns:
 
 
 def is_written(decision: Verdict) -> bool:
-    """Whether an answer has more of a pod's template than the request has: all its metadata."""
+    """True if an answer has more of a pod's template than the request has: all its metadata."""
     return isinstance(decision.change, Update | Adopt)
 
 
@@ -162,7 +162,7 @@ def take_turns(
 
 
 def _later(updated: Iterable[Instance], limit: int) -> tuple[list[int], int]:
-    """Those whose pod is not written now, and how many bytes are left; one is written at least."""
+    """Instances whose pod is not written now, and the bytes left; one is written at least."""
     later, left = list[int](), limit
     sizes: dict[int, int] = {}
     for instance in updated:
@@ -184,7 +184,7 @@ def _later(updated: Iterable[Instance], limit: int) -> tuple[list[int], int]:
 def _waiting(
     world: World, candidates: Iterable[Instance], limit: int, refused: Container[int]
 ) -> tuple[set[int], int]:
-    """Those for which nothing is created now, and how many bytes are left.
+    """Instances for which nothing is created now, and the bytes that are left.
 
     What was asked for and refused goes last, so that it keeps nobody waiting for ever.
     """

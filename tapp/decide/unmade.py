@@ -1,4 +1,4 @@
-"""Why no pod could be made of an instance's template, while it still has the one before.
+"""Obstacles to a pod of an instance's template, while it still has the one before.
 
 A pod that goes for such a template never comes back. So the instance keeps its pod until the spec
 is mended (docs/design.md, "Templates of which no pod can be made").
@@ -22,7 +22,7 @@ from tapp.world import World
 
 @dataclass
 class Ahead:
-    """What a look ahead has found.
+    """Findings of a look ahead.
 
     Attributes:
         unmade: instance -> why no pod could be made for it; one without a pod gets it all the same,
@@ -67,7 +67,7 @@ def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
 
 
 class _Mounts:
-    """What is mounted and has no volume, as far as the service can see.
+    """Mounts without a volume, as far as the service can see.
 
     Admission may add volumes. That it does shows in pods that were admitted: they mount a volume
     that was not asked for. Then the API server has the word: a doubt is no refusal.
@@ -91,7 +91,7 @@ class _Mounts:
         return found
 
     def without_claim(self, instance: Instance, template: Template, lacking: dict[str, str]) -> str:
-        """Why no pod can be made for an instance: nor has it a claim of that name; or ""."""
+        """The reason why an instance gets no pod: nor has it a claim of that name; or ""."""
         claims, own = self._claims, self._claims.of(instance.made)
         gone = (
             name
@@ -106,7 +106,7 @@ class _Mounts:
         return self._texts.setdefault(text, text)  # one for all instances that share it
 
     def _stays(self, name: str) -> bool:
-        """Whether there is such a claim; one that is being deleted goes with the pod."""
+        """True if there is such a claim; one that is being deleted goes with the pod."""
         claim = self._world.claims.get(name)
         return claim is not None and claim.metadata.deletion_timestamp is None
 
@@ -120,7 +120,7 @@ class _Mounts:
 
 
 def _added(id: int, pod: Pod, recorded: Recorded) -> set[str]:
-    """What admission has added: no volume of the template that the pod is made of, if recorded."""
+    """Names that admission has added: no volume of the template of the pod, if recorded."""
     content = "" if pod.foreign else recorded.of_pod(pod, id, DEFAULT_TEMPLATE, ())
     template = recorded.template(content, id, DEFAULT_TEMPLATE) if content else None
     names = {*pod.spec.added}

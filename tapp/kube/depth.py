@@ -1,4 +1,4 @@
-"""How deeply a value is nested: rules go through templates by calls, one for each level."""
+"""Nesting of a value: rules go through templates by calls, one for each level."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ DEEPEST: Final = 100
 
 
 def is_too_deep(value: Any) -> bool:
-    """Whether objects and lists are nested in each other on more than `DEEPEST` levels.
+    """True if objects and lists are nested in each other on more than `DEEPEST` levels.
 
     Takes time in proportion to the value, and no stack.
     """

@@ -45,7 +45,7 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
 
 @dataclass(frozen=True)
 class _Variable:
-    """What a name stands for at some place of the list.
+    """The value that a name stands for at some place of the list.
 
     Attributes:
         value: its value, None where it has a valueFrom.
@@ -124,5 +124,5 @@ def _references(item: Document) -> set[str]:
 
 
 def _end_of_references(value: str) -> int:
-    """Where the last reference has ended: behind it, each `$(` would be looked for an end."""
+    """End of the last reference: behind it, each `$(` would be looked for an end."""
     return value.rfind(")") + 1

@@ -63,7 +63,7 @@ def _tagged(path: str) -> tuple[str, str, str]:
 
 
 def names_of(image: str, image_id: str | None = "") -> set[str]:
-    """What an image is known by: its canonical name, and its digest where that is known.
+    """Names of an image: its canonical name, and its digest where that is known.
 
     Two that share one of them are the same image.
     """
@@ -73,7 +73,7 @@ def names_of(image: str, image_id: str | None = "") -> set[str]:
 
 
 def runs_image(wanted: str, image: str | None, image_id: str | None) -> bool:
-    """Whether a container's status says that it runs the wanted image.
+    """True if a container's status says that it runs the wanted image.
 
     Args:
         wanted: the image in the pod's spec.
@@ -116,4 +116,4 @@ def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]
 
 
 _DOCKER = "docker-pullable://"
-"""What dockershim wrote before the repository."""
+"""The prefix that dockershim wrote before the repository."""

@@ -213,14 +213,14 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class KubeletResources(msgspec.Struct, frozen=True, gc=False):
-    """What a kubelet says that a container has: one of `status.containerStatuses`."""
+    """The resources that a kubelet reports for a container: one of `status.containerStatuses`."""
 
     name: str | None = None
     resources: Any = None
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """What a container ran when an in-place update changed its image.
+    """The image that a container ran when an in-place update changed it.
 
     Attributes:
         id: its containerID; "" if it had none.
@@ -276,7 +276,7 @@ decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
 
 
 def readable_conditions(text: bytes) -> list[Condition]:
-    """Those of a list of conditions that can be read; none where it is no list."""
+    """Conditions of a list that can be read; none where it is no list."""
     found = []
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for raw in decode_list(text):

@@ -90,7 +90,7 @@ def _twice(holder: Document, lists: _Lists) -> str:
 
 
 def _texts(holder: Document, field: str, key: str) -> list[str]:
-    """What the entries of a list have under a key, those that have a text."""
+    """Texts that the entries of a list have under a key."""
     values = [entry.get(key) for entry in _entries(holder, field)]
     return [value for value in values if value and isinstance(value, str)]
 

@@ -1,4 +1,4 @@
-"""What a container asks for, as far as two spellings of it mean the same."""
+"""Resources that a container asks for, as far as two spellings of it mean the same."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -103,7 +103,7 @@ def _is_of_pods(name: str) -> bool:
 def _of_containers(
     spec: dict[str, Any], kind: str, is_meant: Callable[[str], bool]
 ) -> dict[str, str | float]:
-    """What all containers of a pod ask for at once (component-helpers, AggregateContainer...).
+    """Resources that all containers of a pod ask for (component-helpers, AggregateContainer...).
 
     Init containers run before the others, one after another, and sidecars beside all that follow.
     """

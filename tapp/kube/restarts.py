@@ -44,12 +44,12 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
     rules: tuple[Rule, ...] = ()
 
     def action(self, exit_code: int) -> str:
-        """What the first rule asks for that is about this code; "" where none is."""
+        """The action of the first rule that is about this code; "" where none is."""
         found = (rule.action for rule in self.rules if (exit_code in rule.codes) is rule.within)
         return next(found, "")
 
     def follow(self, exit_code: int | None) -> bool:
-        """Whether it is, having ended with this code; None: by others, and counts as a failure.
+        """True if it is, having ended with this code; None: by others, and counts as a failure.
 
         No rule is about that, as in a kubelet about a probe that fails.
         """

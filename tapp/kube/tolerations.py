@@ -1,4 +1,4 @@
-"""How long a pod tolerates that its node is not heard of (Kubernetes, "Taints and Tolerations")."""
+"""Seconds that a pod tolerates a silent node (Kubernetes, "Taints and Tolerations")."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +13,7 @@ SECONDS = 300
 
 
 def is_limited(tolerations: Iterable[Toleration]) -> bool:
-    """Whether a node that is not heard of is tolerated for a limited time only.
+    """True if a node that is not heard of is tolerated for a limited time only.
 
     For each taint the first toleration that fits it decides (k8s.io/component-helpers,
     GetMatchingTolerations).

@@ -1,4 +1,4 @@
-"""Who wrote what of a pod, and when, as the API server keeps it (`metadata.managedFields`)."""
+"""Writers of a pod, and their times, as the API server keeps it (`metadata.managedFields`)."""
 
 from contextlib import suppress
 from typing import Any

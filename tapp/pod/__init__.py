@@ -1,1 +1,1 @@
-"""What one pod tells, alone."""
+"""Facts that one pod tells, alone."""

@@ -1,4 +1,4 @@
-"""Who is available: serves, and has done so for long enough.
+"""Availability of an instance: it serves, and has done so for long enough.
 
 docs/design.md, "The budget". Ready alone does not tell: a restart in place need not turn it False,
 so its time may be older than the container that runs. And a kubelet reports a container that it has

@@ -27,7 +27,7 @@ def _closed(pod: Pod) -> list[Condition]:
 
 
 def has_closed_gate(pod: Pod) -> bool:
-    """Whether a gate that is served is not open.
+    """True if a gate that is served is not open.
 
     A pod that is Ready may have one for a moment, until its kubelet has looked.
     """
@@ -35,13 +35,13 @@ def has_closed_gate(pod: Pod) -> bool:
 
 
 def only_its_gate_keeps_it_out(pod: Pod) -> bool:
-    """Whether the pod would serve if its gate were open, and may have done so a moment ago."""
+    """True if the pod would serve if its gate were open, and may have done so a moment ago."""
     ready = pod.conditions.get("ContainersReady")
     return bool(_closed(pod)) and ready is not None and ready.status == "True"
 
 
 def is_begun(pod: Pod, update: Progress) -> bool:
-    """Whether an update is under way that an open gate has yet to be closed for.
+    """True if an update is under way that an open gate has yet to be closed for.
 
     A container that is to be replaced still is the one that the record names. Where all have been
     replaced the gate was opened after the update: whatever else changes in the pod's spec (a
@@ -92,7 +92,7 @@ def settling_since(pod: Pod, gate: Condition | None) -> float:
 
 
 def update_of(pod: Pod, now: float) -> Progress:
-    """How far the pod's update has come, from the pod alone."""
+    """Progress of the pod's update, from the pod alone."""
     noted = [settling_since(pod, gate) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 

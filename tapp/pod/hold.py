@@ -13,7 +13,7 @@ _KEPT = 100
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """What a pod says of a hold on it, and of what is wanted; texts are cut.
+    """The words of a pod on its hold, and on what is wanted; texts are cut.
 
     Attributes:
         reason: why it is not to be touched; "" where nobody holds it.
@@ -30,7 +30,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
     label: str = ""
 
     def covers(self, wish: Wish) -> bool:
-        """Whether it is there, and keeps this from being done to the pod."""
+        """True if it is there, and keeps this from being done to the pod."""
         if self.narrowed == FOR_UPDATE:
             return bool(self.reason) and wish is not Wish.DELETE
         if self.narrowed == FOR_DELETE:
@@ -44,7 +44,7 @@ class Hold(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_mistaken(self) -> bool:
-        """Whether what it is for makes no sense: then it is for everything."""
+        """True if what it is for makes no sense: then it is for everything."""
         return bool(self.reason) and self.narrowed not in ("", FOR_UPDATE, FOR_DELETE)
 
 

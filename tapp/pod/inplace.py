@@ -56,7 +56,7 @@ MARGIN = 15.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a pod's last in-place update has come.
+    """Progress of a pod's last in-place update.
 
     Attributes:
         unfinished: container -> what it ran, for the containers that are not updated yet.
@@ -79,7 +79,7 @@ NO_UPDATE = Progress()
 
 
 def progress(pod: Pod, now: float, noted: float = UNKNOWN, turned: Container[str] = ()) -> Progress:
-    """How far the update has come that the pod's record tells of.
+    """Follows the update that the pod's record tells of.
 
     Args:
         pod: the pod.
@@ -114,20 +114,20 @@ def progress(pod: Pod, now: float, noted: float = UNKNOWN, turned: Container[str
 
 
 def _is_turning(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Whether the kubelet looks at the newest spec, and the recorded container is still there."""
+    """True if the kubelet looks at the newest spec, and the recorded container is still there."""
     seen = pod.tells_generation and not pod.kubelet_is_behind
     return seen and bool(ran.id) and pod.container(name).container_id == ran.id
 
 
 def _is_another(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Whether another container than the recorded one runs, or ran last, with the wanted image."""
+    """True if another container than the recorded one runs, or ran last, with the wanted image."""
     status = pod.container(name)
     other = _is_told_of(pod, status) and status.container_id not in (None, "", ran.id)
     return other and name in pod.runs_wanted and not _may_be_between(status, ran)
 
 
 def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Whether the kubelet may well be about to stop it, and nothing tells when it last reported.
+    """True if the kubelet may well be about to stop it, and nothing tells when it last reported.
 
     Its report may be new although the container has run for long: the node was away. So the time
     counts from the first sync that saw it, and `status.settling` remembers that.
@@ -138,7 +138,7 @@ def _doubtful(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 class _Times(NamedTuple):
-    """What time can prove: a container is left alone that outlasts `stop` seconds after `since`."""
+    """Proof by time: a container is left alone that outlasts `stop` seconds after `since`."""
 
     now: float
     since: float
@@ -169,13 +169,13 @@ def _missing(pod: Pod, name: str, ran: RanImage, times: _Times) -> float | None:
 
 
 def _is_told_of(pod: Pod, status: ContainerStatus) -> bool:
-    """Whether the kubelet has seen the newest spec, and ever started the container."""
+    """True if the kubelet has seen the newest spec, and ever started the container."""
     ran = status.container_id or status.now.running or status.now.terminated
     return bool(ran) and not pod.kubelet_is_behind
 
 
 def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Whether a container is updated, whatever the time."""
+    """True if a container is updated, whatever the time."""
     status = pod.container(name)
     if not _is_told_of(pod, status) or not status.container_id:
         return False
@@ -187,7 +187,7 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
 
 
 def is_over(pod: Pod) -> bool:
-    """Whether the update that the pod's record tells of is over, whatever the time."""
+    """True if the update that the pod's record tells of is over, whatever the time."""
     if pod.record is None:
         return True
     images = pod.spec.images
@@ -197,7 +197,7 @@ def is_over(pod: Pod) -> bool:
 
 
 def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
-    """Whether it may be an image in between although its name is the wanted one.
+    """True if it may be an image in between although its name is the wanted one.
 
     It follows the recorded container directly, another image was asked for first, and that may be
     the same one by another tag. A container that came after an image in between is the last one;
@@ -209,7 +209,7 @@ def _may_be_between(status: ContainerStatus, ran: RanImage) -> bool:
 
 
 def _came_after(pod: Pod, name: str, ran: RanImage) -> bool:
-    """Whether a container that is not the recorded one was started by the newest spec.
+    """True if a container that is not the recorded one was started by the newest spec.
 
     The worker is at most one spec behind, so of two that followed it started the last one. When
     its kubelet starts all containers of a pod anew, it forgets those before, and may well do so
@@ -252,7 +252,7 @@ def _asked_at(pod: Pod) -> str:
 
 
 def _stop_seconds(pod: Pod, containers: int) -> float:
-    """How long a kubelet may need until the last of so many containers has stopped.
+    """Seconds that a kubelet may need until the last of so many containers has stopped.
 
     It stops them one after the other; the grace period covers the preStop hook.
     """
@@ -260,7 +260,7 @@ def _stop_seconds(pod: Pod, containers: int) -> float:
 
 
 def ended_by_update(pod: Pod, update: Progress) -> bool:
-    """Whether a completed pod was ended by its update, and not by its work.
+    """True if a completed pod was ended by its update, and not by its work.
 
     The kubelet stops a container for another image, and under restartPolicy Never, or after exit
     code 0 under OnFailure, does not start it again once the pull has failed or the kubelet was

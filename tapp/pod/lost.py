@@ -36,7 +36,7 @@ class Nodes:
 
     @property
     def guarded(self) -> bool:
-        """Whether more than half of at least three are silent: nothing is moved then."""
+        """True if more than half of at least three are silent: nothing is moved then."""
         return self.all >= LEAST_NODES and 2 * self.silent > self.all
 
 

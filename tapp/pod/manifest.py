@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Manifest:
-    """What a pod or a Service is to be, decoded; a part of a wrong type reads as empty.
+    """The decoded form of a pod or a Service; a part of a wrong type reads as empty.
 
     Attributes:
         name: `metadata.name`.

@@ -1,4 +1,4 @@
-"""How soon a pod that failed is replaced: at once, or the later the more often it has failed.
+"""Pace at which pods that failed are replaced: at once, or the later the more often it has failed.
 
 docs/design.md, "Completed and finished instances". A kubelet that refuses a pod (no CPU left, a
 forbidden sysctl) would refuse the next one, too. The number of pods in a row that failed soon after
@@ -24,7 +24,7 @@ _MOST = 1_000
 
 @dataclass(frozen=True)
 class Pace:
-    """What is known of a completed pod that gives way to a new one.
+    """The pace of a completed pod that gives way to a new one.
 
     Attributes:
         failures: pods in a row that failed soon after they were made, this one included.
@@ -38,7 +38,7 @@ class Pace:
 
 
 def failures_before(pod: Pod) -> int:
-    """How many pods in a row had failed when this one was made."""
+    """Number of pods in a row that had failed when this one was made."""
     return min(whole(pod.failures_text, _DIGITS) or 0, _MOST)
 
 

@@ -1,4 +1,4 @@
-"""What a pod tells, as one plain value.
+"""Facts of a pod, as one plain value.
 
 `read.py` makes it of the pod's JSON, as far as any rule looks at it. It refers to no text that it
 was read from, and never changes. The whole JSON is looked at again only to answer it
@@ -30,7 +30,7 @@ GRACE = 30.0
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False):
-    """What a pod is to be, as far as rules look at it: its spec, labels and annotations.
+    """The intended pod, as far as rules look at it: its spec, labels and annotations.
 
     Attributes:
         template_hash: the revision label.
@@ -124,17 +124,17 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def drains(self) -> bool:
-        """Whether it is asked to leave its Services: for another revision than its own."""
+        """True if it is asked to leave its Services: for another revision than its own."""
         asked = is_ours(self.drain) and self.drain != self.template_hash
         return asked and bool(self.served_gates)
 
     @property
     def is_ours(self) -> bool:
-        """Whether both revisions were written by this service."""
+        """True if both revisions were written by this service."""
         return is_ours(self.template_hash) and is_ours(self.uniq_hash)
 
     def starts_again(self, name: str, exit_code: int | None) -> bool:
-        """Whether the kubelet starts a container again that has ended with this code.
+        """True if the kubelet starts a container again that has ended with this code.
 
         A plain init container that succeeded is done. None: see `Restarts.follow`.
         """
@@ -224,7 +224,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def foreign(self) -> bool:
-        """Whether it carries no revision of ours: its template is compared field by field."""
+        """True if it carries no revision of ours: its template is compared field by field."""
         return not self.odd and not self.spec.is_ours
 
     @property
@@ -237,7 +237,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def silent(self) -> bool:
-        """Whether its node is not heard of: it may well serve."""
+        """True if its node is not heard of: it may well serve."""
         return self.silent_since is not None
 
     @property
@@ -263,17 +263,17 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def made_failed(self) -> bool:
-        """Whether this service made it Failed because its node is lost: it did not fail."""
+        """True if this service made it Failed because its node is lost: it did not fail."""
         return self.phase == "Failed" and bool(self.spec.lost) and self.reason == NODE_LOST
 
     @property
     def completed(self) -> bool:
-        """Whether the pod has ended for good."""
+        """True if the pod has ended for good."""
         return self.phase in COMPLETED
 
     @property
     def ran_to_its_end(self) -> bool:
-        """Whether it has completed, and its kubelet would start nothing of it again (getPhase).
+        """True if it has completed, and its kubelet would start nothing of it again (getPhase).
 
         An init container that failed for good ends its pod; else the main containers do. In a pod
         that others have ended (evicted, by its deadline), how a container ended need not be known,
@@ -300,7 +300,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def running(self) -> bool:
-        """Whether the pod runs and is not on its way out."""
+        """True if the pod runs and is not on its way out."""
         return not self.terminating and self.phase == "Running"
 
     @property
@@ -317,12 +317,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def tells_generation(self) -> bool:
-        """Whether the kubelet says which spec it has seen (Kubernetes >= 1.34)."""
+        """True if the kubelet says which spec it has seen (Kubernetes >= 1.34)."""
         return bool(self.observed_generation)
 
     @property
     def kubelet_is_behind(self) -> bool:
-        """Whether the kubelet says that it has not seen the newest spec."""
+        """True if the kubelet says that it has not seen the newest spec."""
         return 0 < self.observed_generation < self.generation
 
     def container(self, name: str) -> ContainerStatus:

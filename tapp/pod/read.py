@@ -40,7 +40,7 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
-    """What a pod tells.
+    """Reads what a pod tells.
 
     Args:
         pod: its JSON, split into the parts that are decoded here.
@@ -92,7 +92,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
 
 
 def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[PodSpec, str]:
-    """What the pod is to be, and what of it is of a wrong type."""
+    """Reads the pod's spec, and what of it is of a wrong type."""
     odd, raw = _oddity(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
     policy = _word(raw.get("restartPolicy")) or ALWAYS
@@ -186,7 +186,7 @@ def _given(status: PodStatus) -> Mapping[str, str]:
 
 
 def _reads(containers: list[dict[str, Any]], manifest: Manifest) -> Reads:
-    """What containers have of the metadata that we applied; no update changes what others wrote."""
+    """Metadata of ours that containers have; no update changes what others wrote."""
     metadata = (manifest.projected or manifest.document)["metadata"]
     labels, annotations = (metadata.get(part) or {} for part in ("labels", "annotations"))
     return read_by(containers, labels, annotations)
@@ -202,7 +202,7 @@ def _claims(volumes: Any) -> tuple[str, ...]:
 
 
 def _added(spec: dict[str, Any], applied: Any, pod: str) -> tuple[str, ...]:
-    """What is mounted and was not asked for.
+    """Mounts that were not asked for.
 
     Where nobody knows what was, all but the pod's own claims and the credentials that it is given.
     """
@@ -330,7 +330,7 @@ _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
 def _oddity(pod: PodObject) -> str:
-    """What is of a wrong type in the parts of a pod that decisions read."""
+    """Names what is of a wrong type in the parts of a pod that decisions read."""
     parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
         ("metadata.labels", _decode_strings, pod.metadata.labels),
         ("metadata.annotations", _decode_strings, pod.metadata.annotations),

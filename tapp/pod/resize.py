@@ -21,7 +21,7 @@ DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 
 
 class Wanted(NamedTuple):
-    """What a pod's containers are to have that they have not.
+    """Resources that a pod's containers are to have and have not.
 
     Attributes:
         resources: container -> its resources, whole, as the API server takes them.
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
-    """What a pod would have to be given to have the resources of its template."""
+    """Resources that a pod lacks of its template."""
     changes: dict[str, Any] = {}
     restarts, obstacles, wrong, shrinks = [], list[str](), list[str](), False
     for container in running(template.spec):
@@ -91,7 +91,7 @@ def _obstacles(
 
 
 def _wrong(name: str, sizes: Sizes) -> list[str]:
-    """What the API server takes from nobody."""
+    """Resources that the API server takes from nobody."""
     found = [
         f"{kind}.{resource} of container {quoted(name)} is no quantity that Kubernetes takes"
         for (kind, resource), value in sorted(sizes.items())
@@ -105,7 +105,7 @@ def _wrong(name: str, sizes: Sizes) -> list[str]:
 
 
 def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
-    """Why a pod needs a successor to have what is wanted; "" if it does not."""
+    """The reason why a pod needs a successor to have what is wanted; "" if it does not."""
     if wanted.obstacle:
         return wanted.obstacle
     if not pod.given:
@@ -130,7 +130,7 @@ class Resizing(msgspec.Struct, frozen=True, gc=False):
 
 
 def resizing_of(pod: Pod) -> Resizing | None:
-    """How far a kubelet is with the resources of a pod's spec; None if it is done."""
+    """Progress of a kubelet with the resources of a pod's spec; None if it is done."""
     spec, restarts, behind = pod.spec, False, False
     for name, text in pod.given.items():
         if text == spec.resources.get(name):

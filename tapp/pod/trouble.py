@@ -1,4 +1,4 @@
-"""What is wrong with an instance, in the words of its pod's own status.
+"""Trouble of an instance, in the words of its pod's own status.
 
 A sentence for whatever will not get well by waiting alone, and only what the status says: what only
 the events know is left to `kubectl describe`. Some is trouble only when it lasts (`PATIENCE`).
@@ -34,7 +34,7 @@ _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong with one instance.
+    """The trouble of one instance.
 
     Attributes:
         text: a sentence without its instance, "" if nothing is (yet).
@@ -49,7 +49,7 @@ NONE = Trouble()
 
 
 def trouble(pod: Pod, update: Progress, now: float) -> Trouble:
-    """What keeps a pod from serving that does not pass by itself.
+    """Finds what keeps a pod from serving and does not pass by itself.
 
     Args:
         pod: a pod that is not Terminating.
@@ -95,7 +95,7 @@ def _begins_anew(pod: Pod) -> bool:
 
 
 def _recent(pod: Pod, now: float) -> bool:
-    """Whether a pod has become Ready within the longest pause between two crashes."""
+    """True if a pod has become Ready within the longest pause between two crashes."""
     since = seconds(pod.ready_since)
     return since == UNKNOWN or now - since < LONG_WAIT
 
@@ -177,7 +177,7 @@ def _pull_error(waiting: Waiting) -> str:
 
 
 def no_image(pod: Pod) -> str:
-    """Why a pod cannot start for want of an image, "" where that is not so (yet).
+    """The words on an image that a pod cannot start without, "" where it has all (yet).
 
     Of a volume that is an image, too: its container waits for the same reasons.
     """

@@ -62,7 +62,7 @@ def restarts_of(spec: PodSpec, template: Template) -> list[str]:
 
 
 class Again(NamedTuple):
-    """How containers are started once more with the image that they run.
+    """The way to start containers once more with the image that they run.
 
     Attributes:
         images: container -> another name of its image.
@@ -76,7 +76,7 @@ class Again(NamedTuple):
 
 
 def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str, str]) -> Again:
-    """How these containers are started once more, none of them with another image's content.
+    """Finds how to start these containers once more, none with another image's content.
 
     Args:
         pod: the pod; all of them are in it.
@@ -105,7 +105,7 @@ def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str,
 
 
 def obstacle_to(names: Iterable[str], pod: Pod) -> str:
-    """Why containers cannot restart in place, although nothing else differs; "" if they can."""
+    """The obstacle to a restart in place where nothing else differs; "" if there is none."""
     spec = pod.spec
     if spec.unmergeable:
         return (
@@ -166,7 +166,7 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
 
 
 def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:
-    """What stands in the record for a container: what it runs now, and what may follow first."""
+    """The entry of a container in the record: what it runs now, and what may follow first."""
     status, asked = pod.container(name), pod.spec.images[name]
     id = status.container_id or ""
     if before is None:

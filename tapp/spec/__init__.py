@@ -1,1 +1,1 @@
-"""What the author of a TApp wrote: its model, its templates and their revisions."""
+"""The author's words: the model of a TApp, its templates and their revisions."""

@@ -14,7 +14,7 @@ _CANNOT_BE_INJECTED = {"command", "args"}
 
 
 def describes(template: Any, observed: Any) -> bool:
-    """Whether every field of `template` stands in `observed`.
+    """True if every field of `template` stands in `observed`.
 
     Both in the form of `canonical.comparable`. Lists of objects match by their merge key, other
     lists item by item in order; the observed ones may hold more, except for `command` and `args`.

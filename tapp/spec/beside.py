@@ -14,7 +14,7 @@ from tapp.spec.templates import claim_name
 
 
 class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a spec has, or had, beside its templates; the fields are those of `spec`.
+    """Parts of a spec beside its templates; the fields are those of `spec`.
 
     Attributes:
         service_name: `spec.serviceName`; None where a record does not say: it was too large.
@@ -25,7 +25,7 @@ class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "Beside") -> bool:
-        """Whether a spec has something else now, as far as this says anything."""
+        """True if a spec has something else now, as far as this says anything."""
         return self.service_name not in {None, now.service_name} or (
             self.volume_claim_templates is not None
             and self.volume_claim_templates != now.volume_claim_templates

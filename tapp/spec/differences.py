@@ -1,4 +1,4 @@
-"""What differs between two forms of a template, field by field, and what each field asks for.
+"""Differences between two forms of a template, by field, and what each field asks for.
 
 The same forms that the revisions are hashes of (`revision.py`): fields that mean the same are no
 difference, and what is blanked in the second hash is what a kubelet changes in place.
@@ -30,7 +30,7 @@ _ABSENT = object()
 
 
 class Effect(StrEnum):
-    """What a changed field of a template asks for."""
+    """Consequence of a changed field of a template."""
 
     RECREATE = "Recreate"
     """New pods."""
@@ -114,7 +114,7 @@ def _made(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _effect(part: str, key: str, new: dict[str, str], read: set[str]) -> Effect:
-    """What another label or annotation asks for."""
+    """Consequence of another label or annotation."""
     if part == "annotations" and key == RESTARTED_AT and new.get(key):
         return Effect.RECREATE
     return Effect.IN_PLACE if f"{part}/{key}" in read else Effect.METADATA

@@ -1,4 +1,4 @@
-"""What fields of a TApp are made of.
+"""Types that fields of a TApp are made of.
 
 A field says all of itself once: how it is read, what it means (the text below it), and in
 `json_schema_extra` what else the CRD says of it: `crds/schema.py` makes the CRD of that. The latter

@@ -50,7 +50,7 @@ class _Bare(msgspec.Struct):
 _decode_data = msgspec.json.Decoder(_Data).decode
 _decode_bare = msgspec.json.Decoder(_Bare).decode
 MOST_OF_ALL: Final = 1_000_000
-"""What is made for all instances at each sync, in `Slots.weight`: claims, Services."""
+"""Work for all instances at each sync, in `Slots.weight`: claims, Services."""
 _MOST_RECORDS: Final = 16
 """Records whose templates are held: more are in use only where rolls were never finished."""
 
@@ -137,7 +137,7 @@ class Templates:
         return found
 
     def filled_alike(self, name: str, data: bytes) -> bool:
-        """Whether a record fills in the template called `name` as the spec does, for all it runs.
+        """True if a record fills in the template called `name` as the spec does, for all it runs.
 
         It may have values of more instances: of those that ran the template, too, when it was made.
 
@@ -194,7 +194,7 @@ class Templates:
 
     @property
     def made(self) -> int:
-        """How much has been looked up so far: it grows with what is held."""
+        """Size of what has been looked up so far: it grows with what is held."""
         recorded = sum([found.made for found in self._recorded.values() if found is not None])
         own = len(self._found) + len(self._own) + len(self._of) + len(self._values)
         return own + len(self._recorded) + recorded
@@ -244,7 +244,7 @@ class Templates:
         return self._service_slots
 
     def _too_many(self, weight: int) -> str:
-        """What is wrong with what each sync fills in for all instances, "" where that is little."""
+        """The problem of what each sync fills in for all instances, "" where that is little."""
         replicas = self.spec.replicas
         if weight * replicas <= MOST_OF_ALL:
             return ""
@@ -254,7 +254,7 @@ class Templates:
         )
 
     def own(self, slots: Slots, instance: int) -> dict[str, str]:
-        """What stands for these placeholders in what `instance` is made of.
+        """Values of these placeholders in what `instance` is made of.
 
         Raises:
             UnfilledError: it has nothing for one of them.
@@ -269,7 +269,7 @@ class Templates:
         return resolve(name, body, self._claims, ignores_resources=self.spec.ignores_resources)
 
     def _own_of(self, template: Template, instance: int) -> Template | Unresolved:
-        """What a template is for an instance."""
+        """Fills in a template for an instance."""
         name, slots = template.name, template.slots
         try:
             own = self.own(slots, instance)
@@ -332,7 +332,7 @@ class _Made:
 
 
 _SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted", "mounts")
-"""What instances mostly have in common, and then hold once."""
+"""Parts that instances mostly have in common, and then hold once."""
 
 
 def _read_data(data: bytes) -> _Data:

@@ -1,4 +1,4 @@
-"""What a pod spec means, however it is written: which two make the same pod?
+"""Meaning of a pod spec, however it is written: which two make the same pod?
 
 Those of which the API server stores the same: whether a default is written out or left out plays no
 part (`tapp/kube/stored.py`). The order of lists does, because it is stored. Revisions are hashes of
@@ -37,7 +37,7 @@ def meaning(spec: Document) -> Document:
 
 
 class Content(NamedTuple):
-    """What a template means, short: equal parts mean the same.
+    """Digests of a template's meaning: equal parts mean the same.
 
     Attributes:
         uniq: hash of its spec, without the images of running containers and without tolerations.
@@ -54,7 +54,7 @@ class Content(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """What a template means: found out when it is first asked for, and then known.
+    """Meaning of a template: found out when it is first asked for, and then known.
 
     Attributes:
         spec: makes its pod spec, in canonical form, with all of its volumes.
@@ -65,7 +65,7 @@ class Meaning:
 
     @property
     def content(self) -> Content:
-        """What there is to compare."""
+        """Parts to compare."""
         if self._found is None:
             self._found = _content(self.spec())
         return self._found

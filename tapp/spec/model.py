@@ -132,17 +132,17 @@ class TAppSpec(Value):
 
     @property
     def ignores_resources(self) -> bool:
-        """Whether the resources of running containers are left to others, and are no update."""
+        """True if the resources of running containers are left to others, and are no update."""
         return self.update_strategy.in_place_update_strategy.resources == "Ignore"
 
     @property
     def resizes(self) -> bool:
-        """Whether other resources in a template are given to the pods that run."""
+        """True if other resources in a template are given to the pods that run."""
         return self.update_strategy.in_place_update_strategy.resources == "InPlace"
 
     @property
     def ordered(self) -> bool:
-        """Whether pods are made and taken away one after another."""
+        """True if pods are made and taken away one after another."""
         return self.pod_management_policy == "OrderedReady"
 
     @property
@@ -199,7 +199,7 @@ class ParentMeta(Value):
 
 
 class Parent(Value):
-    """Who the parent is, without a look at its spec and status: enough for finalize."""
+    """Identity of the parent, without a look at its spec and status: enough for finalize."""
 
     api_version: str = Field(pattern=r"^apps\.tkestack\.io/")
     kind: Literal["TApp"]

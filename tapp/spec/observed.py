@@ -27,7 +27,7 @@ def _text(value: Any) -> str:
 
 
 REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
-"""What may be the name of a template's content (`storage/records.py`)."""
+"""The form of a name of a template's content (`storage/records.py`)."""
 
 
 def _revision(value: Any) -> str:

@@ -20,7 +20,7 @@ from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
 VALUES: Final = "values."
-"""What the names of values begin with."""
+"""The prefix of the names of values."""
 WHOLE: Final = rf"\$\(tapp\.(index|values\.{VALUE_KEY})\)"
 """A text that is nothing but one placeholder that may be a number, as a regular expression."""
 ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"
@@ -86,7 +86,7 @@ SERVICE_NUMBERS: Final[Mapping[str, Numbers]] = {
     "spec.ports[].nodePort": Numbers(1, 65_535, mixed=True),
     "spec.ports[].targetPort": _NAMED_PORT,
 }
-"""Those of the template of Services; no pod template has a field of these names."""
+"""Placeholders of the template of Services; no pod template has a field of these names."""
 _NUMBERS = {**NUMBERS, **SERVICE_NUMBERS}
 
 _NAMES: Final = frozenset(

@@ -18,7 +18,7 @@ class ForceUpdate(Value):
 
     @property
     def is_written(self) -> bool:
-        """Whether its author wrote this budget, or it is the default."""
+        """True if its author wrote this budget, or it is the default."""
         return "max_unavailable" in self.model_fields_set
 
 

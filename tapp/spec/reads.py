@@ -1,4 +1,4 @@
-"""What of its pod's metadata a container has from its start on: with another value it must restart.
+"""Metadata of its pod that a container has from its start on: with another value it must restart.
 
 Two things: what its environment reads by `fieldRef` (core/v1 ObjectFieldSelector), and the
 annotations by which a template asks for restarts in place. A downward API volume is no part of it:
@@ -23,7 +23,7 @@ from tapp.words.vocabulary import (
 _FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 _OF_THE_POD = NEVER_IN_TEMPLATES | {CONTROLLER_UID, INSTANCE, POD_INDEX, UNIQ_HASH}
-"""What no template says, or no update in place changes."""
+"""Metadata that no template says, or no update in place changes."""
 
 Reads = Mapping[str, Mapping[str, str]]
 """Container -> entry, such as `labels/app` -> digest of its value, "" where it has none."""
@@ -49,7 +49,7 @@ def read_by(
     labels: Mapping[str, Any],
     annotations: Mapping[str, Any],
 ) -> dict[str, dict[str, str]]:
-    """What each of these containers has from its start on.
+    """Metadata that each of these containers has from its start on.
 
     Args:
         containers: those that keep running, as a pod's spec or a template's has them.
@@ -98,7 +98,7 @@ def restarting(before: Reads, after: Reads) -> dict[str, list[str]]:
 
 
 def problem_of(annotations: Mapping[str, Any]) -> str:
-    """What is wrong with a template's requests for restarts, "" if nothing is."""
+    """The mistake in a template's requests for restarts, "" if there is none."""
     for key, text in annotations.items():
         if key.startswith(RESTART_IN_PLACE) and isinstance(text, str) and len(text) > _LONGEST:
             long = f"is longer than {_LONGEST} characters: write a checksum"
@@ -111,7 +111,7 @@ _LONGEST = 1024
 
 
 def requests_of(annotations: Mapping[str, Any], key: str = RESTART_IN_PLACE) -> dict[str, str]:
-    """Who is asked to restart by these annotations: container, "" for all -> digest of the text."""
+    """Requests to restart in annotations: container, "" for all -> digest of the text."""
     return {
         name.removeprefix(key).removeprefix("."): digest(text)
         for name, text in annotations.items()

@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def is_ours(label: str | None) -> bool:
-    """Whether a hash label was written by this algorithm."""
+    """True if a hash label was written by this algorithm."""
     return label is not None and label.startswith(PREFIX)
 
 
@@ -98,7 +98,7 @@ def without_resources(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def runs_on(field: str, container: dict[str, Any]) -> bool:
-    """Whether a container keeps running: a plain init container has ended and is never restarted.
+    """True if a container keeps running: a plain init container has ended and is never restarted.
 
     kubelet, kuberuntime_container.go: an image change restarts only what runs.
     """

@@ -137,7 +137,7 @@ def _in_pool(spec: str, name: str) -> str:
 
 
 def _has_default(spec: str) -> str:
-    """Whether the name `default` leads to a template that a pod can be made of."""
+    """True if the name `default` leads to a template that a pod can be made of."""
     return f"""((has({spec}.template) && has({spec}.template.spec)
                  && has({spec}.template.spec.containers)) || {_in_pool(spec, "'default'")})"""
 
@@ -231,7 +231,7 @@ TEMPLATES: Final = _keyword(TEMPLATES_RESOLVE, DEFAULT_RESOLVES, ROLLING_RESOLVE
 
 
 def _fits_hostname(root: str) -> str:
-    """Whether every pod name, which a governing service makes a hostname, is a DNS label."""
+    """True if every pod name, which a governing service makes a hostname, is a DNS label."""
     replicas = f"(has({root}.spec.replicas) ? {root}.spec.replicas : 1)"
     digits = f"string({replicas} > 0 ? {replicas} - 1 : 0).size()"
     # The name never changes, so `self` does for the old object too.

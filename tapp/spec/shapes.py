@@ -1,4 +1,4 @@
-"""Whether a template has the shapes that the rest relies on; all others are for the API server."""
+"""Shapes of a template that the rest relies on; all others are for the API server."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _UNNAMED = ("tolerations", "readinessGates")
 
 
 def shape_problem(body: Any) -> str:
-    """Why no pod can be made of a template, or "": the shapes that the rest relies on."""
+    """The reason why a template makes no pod, or "": the shapes that the rest relies on."""
     if not isinstance(body, dict):
         return "it is not an object"
     metadata = body.get("metadata") or {}
@@ -31,7 +31,7 @@ def shape_problem(body: Any) -> str:
 
 
 def metadata_problem(metadata: Any) -> str:
-    """Why nothing can have a template's metadata, or ""."""
+    """The reason why nothing can have a template's metadata, or ""."""
     if not isinstance(metadata, dict):
         return "metadata is not an object"
     for part in ("labels", "annotations"):

@@ -27,7 +27,7 @@ class Hashes(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a template is an instance's own of.
+    """Origin of a template that is an instance's own.
 
     Attributes:
         revision: that of the template as it is written, which the history has.
@@ -233,7 +233,7 @@ def _refused(name: str, spec: dict[str, Any]) -> str:
 
 
 def has_served_gate(spec: dict[str, Any]) -> bool:
-    """Whether a pod spec has a readiness gate that this service opens and closes."""
+    """True if a pod spec has a readiness gate that this service opens and closes."""
     return any(gate.get("conditionType") in GATES for gate in _dicts(spec.get("readinessGates")))
 
 

@@ -1,4 +1,4 @@
-"""What the placeholders of an instance stand for: its number, its name, its values."""
+"""Values of an instance's placeholders: its number, its name, its values."""
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from tapp.words.quoted import quoted
 
 
 def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str) -> dict[str, str]:
-    """What an instance has for each placeholder of a template.
+    """Values that an instance has for the placeholders of a template.
 
     Args:
         spec: the TApp's spec.
@@ -95,7 +95,7 @@ def fill_alike(
     values: Mapping[str, Mapping[str, str]],
     defaults: Mapping[str, str],
 ) -> bool:
-    """Whether recorded values fill in a template as those of the spec do.
+    """True if recorded values fill in a template as those of the spec do.
 
     Args:
         spec: the TApp's spec.

@@ -1,1 +1,1 @@
-"""What outlives a pod: claims, their growth, and the history of templates."""
+"""Things that outlive a pod: claims, their growth, and the history of templates."""

@@ -33,7 +33,7 @@ class NewClaim:
 
 @dataclass
 class ClaimPlan:
-    """What becomes of the claims.
+    """Fate of the claims.
 
     Attributes:
         keep: observed claims that are returned, so that they stay.
@@ -58,7 +58,7 @@ def instance_number(name: str, prefix: str) -> int | None:
 
 
 class Made(NamedTuple):
-    """What an instance's pod is made of.
+    """Template and past that an instance's pod is made of.
 
     Attributes:
         id: the instance's number.
@@ -134,7 +134,7 @@ class Claims:
         return found
 
     def template_of(self, volume: str, past: Templates | None) -> dict[str, Any] | None:
-        """What a claim of an instance is made of, as it is written; today's template comes first.
+        """The template of an instance's claim, as it is written; today's template comes first.
 
         None where there is a claim alone; `past` is that of the instance (`Made`).
         """
@@ -153,7 +153,7 @@ class Claims:
         return None
 
     def problem_of(self, made: Made) -> str:
-        """Why an instance's claim templates cannot be filled in, "" where they can.
+        """The reason why an instance's claim templates cannot be filled in, "" where they can.
 
         Of who is kept at more than a template those count that claims are to be made of.
         """
@@ -167,7 +167,7 @@ class Claims:
         return ""
 
     def own_among(self, made: Made, claims: Collection[str]) -> list[str]:
-        """Those of some claims, there or not, that an instance's pod may have as its own."""
+        """Claims among some, there or not, that an instance's pod may have as its own."""
         mounts = made.template.mounts if isinstance(made.template, Template) else ()
         named = claims_of(self._app, made.id, self._named(made)).values()
         found = dict.fromkeys([claim for claim in named if claim in claims])

@@ -30,7 +30,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why claims of one claim template stay smaller than it.
+    """The obstacle to the growth of one claim template's claims.
 
     Attributes:
         template: name of the claim template.
@@ -49,7 +49,7 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Growth:
-    """What becomes of claims that are smaller than their template.
+    """Fate of claims that are smaller than their template.
 
     Attributes:
         to: claim name -> the storage that it is to ask for.
@@ -175,7 +175,7 @@ def _class_of(claim: ClaimObject, spec: ClaimSpec) -> str:
 
 
 def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
-    """What the API server would say against it; "" where nothing."""
+    """Objection of the API server; "" where there is none."""
     if not name:
         return f"they have no StorageClass, and nothing can make their volumes larger; {_GIVE_UP}"
     if classes is None:
@@ -194,7 +194,7 @@ def _refused_by(name: str, classes: Mapping[str, bool] | None) -> str:
 
 
 def _said_by_driver(status: ClaimStatus) -> str:
-    """What the driver has said against what the claim asks for; "" where nothing."""
+    """Objection of the driver to what the claim asks for; "" where there is none."""
     status_word = (status.allocated_resource_statuses or {}).get("storage", "")
     if not status_word.endswith("ResizeInfeasible"):  # ControllerResize-, NodeResizeInfeasible
         return ""

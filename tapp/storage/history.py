@@ -64,7 +64,7 @@ class NewRecord:
 
 @dataclass
 class HistoryPlan:
-    """What becomes of a TApp's ControllerRevisions.
+    """Fate of a TApp's ControllerRevisions.
 
     Attributes:
         keep: those that are returned, so that they stay.
@@ -82,7 +82,7 @@ class HistoryPlan:
 
     @property
     def changes(self) -> bool:
-        """Whether anything is written."""
+        """True if anything is written."""
         return bool(self.delete or self.create)
 
 
@@ -186,7 +186,7 @@ def _newest_first(records: list[Record]) -> dict[str, list[Record]]:
 
 
 def _is_newest(ones: list[Record]) -> bool:
-    """Whether the first of a template's records has the highest number alone.
+    """True if the first of a template's records has the highest number alone.
 
     Two of one number are possible where a cache lags.
     """

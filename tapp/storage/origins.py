@@ -16,7 +16,7 @@ class Origins:
 
     @property
     def full(self) -> bool:
-        """Whether some could not be filled in, because there is too much for one sync."""
+        """True if some could not be filled in, because there is too much for one sync."""
         return self._recorded.full
 
     def recorded(self, pod: Pod, instance: int, called: str) -> Template | None:

@@ -1,4 +1,4 @@
-"""What a TApp's ControllerRevisions hold: templates as they were, with the values that they read.
+"""Content of a TApp's ControllerRevisions: templates as they were, with the values that they read.
 
 A content is known by one name: the template's revision and, where it reads values, their digest
 (`content_name`). What becomes of the records is decided in `history.py`.
@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
     @property
     def what(self) -> What:
-        """What is recorded."""
+        """The content of a record."""
         return self.template, self.content
 
     @property
@@ -55,12 +55,12 @@ def read_record(revision: RevisionObject) -> Record | None:
 
 
 def content_name(content: Content) -> str:
-    """How a content is written, in the status and for people: `v1-0a1b`, `v1-0a1b-2c3d`."""
+    """The name of a content, in the status and for people: `v1-0a1b`, `v1-0a1b-2c3d`."""
     return "-".join(filter(None, content))
 
 
 class Contents:
-    """What each template of the spec is now, under the name by which the history knows it.
+    """Contents of the spec's templates now, under the names by which the history knows them.
 
     That is the content of its newest record, where that has the same template and the values with
     which all instances that run it are filled in as they are by the spec. It may have those of
@@ -153,7 +153,7 @@ class Recorded:
         return found if isinstance(found, Template) else None
 
     def _has_room(self, lookup: Templates, name: str, instance: int, called: str) -> bool:
-        """Whether this may still be filled in; what was is remembered, and costs nothing."""
+        """True if this may still be filled in; what was is remembered, and costs nothing."""
         written = lookup.named(called)
         if isinstance(written, Template) and written.slots and (name, instance) not in self._filled:
             if self._left <= 0:

@@ -26,7 +26,7 @@ Document = dict[str, Any]
 
 @dataclass
 class ServicePlan:
-    """What becomes of the Services.
+    """Fate of the Services.
 
     Attributes:
         keep: observed Services that stay as they are.
@@ -49,7 +49,7 @@ class ServicePlan:
 
 
 class OwnServices:
-    """What the Service of each instance is to be: `spec.serviceTemplate`, filled in.
+    """Services as they are to be, one for each instance: `spec.serviceTemplate`, filled in.
 
     Attributes:
         problem: why that cannot be told of any instance, or "".
@@ -111,7 +111,7 @@ def _parts(body: Document) -> tuple[Document, Document]:
 
 
 def is_ours(service: Manifest) -> bool:
-    """Whether Metacontroller wrote it for this TApp: one that it only adopted has no spec of it."""
+    """True if Metacontroller wrote it for this TApp: one that it only adopted has no spec of it."""
     return service.projected is not None and "spec" in service.projected
 
 
@@ -163,7 +163,7 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
 
 
 def _shape_problem(body: Document) -> str:
-    """Why no Service can be made of a template, or ""."""
+    """The reason why no Service can be made of a template, or ""."""
     spec = body.get("spec")
     size = len(msgspec.json.encode(body))
     if size > LARGEST:

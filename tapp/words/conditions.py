@@ -66,7 +66,7 @@ HARMLESS: Final = frozenset(
         Type.INVALID_HOLD_FOR,
     }
 )
-"""Those that leave every instance as it should be."""
+"""Conditions that leave every instance as it should be."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def whole(text: str, digits: int = 9) -> int | None:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is made of digits alone, however many."""
+    """True if a text is made of digits alone, however many."""
     return text.isascii() and text.isdigit()
 
 

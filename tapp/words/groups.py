@@ -1,4 +1,4 @@
-"""What belongs together."""
+"""Grouping of what belongs together."""
 
 from collections.abc import Hashable, Iterable
 from typing import TypeVar

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tapp.words.quoted import short
 
 SHOWN = 8
-"""How many ranges a message lists before it says how many instances more there are."""
+"""Number of ranges that a message lists before it says how many instances more there are."""
 
 
 def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Disposition(StrEnum):
-    """How an instance stands about which a reason is given, or a TApp."""
+    """Standing of an instance, or a TApp, about which a reason is given."""
 
     DONE = "done"
     """Nothing is left to be done."""

@@ -39,5 +39,5 @@ def written(at: float) -> str:
 
 
 def is_written(text: str) -> bool:
-    """Whether a text is a time as `written` writes it."""
+    """True if a text is a time as `written` writes it."""
     return _WRITTEN.fullmatch(text) is not None and seconds(text) != UNKNOWN

@@ -39,7 +39,7 @@ WRITTEN: Final = "apps.tkestack.io/written-template"
 """Of which template with placeholders the pod's is: that one's revision as it is written, and the
 hash of the pod's own without images and resources."""
 FAILURES: Final = "apps.tkestack.io/failures"
-"""How many pods of the instance had failed before this one, in a row, each soon after its start."""
+"""Number of pods of the instance that failed before this one, in a row, soon after their start."""
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 """kubectl's, in a template: another value asks for new pods (`kubectl rollout restart`)."""
 RESTART_IN_PLACE: Final = "apps.tkestack.io/restart-in-place"
@@ -61,7 +61,7 @@ HOLD: Final = "apps.tkestack.io/hold"
 HOLD_FOR: Final = "apps.tkestack.io/hold-for"
 """Beside it: `update` or `delete`, where the hold is for one of them only."""
 WANTED: Final = "apps.tkestack.io/wanted"
-"""What is wanted of a pod on hold (`Wish`), for its program to read; taken back with the wish."""
+"""The wish that a pod on hold is told (`Wish`), for its program; taken back with the wish."""
 WANTED_SINCE: Final = "apps.tkestack.io/wanted-since"
 """Since when, RFC 3339, by this service's clock."""
 LAST_APPLIED: Final = "metacontroller.k8s.io/last-applied-configuration"
@@ -86,7 +86,7 @@ NEVER_IN_TEMPLATES: Final = frozenset(
         LAST_APPLIED,
     }
 )
-"""What tells of one pod only. In a template it was pasted from a live pod, and reaches none."""
+"""Keys that tell of one pod only. In a template it was pasted from a live pod, and reaches none."""
 
 # --- annotation on claims -----------------------------------------------------------------------
 STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
@@ -101,7 +101,7 @@ VALUES: Final = "apps.tkestack.io/values"
 
 # --- annotations on TApps -----------------------------------------------------------------------
 CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
-"""Why the TApp was changed, in its author's words; also on ControllerRevisions, as for kubectl."""
+"""The reason of a change, in its author's words; also on ControllerRevisions, as for kubectl."""
 CANARIES: Final = "apps.tkestack.io/canaries"
 """JSON, for people's tools: copy of a template that was made for a canary -> what was copied."""
 LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
@@ -119,7 +119,7 @@ NODE_LOST: Final = "NodeLost"
 
 # --- the spec -----------------------------------------------------------------------------------
 DEFAULT_TEMPLATE: Final = "default"
-"""What `spec.template` is called, unless the spec says otherwise."""
+"""The name of `spec.template`, unless the spec says otherwise."""
 MAX_REPLICAS: Final = 50_000
 """Above this one answer no longer fits Metacontroller's and etcd's limits."""
 VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
