@@ -1,4 +1,4 @@
-"""What the plugin reads from and writes to a cluster, through the user's kubectl."""
+"""Reads from and writes to a cluster, through the user's kubectl."""
 
 import json
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Cluster:
     """One cluster and namespace, as one user sees them."""
 
     def __init__(self, targets: Given, runner: Runner | None = None) -> None:
-        """What is left out is left to kubectl.
+        """Leaves to kubectl what is left out.
 
         Args:
             targets: kubectl's own options that were given.
@@ -101,7 +101,7 @@ class Cluster:
         return _items(self._json("get", resource, *scope, *chosen))
 
     def named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
-        """Those of these objects that are there, or the sentence that says why nobody knows."""
+        """The objects of these names that are there, or the sentence that says why nobody knows."""
         try:
             done = self.kubectl(
                 "get", resource, *names, "--namespace", namespace, "--ignore-not-found",
@@ -329,6 +329,6 @@ def _items(found: Document) -> Documents:
 
 
 def belongs(item: Document, uid: str) -> bool:
-    """Whether Metacontroller takes it for a child: of nobody else."""
+    """Tell whether Metacontroller takes it for a child: it is of nobody else."""
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

@@ -1,4 +1,4 @@
-"""Who else writes a TApp: what would undo an edit soon after it was made."""
+"""Other writers of a TApp, which would undo an edit soon after it was made."""
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document

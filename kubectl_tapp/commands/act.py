@@ -16,8 +16,8 @@ from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
+from kubectl_tapp.commands.waiting import Watch, wait
 from kubectl_tapp.edit import edits
-from kubectl_tapp.wait.waiting import Watch, wait
 
 _UNSURE = ("Timeout", "Unreachable")
 """What leaves open whether a write was done."""
@@ -130,7 +130,7 @@ def _write(
 def _with_newest_notes(
     session: Session, seen: Observed, edited: Document
 ) -> tuple[Observed, Document]:
-    """What was seen and the edit of it, both with the metadata of now.
+    """The TApp that was seen and the edit of it, both with the metadata of now.
 
     Labels and annotations may be written by others while a person reads the plan: that changes no
     generation, and a patch made of the old ones could take away what is new.
@@ -145,7 +145,7 @@ def _with_newest_notes(
 def _explained(
     session: Session, seen: Observed, edited: Document, error: KubectlError
 ) -> CommandError:
-    """Why a write was refused, and whether it was: from what is there now."""
+    """The error to raise for a write that failed: was it done, and if not, why not."""
     unsure = error.reason in _UNSURE
     try:
         live = session.cluster.get(TAPPS, seen.name)
@@ -160,7 +160,7 @@ def _explained(
 
 
 def changed(seen: Document, live: Document) -> CommandError | None:
-    """What to raise where the plan is old: the TApp's spec is another than was seen."""
+    """The error to raise where the plan is old: the TApp's spec is another than was seen."""
     before, now = seen["metadata"], live["metadata"]
     if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
         return None
@@ -168,6 +168,6 @@ def changed(seen: Document, live: Document) -> CommandError | None:
 
 
 def out_of_date(what: str) -> CommandError:
-    """What to raise where a plan is old, because of what has changed since."""
+    """The error to raise where a plan is old, because of what has changed since."""
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)

@@ -37,7 +37,7 @@ class Heard(Session):
 
     @cached_property
     def console(self) -> Console:
-        """What is printed is heard, too."""
+        """A console that is heard, too."""
         return Console(file=self.out, width=_WIDTH, highlight=False, emoji=False, color_system=None)
 
     def say(self, text: str = "") -> None:

@@ -95,7 +95,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
 
 
 def _is_hindered(observed: Observed) -> bool:
-    """Whether events may say why nothing comes of what is asked for."""
+    """Tell whether events may say why nothing comes of what is asked for."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     behind = generation_seen(observed.tapp) != metadata.get("generation")
     return behind or bool(status.get("notCreated"))

@@ -16,7 +16,7 @@ MEMORY = 256 * 1024 * 1024
 def decide(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """What a sync at `now`, in seconds since the epoch, would decide on what is observed.
+    """The plan of a sync at `now` on what is observed.
 
     Args:
         observed: the TApp and what belongs to it.

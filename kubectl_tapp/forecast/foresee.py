@@ -48,7 +48,7 @@ def forecast(
     now: float,
     assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
-    """What would become of a TApp with this edit.
+    """Plays a TApp with this edit.
 
     Args:
         observed: the TApp and what belongs to it; a TApp without a uid is not there yet.
@@ -97,7 +97,7 @@ def forecast(
 def _decided(
     observed: Observed, tapp: Document, registration: Registration, now: float
 ) -> Plan | None:
-    """What is decided if the TApp is this; None where it is not there yet, or cannot be read."""
+    """The plan if the TApp is this; None where it is not there yet, or cannot be read."""
     if not tapp["metadata"].get("uid"):
         return None
     with suppress(WireError):
@@ -162,7 +162,7 @@ the TApp would be collected."""
 def _before(
     observed: Observed, registration: Registration, now: float
 ) -> tuple[Plan | None, Timing]:
-    """What is decided about the TApp as it is, and how long its instances take."""
+    """The plan of the TApp as it is, and how long its instances take."""
     plan = _decided(observed, observed.tapp, registration, now)
     if plan is None:
         return None, Timing()
@@ -171,7 +171,7 @@ def _before(
 
 
 def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durations, Document]]:
-    """How long the containers of all templates take, those of the old spec first."""
+    """The paces of all templates' containers, those of the old spec first."""
     return [
         (times.pace(name, body), body)
         for tapp in (live, edited)
@@ -180,7 +180,7 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
 
 
 def _sources(edited: Document, times: Timing) -> list[str]:
-    """What the durations are from, a sentence for each template."""
+    """The sources of the durations, a sentence for each template."""
     found = []
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)

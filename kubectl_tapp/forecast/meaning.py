@@ -1,4 +1,4 @@
-"""What an edit means to each instance: one decision of the service's own code, and nothing played.
+"""The meaning of an edit for each instance: one decision of the service's code, nothing played.
 
 A verb asks this before it writes. How it goes on, in which order and how long, only
 `foresee.forecast` plays, for `kubectl tapp plan`.
@@ -16,7 +16,6 @@ from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
 from kubectl_tapp.forecast.record import Moment, Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
-from kubectl_tapp.wait.standing import touched
 from tapp.plan import Plan
 from tapp.words.times import written
 
@@ -24,7 +23,7 @@ from tapp.words.times import written
 def meaning(
     observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
-    """What becomes of whom, and why.
+    """Decides once about the edited TApp, and reads who is concerned, how and why.
 
     Args:
         observed: the TApp and what belongs to it.
@@ -67,6 +66,25 @@ def _at_once(edited: Document) -> Document:
     if spec.get("podManagementPolicy") != "OrderedReady":
         return edited
     return {**edited, "spec": {**spec, "podManagementPolicy": "Parallel"}}
+
+
+def touched(before: Plan, after: Plan) -> list[int]:
+    """The instances to which an edit means something else than before.
+
+    Args:
+        before: the plan of the TApp as it is.
+        after: the plan of the edited one.
+    """
+    known, wanted = _meanings(before), _meanings(after)
+    return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))
+
+
+def _meanings(plan: Plan) -> dict[int, tuple[object, ...]]:
+    return {
+        each.id: (each.killed, getattr(each.template, "revision", each.template.name))
+        for each in plan.instances
+        if each.wanted
+    }
 
 
 def _record(after: Plan) -> Record:

@@ -216,7 +216,7 @@ class Outcomes:
         return found
 
     def _done(self, id: int, done: list[Act]) -> float | None:
-        """When it was last seen to change, after its last write."""
+        """The time it was last seen to change, after its last write."""
         spans = self.record.states.get(id)
         if not done or not spans:
             return None
@@ -231,7 +231,7 @@ class Outcomes:
     # Order and budget.
 
     def _steps(self) -> tuple[Step, ...]:
-        """What is written, one step for each sync that writes."""
+        """One step for each sync that writes."""
         by_time = grouped(
             (act.at, act)
             for act in self.record.acts
@@ -283,7 +283,7 @@ class Outcomes:
         return tuple(found)
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
-        """How many are unavailable from when on."""
+        """The number of unavailable instances, from when on."""
         counts = [(self._since(look.at), look.unavailable) for look in self.record.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
@@ -323,7 +323,7 @@ class Outcomes:
         return kept | self._became("PersistentVolumeClaim", "grown")
 
     def _became(self, kind: str, updated: str) -> dict[str, str]:
-        """What becomes of children of a kind: name -> `created`, `deleted` or this word."""
+        """Child of a kind -> `created`, `deleted` or this word."""
         rest = () if self.record.rest is None else self.record.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {

@@ -145,7 +145,7 @@ class Run:
                 count = len(self.world.writes)
 
     def _rest(self, edited: Document, stopped: float) -> Rest:
-        """What one more decision says of those whose turn did not come.
+        """One more decision about those whose turn did not come.
 
         What was written to them since updates were paused, as a drain is taken back, is not what
         becomes of them.
@@ -273,7 +273,7 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 
 def _is_served(observed: Observed) -> bool:
-    """Whether somebody writes the status of pods: nothing says that nobody does."""
+    """Tell whether somebody writes the status of pods: nothing says that nobody does."""
     found = conditions(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"
 

@@ -1,4 +1,4 @@
-"""What is followed: a model that watches keep up to date, and what of it has changed."""
+"""Followers: models that watches keep up to date, and the changes of them."""
 
 import queue
 import threading
@@ -49,7 +49,7 @@ class Follower(ABC):
 
     @property
     def is_read(self) -> bool:
-        """Whether it goes on."""
+        """Tell whether it goes on."""
         late = not self._readers and time.monotonic() - self._read > _IDLE
         return not (late or self._stopped.is_set())
 

@@ -1,4 +1,4 @@
-"""How looks at a TApp are shown: a table, the budget, what waits for what; and what has changed."""
+"""Shows looks at a TApp: a table, the budget, what waits for what; and what has changed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -60,7 +60,7 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
-    """What the TApp tells by itself, where its pods may not be read."""
+    """Shows the TApp's own words, where its pods may not be read."""
     namespace = observed.tapp["metadata"]["namespace"]
     head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
     rows = rows_of_status(observed)
@@ -167,12 +167,12 @@ def sentences(look: Look) -> list[str]:
 
 
 def waiting(look: Look) -> list[tuple[str, list[int]]]:
-    """What is to be said of instances that are not as they should be, and of which."""
-    return list(grouped((text, id) for id in look.cases if (text := look.waits_for(id))).items())
+    """Sentences about instances that are not as they should be, and of which."""
+    return [*grouped((x.text, x.id) for x in look.standings.values() if x.text).items()]
 
 
 class Changes:
-    """What has changed since the last look, which it remembers: for who has no terminal."""
+    """The changes since the last look, which it remembers: for who has no terminal."""
 
     def __init__(self, look: Look) -> None:
         """`look` has been shown already."""
@@ -201,6 +201,6 @@ class Changes:
 
 
 def _told(row: Row) -> str:
-    """What is worth a line when it changes."""
+    """The part of a row that is worth a line when it changes."""
     parts = [row.state, f"{row.ready} ready" if row.ready else "", row.image]
     return ", ".join(part for part in parts if part)

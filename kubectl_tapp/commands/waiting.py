@@ -12,8 +12,9 @@ from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import MEMORY, decided
+from kubectl_tapp.decide.look import Look
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.wait.standing import Standing, standing
+from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import PATIENCE
 
 INTERVAL = 1.0
@@ -29,7 +30,7 @@ Show = Callable[[str, float], None]
 
 @dataclass
 class Watch:
-    """What is waited for.
+    """The goal of a wait.
 
     Attributes:
         name: of the TApp.
@@ -44,11 +45,11 @@ class Watch:
     ids: Collection[int] | None
     timeout: float
     message: str = "done"
-    goal: Callable[[Standing], bool] | None = None
+    goal: Callable[[Progress], bool] | None = None
     stuck_is_reached: bool = False
 
-    def is_reached(self, now: Standing) -> bool:
-        """Whether the TApp has come to what is waited for."""
+    def is_reached(self, now: Progress) -> bool:
+        """Tell whether the TApp has come to what is waited for."""
         return now.is_done(self.ids) if self.goal is None else self.goal(now)
 
 
@@ -82,12 +83,12 @@ def wait(session: Session, watch: Watch) -> None:
                 stuck_since = (stuck_since or now) if why and not moves else None
                 paused = current.answered and current.paused
                 if stuck_since is not None and (
-                    now - stuck_since >= PATIENCE or (paused and current.held)
+                    now - stuck_since >= PATIENCE or (paused and current.is_waiting)
                 ):
                     if watch.stuck_is_reached:
                         session.say(f"{watch.name}: {why}")
                         return
-                    how = "paused" if paused and not current.broken else "stuck"
+                    how = "paused" if paused and not current.is_blocked else "stuck"
                     raise CommandError(f"{watch.name} is {how}: {why}", Exit.STUCK)
             if now - begun >= watch.timeout:
                 raise CommandError(_too_late(watch, current), Exit.STUCK)
@@ -114,8 +115,8 @@ def until_done(
             session.sleep(INTERVAL)
 
 
-def _polled(look: Callable[[], Standing], show: Show) -> Standing | None:
-    """How far it is now; None where the cluster does not answer for the moment."""
+def _polled(look: Callable[[], Progress], show: Show) -> Progress | None:
+    """The progress now; None where the cluster does not answer for the moment."""
     try:
         return look()
     except KubectlError as error:
@@ -125,16 +126,15 @@ def _polled(look: Callable[[], Standing], show: Show) -> Standing | None:
         return None
 
 
-def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Standing:
+def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Progress:
     cluster, seen = session.cluster, session.observed(name)
     plan = decided(seen, registration, session.now(), memo)
-    found = standing(plan, seen.tapp)
-    if not (plan.not_created and found.broken):
-        return found
-    return standing(plan, seen.tapp, Obstacles(cluster, cluster.with_events(seen), plan).of)
+    if plan.not_created:
+        seen = cluster.with_events(seen)
+    return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
 
 
-def _stuck(current: Standing, watch: Watch) -> str:
+def _stuck(current: Progress, watch: Watch) -> str:
     if not current.answered:
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
@@ -144,14 +144,14 @@ def _stuck(current: Standing, watch: Watch) -> str:
 
 
 def _never_stuck(watch: Watch) -> str:
-    """What is complete gets stuck only after somebody changes something: nothing to wait for."""
+    """The error for what is complete: it gets stuck only after somebody changes something."""
     who = "all its instances are"
     if watch.ids is not None:
         who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
 
 
-def _too_late(watch: Watch, current: Standing | None) -> str:
+def _too_late(watch: Watch, current: Progress | None) -> str:
     what = f"{watch.name} is not {'stuck' if watch.stuck_is_reached else 'there'}"
     what += f" after {spell(watch.timeout)}"
     if current is None:
