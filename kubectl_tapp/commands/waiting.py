@@ -60,41 +60,44 @@ def wait(session: Session, watch: Watch) -> None:
         CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
             what is complete does not get stuck.
     """
-    begun = session.now()
-    look = partial(_look, session, watch.name, session.cluster.registration(), Memo(MEMORY))
+    begun, name = session.now(), watch.name
+    look = partial(_look, session, name, session.cluster.registration(), Memo(MEMORY))
     stuck_since: float | None = None
-    mark = 0
-    with progress(session) as show:
-        while True:
-            before = session.now()
-            current = _polled(look, show)
-            now = session.now()
-            if current is not None:
-                if watch.is_reached(current):
-                    break
-                if watch.stuck_is_reached and current.is_done(watch.ids):
-                    raise CommandError(_never_stuck(watch), Exit.STUCK)
-                show(f"{watch.name}: {current.line(watch.ids)}", now - begun)
-                why = _stuck(current, watch)
-                # The answer is noted after all children are written: until then, whoever writes
-                # one acts on the spec.
-                moves = not current.answered and current.mark != mark
-                mark = current.mark
-                stuck_since = (stuck_since or now) if why and not moves else None
-                paused = current.answered and current.paused
-                if stuck_since is not None and (
-                    now - stuck_since >= PATIENCE or (paused and current.is_waiting)
-                ):
-                    if watch.stuck_is_reached:
-                        session.say(f"{watch.name}: {why}")
-                        return
-                    how = "paused" if paused and not current.is_blocked else "stuck"
-                    raise CommandError(f"{watch.name} is {how}: {why}", Exit.STUCK)
-            if now - begun >= watch.timeout:
-                raise CommandError(_too_late(watch, current), Exit.STUCK)
-            session.sleep(max(INTERVAL, _SHARE * (now - before)))
-    took = session.now() - begun
-    session.say(f"{watch.name}: {watch.message}, after {spell(took)}")
+    mark, stuck = 0, ""
+
+    def attempt() -> str:
+        nonlocal stuck_since, mark, stuck
+        try:
+            current = look()
+        except KubectlError as error:
+            if error.reason not in _PASSING:
+                raise
+            return f"no answer from the cluster, trying again: {error}"
+        if watch.is_reached(current):
+            return ""
+        if watch.stuck_is_reached and current.is_done(watch.ids):
+            raise CommandError(_never_stuck(watch), Exit.STUCK)
+        why, now = _stuck(current, watch), session.now()
+        # The answer is noted after all children are written: until then, whoever writes one acts
+        # on the spec.
+        moves = not current.answered and current.mark != mark
+        mark = current.mark
+        stuck_since = (stuck_since or now) if why and not moves else None
+        paused = current.answered and current.paused
+        if stuck_since is not None and (
+            now - stuck_since >= PATIENCE or (paused and current.is_waiting)
+        ):
+            if watch.stuck_is_reached:
+                stuck = why
+                return ""
+            how = "paused" if paused and not current.is_blocked else "stuck"
+            raise CommandError(f"{name} is {how}: {why}", Exit.STUCK)
+        return current.line(watch.ids)
+
+    late = f"{name} is not {'stuck' if watch.stuck_is_reached else 'there'} after {{}}: {{}}"
+    until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
+    took = spell(session.now() - begun)
+    session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")
 
 
 def until_done(
@@ -105,25 +108,15 @@ def until_done(
     `waits` has a place for the reason. After so many seconds (`timeout`) a CommandError says
     `late`, which has places for that time and the reason.
     """
-    begun = session.now()
+    begun = before = session.now()
     with progress(session) as show:
         while why := attempt():
-            waited = session.now() - begun
+            waited = (now := session.now()) - begun
             show(waits.format(why), waited)
             if waited >= timeout:
                 raise CommandError(late.format(spell(timeout), why), Exit.STUCK)
-            session.sleep(INTERVAL)
-
-
-def _polled(look: Callable[[], Progress], show: Show) -> Progress | None:
-    """The progress now; None where the cluster does not answer for the moment."""
-    try:
-        return look()
-    except KubectlError as error:
-        if error.reason not in _PASSING:
-            raise
-        show(f"no answer from the cluster, trying again: {error}", 0)
-        return None
+            session.sleep(max(INTERVAL, _SHARE * (now - before)))
+            before = session.now()
 
 
 def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Progress:
@@ -149,14 +142,6 @@ def _never_stuck(watch: Watch) -> str:
     if watch.ids is not None:
         who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
-
-
-def _too_late(watch: Watch, current: Progress | None) -> str:
-    what = f"{watch.name} is not {'stuck' if watch.stuck_is_reached else 'there'}"
-    what += f" after {spell(watch.timeout)}"
-    if current is None:
-        return f"{what}: the cluster does not answer"
-    return f"{what}: {current.line(watch.ids)}"
 
 
 def spell(seconds: float) -> str:

@@ -19,7 +19,6 @@ from tapp.words.times import seconds
 TICK = 1 / 16
 """Seconds between the clock's times: what takes equally long ends together, to the last bit."""
 STARTING = ("ContainerCreating", "PodInitializing")
-_PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _OVERHEAD = 0.5
 """Seconds that a simulated pod takes beside its containers: to be bound and to be seen."""
 PATIENCE = 120.0

@@ -14,7 +14,7 @@ from kubectl_tapp.decide.decisions import decide
 from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.record import Moment, Record, unavailable
+from kubectl_tapp.forecast.record import Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from tapp.plan import Plan
 from tapp.words.times import written
@@ -94,5 +94,5 @@ def _record(after: Plan) -> Record:
     # What is asked for is refused where no pod can be made.
     asked = {written(after.now): made} if made else {}
     last = replace(after, cases=left, troubles={}, not_created=asked)
-    looks = [Moment(after.now, unavailable(after))]
+    looks = [(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)

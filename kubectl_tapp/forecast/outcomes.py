@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.edit.revisions import ours
@@ -254,12 +255,12 @@ class Outcomes:
             if kind is not None:
                 groups[kind].append(act.instance)
         looks = self.record.looks
-        begin = max(bisect_right(looks, at, key=lambda look: look.at) - 1, 0)
-        end = bisect_left(looks, until, key=lambda look: look.at)
+        begin = max(bisect_right(looks, at, key=itemgetter(0)) - 1, 0)
+        end = bisect_left(looks, until, key=itemgetter(0))
         return Step(
             self._since(at),
             **{kind: tuple(sorted(ids)) for kind, ids in groups.items()},
-            unavailable=max([look.unavailable for look in looks[begin:end]], default=0),
+            unavailable=max([count for _, count in looks[begin:end]], default=0),
         )
 
     def _since(self, at: float) -> float:
@@ -284,7 +285,7 @@ class Outcomes:
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
         """The number of unavailable instances, from when on."""
-        counts = [(self._since(look.at), look.unavailable) for look in self.record.looks]
+        counts = [(self._since(at), count) for at, count in self.record.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
             if each[1] != last[1]

@@ -19,19 +19,6 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Moment:
-    """One sync's sight.
-
-    Attributes:
-        at: when, in seconds since the epoch.
-        unavailable: how many instances are to run and do not serve.
-    """
-
-    at: float
-    unavailable: int
-
-
-@dataclass(frozen=True)
 class Write:
     """One write of Metacontroller to a child, as an API server would log it.
 
@@ -91,7 +78,8 @@ class Rest:
 class Record:
     """All that a run came to."""
 
-    looks: list[Moment] = field(default_factory=list)
+    looks: list[tuple[float, int]] = field(default_factory=list)
+    """When a sync looked, in seconds since the epoch, and how many were unavailable."""
     acts: list[Act] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
     """Instance -> since when it was in which state: what a timeline shows."""

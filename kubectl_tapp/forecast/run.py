@@ -13,7 +13,7 @@ from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
 from kubectl_tapp.forecast.inprocess import InProcess
-from kubectl_tapp.forecast.record import Act, Moment, Record, Rest, unavailable
+from kubectl_tapp.forecast.record import Act, Record, Rest, unavailable
 from kubectl_tapp.forecast.turns import Turns, waiting
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
@@ -172,8 +172,8 @@ class Run:
             self.world.clock.after(TICK, partial(self._resize, patch))
         record.first = record.first or plan
         self._verdicts = {instance.id: verdict for instance, verdict in plan.cases}
-        if not record.looks or away != record.looks[-1].unavailable:
-            record.looks.append(Moment(plan.now, away))
+        if not record.looks or away != record.looks[-1][1]:
+            record.looks.append((plan.now, away))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)

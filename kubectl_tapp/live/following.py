@@ -43,7 +43,8 @@ class Follower(ABC):
         self.session = session
         self.model: dict[str, Any] = {}
         self._lock, self._readers = threading.Lock(), set[queue.SimpleQueue[bytes]]()
-        self._read, self._changed, self._stopped = time.monotonic(), *_events()
+        self._read = time.monotonic()
+        self._changed, self._stopped = threading.Event(), threading.Event()
         self._watched: list[Watched] = []
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -124,10 +125,6 @@ class Follower(ABC):
             self._changed.wait(_LOOK)
         if error := next((each.error for each in self._watched if each.error), ""):
             raise CommandError(error)
-
-
-def _events() -> tuple[threading.Event, threading.Event]:
-    return threading.Event(), threading.Event()
 
 
 class Everything(Follower):

@@ -291,7 +291,10 @@ def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:broken", "-y", "--wait")
     assert said.code == 4
     assert "web is stuck: instance 0: not available: container app: " in said.err
-    assert "instances 1-5: waiting: spec.updateStrategy.maxUnavailable: 1 allows 1 of 6" in said.err
+    assert (
+        "instances 1-5: WaitingForBudget: spec.updateStrategy.maxUnavailable: 1 allows 1 of"
+        in said.err
+    )
     assert kubectl_tapp(web, "wait", "web", "--for=stuck").code == 0
     assert kubectl_tapp(web, "wait", "web", "3-5", "--timeout=5s").code == 4
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:1.25", "-y", "--wait")
