@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import statuses
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.decide import decisions
@@ -65,7 +65,7 @@ class Look:
         self.observed = observed
         self.plan = plan
         self.obstacles = obstacles
-        self.pods: Mapping[str, Document] = {pod["metadata"]["name"]: pod for pod in observed.pods}
+        self.pods: Mapping[str, Document] = by_name(observed.pods)
 
     @property
     def name(self) -> str:
@@ -125,7 +125,8 @@ class Look:
             state = instance.status.value
             if verdict.reason.disposition is Disposition.BLOCKED:
                 state = verdict.reason
-            return Row(instance.id, template.name, state=state)
+            since = self.standings[instance.id].since
+            return Row(instance.id, template.name, state=state, since=since)
         shown = statuses(document)
         main = document.get("spec", {}).get("containers") or []
         counted = document.get("status", {}).get("containerStatuses") or []

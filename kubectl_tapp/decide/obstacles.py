@@ -3,7 +3,7 @@
 The service sees neither: an object without its label, and what Metacontroller was refused.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -57,6 +57,7 @@ class Obstacles:
             plan: what a sync would decide now.
         """
         self._cluster, self._observed, self._plan = cluster, observed, plan
+        self._known = by_name(observed.pods)
         self._ids: Collection[int] | None = None
         self._pods, self._unread = dict[str, Document](), ""
         self._claims: dict[str, Document] = {}
@@ -81,10 +82,6 @@ class Obstacles:
             if verdict.action not in STILL and instance.pod is not None:
                 texts.setdefault(instance.id, self._of_change(instance))
         return {id: text for id, text in sorted(texts.items()) if text}
-
-    @cached_property
-    def _known(self) -> Mapping[str, Document]:
-        return by_name(self._observed.pods)
 
     @cached_property
     def _refused(self) -> Refused:

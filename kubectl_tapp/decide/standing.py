@@ -42,7 +42,8 @@ class Standing:
         brief: a few words for a line of progress: what happens to it, or what it waits for.
         text: a sentence: why it is not as it should be, or is stopped; "" where it simply runs.
         on_hold: it is its pod's hold that keeps it.
-        since: when its pod came into its state, in seconds since the epoch, as far as that tells.
+        since: when its pod came into its state or was missed, in seconds since the epoch, as far as
+            anything tells.
     """
 
     id: int
@@ -71,17 +72,20 @@ def standing(
     """
     disposition, brief = _disposition(plan, instance, decision, obstacle)
     text = _text(plan, instance, decision, pod, obstacle)
-    since = None if pod is None else _since(instance, pod)
+    since = _missing_since(plan, instance) if pod is None else _since(instance, pod)
     on_hold = disposition is Disposition.HELD and decision.reason is Reason.HELD
     return Standing(instance.id, disposition, brief, text, on_hold, since)
 
 
 def overdue(plan: Plan, instance: Instance) -> bool:
     """Tell whether a pod was asked for, and is still not there after what that usually takes."""
-    return any(
-        instance.id in ids and plan.now - seconds(at) >= PATIENCE
-        for at, ids in plan.not_created.items()
-    )
+    since = _missing_since(plan, instance)
+    return since is not None and plan.now - since >= PATIENCE
+
+
+def _missing_since(plan: Plan, instance: Instance) -> float | None:
+    times = (seconds(at) for at, ids in plan.not_created.items() if instance.id in ids)
+    return next(times, None)
 
 
 def _disposition(

@@ -4,13 +4,11 @@ A verb asks this before it writes. How it goes on, in which order and how long, 
 `foresee.forecast` plays, for `kubectl tapp plan`.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 
-from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.decide.decisions import decide, decided_before
 from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
@@ -41,9 +39,7 @@ def meaning(
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
     registration = registration._replace(options=options)
     after = decide(replace(observed, tapp=_at_once(edited)), registration, now)
-    before: Plan | None = None
-    with suppress(WireError):  # what the service cannot read is repaired: all of it is new
-        before = decide(observed, registration, now)
+    before = decided_before(observed, registration, now)
     base = Forecast(
         observed.name,
         edited["metadata"].get("namespace") or "default",

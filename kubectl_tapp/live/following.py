@@ -226,7 +226,7 @@ class One(Follower):
                     unread = REVISIONS in observed.unread
                     history = version, [] if unread else revisions.entries(observed)
                 found = model.shown(self.look, history[1])
-            for ids, text in model.changed(self.model.get("tiles"), found["tiles"]):
+            for ids, text in model.news(self.model.get("tiles"), found["tiles"]):
                 self.note(text, ids)
             self.publish(**found, log=self._log, lost="", gone="", now=self.session.now())
 

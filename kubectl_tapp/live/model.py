@@ -15,7 +15,7 @@ from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import Entry
 from kubectl_tapp.show.documents import status_document, why_document
-from kubectl_tapp.show.status import headline
+from kubectl_tapp.show.status import changed, headline
 from kubectl_tapp.show.why import cases
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
@@ -174,18 +174,15 @@ def note_of(event: Document) -> Model:
     return {"text": text, "key": event["metadata"]["uid"], "at": last_time(event)}
 
 
-def changed(
+def news(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
     """Instances that changed alike, and how; nothing where nobody looked before."""
-    if before is None:
-        return
-    found = ((_said(before.get(id)), _said(after.get(id)), id) for id in {*before, *after})
-    groups = grouped(((old, new), id) for old, new, id in found if old != new)
-    for (old, new), ids in groups.items():
-        yield ranges(ids), f"{old} → {new}"
+    known = after if before is None else before
+    told = ({id: _said(tile) for id, tile in tiles.items()} for tiles in (known, after))
+    for ids, old, new in changed(*told):
+        yield ranges(ids), f"{old or 'none'} → {new or 'none'}"
 
 
-def _said(tile: Model | None) -> str:
-    keys = ("state", "ready", "image")
-    return " ".join(str(tile[key]) for key in keys if tile.get(key)) if tile else "none"
+def _said(tile: Model) -> str:
+    return " ".join(str(tile[key]) for key in ("state", "ready", "image") if tile.get(key))

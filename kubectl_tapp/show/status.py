@@ -1,6 +1,6 @@
 """Shows looks at a TApp: a table, the budget, what waits for what; and what has changed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -184,13 +184,8 @@ class Changes:
         """A line for all instances that changed alike, for each new reason, and for the whole."""
         at = written(look.plan.now)
         rows = {row.id: _told(row) for row in look.rows}
-        changed = grouped(
-            ((self._rows.get(id, ""), rows.get(id, "gone")), id)
-            for id in sorted({*rows, *self._rows})
-            if rows.get(id) != self._rows.get(id)
-        )
-        for (before, after), ids in changed.items():
-            change = f"{before} -> {after}" if before else after
+        for ids, before, after in changed(self._rows, rows):
+            change = f"{before} -> {after or 'gone'}" if before else after
             yield f"{at}  {some(ids)}: {change}"
         waits = waiting(look)
         yield from (f"{at}  {some(ids)}: {text}" for text, ids in waits if text not in self._waits)
@@ -198,6 +193,15 @@ class Changes:
         if head != self._head:
             yield f"{at}  {head}"
         self._rows, self._waits, self._head = rows, {text for text, _ in waits}, head
+
+
+def changed(
+    before: Mapping[int, str], after: Mapping[int, str]
+) -> Iterator[tuple[list[int], str, str]]:
+    """Instances that changed alike, with their words before and after; "" where there are none."""
+    pairs = (((before.get(id, ""), after.get(id, "")), id) for id in sorted({*before, *after}))
+    groups = grouped((texts, id) for texts, id in pairs if texts[0] != texts[1])
+    yield from ((ids, *texts) for texts, ids in groups.items())
 
 
 def _told(row: Row) -> str:
