@@ -19,6 +19,7 @@ from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, D
 from kubectl_tapp.commands.waiting import Watch, wait
 from kubectl_tapp.edit import edits
 
+Operations = Sequence[edits.Operation]
 _UNSURE = ("Timeout", "Unreachable")
 """What leaves open whether a write was done."""
 
@@ -47,21 +48,14 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
-    if not any(str(each["path"]).startswith("/spec") for each in operations):
-        for note in notes:
-            session.say(note)
-        session.say(f"{name}: {NO_CHANGE}")
+    if is_no_change(session, name, operations, notes):
         return
     try:
         tried = edited
         if choices.dry_run is not DryRun.CLIENT:
             tried = _write(session, seen, edited, dry_run=True)
         ids = _preview(session, seen, tried)
-        scaling = any(each["path"] == "/spec/replicas" for each in operations)
-        for note in ("", *notes) if notes else ():
-            session.say(note)
-        for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
-            session.note(f"warning: {warning}")
+        tell(session, seen, operations, notes)
         if choices.dry_run is not None:
             checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
             session.say(f"{NOTHING_WRITTEN}{checked}")
@@ -78,6 +72,23 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
         follow(session, Watch(name, which, choices.seconds, message))
+
+
+def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
+    """Says so, with the notes, where these operations change nothing of the spec."""
+    if any(str(each["path"]).startswith("/spec") for each in operations):
+        return False
+    session.say("\n".join([*notes, f"{name}: {NO_CHANGE}"]))
+    return True
+
+
+def tell(session: Session, seen: Observed, operations: Operations, notes: Sequence[str]) -> None:
+    """Says what is to be known beside a plan: the notes, and who else writes this TApp."""
+    for note in ("", *notes) if notes else ():
+        session.say(note)
+    scaling = any(each["path"] == "/spec/replicas" for each in operations)
+    for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
+        session.note(f"warning: {warning}")
 
 
 def follow(session: Session, watch: Watch) -> None:
