@@ -8,6 +8,7 @@ import typer
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.printed import printed
+from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -93,6 +94,13 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
     session.note(f"note: TApp {observed.name} is gone")
 
 
+def _is_hindered(observed: Observed) -> bool:
+    """Tell whether events may say why nothing comes of what is asked for."""
+    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
+    behind = generation_seen(observed.tapp) != metadata.get("generation")
+    return behind or bool(status.get("notCreated"))
+
+
 def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
     """The TApp at intervals, until it is gone."""
     took = 0.0
@@ -100,9 +108,10 @@ def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
         session.sleep(max(INTERVAL, _SHARE * took))
         begun = session.now()
         try:
-            yield session.cluster.observe(observed.name, events=True)
+            observed = session.cluster.observe(observed.name, events=_is_hindered(observed))
         except KubectlError as error:
             if error.reason != "NotFound":
                 raise
             return
+        yield observed
         took = session.now() - begun

@@ -109,7 +109,7 @@ def until_done(
     `late`, which has places for that time and the reason.
     """
     begun = before = session.now()
-    with progress(session) as show:
+    with shown(session) as show:
         while why := attempt():
             waited = (now := session.now()) - begun
             show(waits.format(why), waited)
@@ -154,7 +154,7 @@ def spell(seconds: float) -> str:
 
 
 @contextmanager
-def progress(session: Session) -> Iterator[Show]:
+def shown(session: Session) -> Iterator[Show]:
     """One line that changes on a terminal, else a line per change."""
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
