@@ -52,7 +52,7 @@ def _options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print it.")
     ] = False,
 ) -> None:
-    """What stands before the command."""
+    """The options before the command."""
 
 
 app.callback(options_metavar="[options]")(with_targets(_options, shown=TARGETS))

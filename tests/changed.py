@@ -31,7 +31,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "kubectl_tapp/web/": ("tests/web/test_attacks.py", "tests/web/test_changes.py"),
     "kubectl_tapp/live/": ("tests/web/test_page.py",),
     "kubectl_tapp/show/": ("tests/plugin/test_see.py", "tests/plugin/test_page.py"),
-    "kubectl_tapp/wait/": ("tests/plugin/test_restart_and_wait.py",),
     "simulator/": ("tests/simulator",),
     "crds/": ("tests/contract/test_crd.py",),
     "metacontroller/": ("tests/contract/test_manifests.py",),

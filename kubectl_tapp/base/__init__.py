@@ -1,1 +1,1 @@
-"""What every part of the plugin is made of: errors, arguments, objects as observed."""
+"""The parts that all others use: errors, arguments, objects as observed."""

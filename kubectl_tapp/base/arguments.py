@@ -1,4 +1,4 @@
-"""What stands on the command line, read: ids, images, templates, shares of the instances.
+"""Readers of the command line's words: ids, images, templates, shares of the instances.
 
 Whatever is invalid is refused with one sentence and `Exit.USAGE`.
 """
@@ -25,7 +25,7 @@ _SHARE = re.compile(r"(\d{1,6})(%?)", re.ASCII)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """What to say after "there is no NAME": the name that was meant, or those that there are.
+    """Words to put after "there is no NAME": the name that was meant, or those that there are.
 
     Args:
         name: what was asked for.
@@ -140,7 +140,7 @@ def read_use(text: str, spec: "TAppSpec") -> tuple[str, list[int]]:
 
 
 def read_share(text: str, of: int) -> int:
-    """How many instances a canary has: a number, or a percentage, rounded up as the budgets are.
+    """The size of a canary: a number, or a percentage, rounded up as the budgets are.
 
     Args:
         text: `3` or `10%`.
@@ -159,7 +159,7 @@ def read_share(text: str, of: int) -> int:
 
 
 def read_partition(text: str) -> int | str:
-    """How many instances a partition keeps: a number, or a percentage.
+    """The instances that a partition keeps: a number, or a percentage.
 
     Raises:
         CommandError: it is neither.

@@ -1,4 +1,4 @@
-"""How a command ends: one sentence for a person, and an exit code for a script."""
+"""A command's end: one sentence for a person, and an exit code for a script."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""What the cluster shows of one TApp, and the request that Metacontroller would send of it."""
+"""One TApp as the cluster shows it, and the request that Metacontroller would send of it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

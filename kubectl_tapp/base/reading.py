@@ -1,4 +1,4 @@
-"""What objects of Kubernetes tell: conditions, containers, times, and why a pod is not Ready."""
+"""Reads objects of Kubernetes: conditions, containers, times, and why a pod is not Ready."""
 
 from typing import Any
 
@@ -44,19 +44,19 @@ def statuses(pod: Document) -> list[Document]:
 
 
 def last_time(event: Document) -> float:
-    """When an event was seen last, in seconds since the epoch; 0 where it does not say."""
+    """The time an event was seen last, in seconds since the epoch; 0 where it does not say."""
     series = event.get("series") or {}
     texts = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next((seconds(text) for text in texts if text), 0.0)
 
 
 def times(event: Document) -> int:
-    """How often it was seen."""
+    """The number of times that it was seen."""
     return int((event.get("series") or {}).get("count") or event.get("count") or 1)
 
 
 def last_write(metadata: Document) -> float:
-    """When anything of an object but its status was last written; `UNKNOWN` where nothing tells."""
+    """The last write of anything of an object but its status; `UNKNOWN` where nothing tells."""
     times = [
         seconds(item.get("time"))
         for item in metadata.get("managedFields") or []
@@ -66,7 +66,7 @@ def last_write(metadata: Document) -> float:
 
 
 def unready(pod: Document) -> list[str]:
-    """What keeps a pod from being Ready while its containers run, a phrase each."""
+    """Phrases for all that keeps a pod from being Ready while its containers run."""
     known = conditions(pod)
     result = [
         f"container {name}: its {probe} probe has not passed"

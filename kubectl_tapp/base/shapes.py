@@ -1,4 +1,4 @@
-"""Whether a document has the shape of a TApp, as far as commands rely on it."""
+"""Checks that a document has the shape of a TApp, as far as commands rely on it."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ _CONTAINERS = ("containers", "initContainers")
 
 
 def strange(tapp: dict[str, Any]) -> str:
-    """What of a TApp is not what it should be, in a sentence; "" where nothing is.
+    """A sentence about the first part of a TApp that has another shape than it should; "": none.
 
     Only shapes, which an API server would refuse by the schema: values are for it and the service.
     """

@@ -65,7 +65,7 @@ def passed_on(given: Given) -> Iterator[str]:
 
 
 def together(before: Given, more: Given) -> dict[str, Any]:
-    """What was given behind what was given before: the later counts, of several both do."""
+    """Options given first and options given later, joined: the later counts, of several both do."""
     given = {name: value for name, value in more.items() if value not in (None, False, [])}
     several = {
         name: [*before.get(name, []), *value]

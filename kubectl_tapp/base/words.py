@@ -1,4 +1,4 @@
-"""How numbers, times and instances are written for a person."""
+"""Writes numbers, times and instances for a person."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Whose an object is that bears the name of a TApp's pod or claim."""
+"""The owner of an object that bears the name of a TApp's pod or claim."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 @dataclass(frozen=True)
 class Belonging:
-    """Whose an object is.
+    """The owner of an object.
 
     Attributes:
         text: in half a sentence; "" if it is the TApp's, or will be with its next sync.
@@ -20,7 +20,7 @@ class Belonging:
 
 
 def belonging(item: Document, tapp: Document) -> Belonging:
-    """Whose an object is, as seen from a TApp.
+    """Finds the owner of an object, as seen from a TApp.
 
     A TApp's name is unique in its namespace, so another uid under this name is that of one that is
     gone. Metacontroller gives what carries a living TApp's label, and has no controller, to that

@@ -1,4 +1,4 @@
-"""What the plugin reads from and writes to a cluster, through the user's kubectl."""
+"""Reads from and writes to a cluster, through the user's kubectl."""
 
 import json
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Cluster:
     """One cluster and namespace, as one user sees them."""
 
     def __init__(self, targets: Given, runner: Runner | None = None) -> None:
-        """What is left out is left to kubectl.
+        """Leaves to kubectl what is left out.
 
         Args:
             targets: kubectl's own options that were given.
@@ -101,17 +101,8 @@ class Cluster:
         return _items(self._json("get", resource, *scope, *chosen))
 
     def named(self, resource: str, names: Sequence[str], namespace: str) -> Documents | str:
-        """Those of these objects that are there, or the sentence that says why nobody knows."""
-        try:
-            done = self.kubectl(
-                "get", resource, *names, "--namespace", namespace, "--ignore-not-found",
-                "--output=json",
-            )  # fmt: skip
-        except KubectlError as error:
-            if error.reason in _GONE:
-                return str(error)
-            raise
-        return _items(self._read("get", done.out)) if done.out.strip() else []
+        """The objects of these names that are there, or the sentence that says why nobody knows."""
+        return self._readable(resource, *names, "--namespace", namespace, "--ignore-not-found")
 
     def names(self, resource: str) -> _Words:
         """The names of all objects of a kind: quicker than the objects."""
@@ -154,19 +145,6 @@ class Cluster:
             events=known.get(EVENTS, []),
             unread=unread,
         )
-
-    def again(self, observed: Observed) -> Observed:
-        """The same TApp a little later: itself, its pods and its claims are read anew, no more."""
-        tapp = observed.tapp
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            newer = pool.submit(self.get, TAPPS, observed.name, tapp["metadata"]["namespace"])
-            owned = {each: pool.submit(self._owned, each, tapp) for each in (PODS, CLAIMS)}
-            found = {each: future.result() for each, future in owned.items()}
-        if newer.result()["metadata"]["uid"] != tapp["metadata"]["uid"]:
-            return self.observe(observed.name)
-        known, unread = _told_apart(found)
-        pods, claims = known.get(PODS, []), known.get(CLAIMS, [])
-        return replace(observed, tapp=newer.result(), pods=pods, claims=claims, unread=unread)
 
     def controller(self, tapp: Document | None = None) -> Document:
         """The CompositeController that is registered, or where it may not be read the shipped.
@@ -281,10 +259,9 @@ class Cluster:
         return ["--namespace", where] if where else []
 
     def _json(self, *arguments: str, stdin: str = "") -> Document:
-        return self._read(arguments[0], self.kubectl(*arguments, "--output=json", stdin=stdin).out)
-
-    @staticmethod
-    def _read(verb: str, text: str) -> Document:
+        verb, text = arguments[0], self.kubectl(*arguments, "--output=json", stdin=stdin).out
+        if not text.strip() and "--ignore-not-found" in arguments:
+            return {"items": []}
         try:
             found = msgspec.json.decode(text)
         except ValueError:
@@ -329,6 +306,6 @@ def _items(found: Document) -> Documents:
 
 
 def belongs(item: Document, uid: str) -> bool:
-    """Whether Metacontroller takes it for a child: of nobody else."""
+    """Tell whether Metacontroller takes it for a child: it is of nobody else."""
     owners = item["metadata"].get("ownerReferences") or []
     return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

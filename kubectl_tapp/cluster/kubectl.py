@@ -22,7 +22,7 @@ _LONG = 4.0
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of one call."""
+    """The result of one call."""
 
     code: int
     out: str
@@ -43,13 +43,13 @@ class Following(Protocol):
     """A kubectl that goes on by itself."""
 
     def lines(self) -> Iterator[str]:
-        """What it says, until it ends or is stopped."""
+        """Its lines, until it ends or is stopped."""
 
     def stop(self) -> None:
         """Ends it, from any thread."""
 
     def done(self) -> Finished:
-        """What became of it; what it said before is not repeated."""
+        """The result; what it said before is not repeated."""
 
 
 class Program:
@@ -92,7 +92,7 @@ class Program:
 
     @staticmethod
     def _ended(process: "subprocess.Popen[str]") -> tuple[str, str]:
-        """What it says; while it takes long, what it says to a person is passed on at once.
+        """Both outputs; while it takes long, what it says to a person is passed on at once.
 
         A login may ask for a code that is to be typed into a browser, and wait for that.
         """
@@ -144,7 +144,7 @@ class _Followed:
             raise CommandError(f"kubectl cannot be run ({error.strerror})") from None
 
     def lines(self) -> Iterator[str]:
-        """What it says, until it ends or is stopped."""
+        """Its lines, until it ends or is stopped."""
         assert self._process.stdout is not None  # noqa: S101 - it was asked for
         yield from self._process.stdout
 
@@ -154,7 +154,7 @@ class _Followed:
         self._process.wait()
 
     def done(self) -> Finished:
-        """What became of it."""
+        """The result."""
         code = self._process.wait()
         with self._said as said:
             said.seek(0)
@@ -201,7 +201,7 @@ Source: k8s.io/kubectl, `AddSourceToErr`."""
 
 
 def failure(done: Finished) -> KubectlError:
-    """What a failed call means, from what kubectl said."""
+    """The error that a failed call means, from what kubectl said."""
     lines = [line for line in done.err.splitlines() if line.strip() and not _KLOG.match(line)]
     text = "\n".join(lines) or done.err.strip()
     if not text:

@@ -1,4 +1,6 @@
-"""Who else writes a TApp: what would undo an edit soon after it was made."""
+"""Other writers of a TApp, which would undo an edit soon after it was made."""
+
+from contextlib import suppress
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
@@ -46,15 +48,11 @@ def _tools(cluster: Cluster, tapp: Document) -> list[str]:
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
     found = {tool for key, tool in _BY_KEY.items() if key in keys}
-    path = "--output=jsonpath={.metadata.managedFields[*].manager}"
-    scope = ("--namespace", metadata["namespace"])
-    try:
-        done = cluster.kubectl(
-            "get", TAPPS, metadata["name"], *scope, "--show-managed-fields", path
-        )
-    except CommandError:
-        return sorted(found)
-    return sorted(found | {_BY_MANAGER[name] for name in done.out.split() if name in _BY_MANAGER})
+    with suppress(CommandError):
+        live = cluster.get(TAPPS, metadata["name"], metadata["namespace"], managed=True)
+        managers = {each.get("manager") for each in live["metadata"].get("managedFields") or []}
+        found |= {tool for name, tool in _BY_MANAGER.items() if name in managers}
+    return sorted(found)
 
 
 def _scalers(cluster: Cluster, tapp: Document) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which CompositeController serves a TApp, the service behind it, and its operator's choices."""
+"""The CompositeController that serves a TApp, the service behind it, its operator's choices."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What a command is given: the cluster that is asked for, and where to print."""
+"""The session of a command: the cluster that is asked for, and where to print."""
 
 import os
 import signal
@@ -72,7 +72,7 @@ class Session:
 
     @property
     def interactive(self) -> bool:
-        """Whether there is a person to ask."""
+        """Tell whether there is a person to ask."""
         return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     @staticmethod

@@ -95,7 +95,7 @@ class Watched:
         self._changed()
 
     def over(self, known: Iterable[Document]) -> list[Document]:
-        """What was read when the watch was begun, as the watch has seen it since.
+        """The objects that were read when the watch was begun, as the watch has seen them since.
 
         A watch tells first all that is there. What it does not know by then went in between.
         """

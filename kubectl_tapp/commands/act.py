@@ -16,9 +16,10 @@ from kubectl_tapp.cluster.cluster import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
+from kubectl_tapp.commands.waiting import Watch, wait
 from kubectl_tapp.edit import edits
-from kubectl_tapp.wait.waiting import Watch, wait
 
+Operations = Sequence[edits.Operation]
 _UNSURE = ("Timeout", "Unreachable")
 """What leaves open whether a write was done."""
 
@@ -47,21 +48,14 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     """
     name = seen.name
     operations = edits.json_patch(seen.tapp, edited)
-    if not any(str(each["path"]).startswith("/spec") for each in operations):
-        for note in notes:
-            session.say(note)
-        session.say(f"{name}: {NO_CHANGE}")
+    if is_no_change(session, name, operations, notes):
         return
     try:
         tried = edited
         if choices.dry_run is not DryRun.CLIENT:
             tried = _write(session, seen, edited, dry_run=True)
         ids = _preview(session, seen, tried)
-        scaling = any(each["path"] == "/spec/replicas" for each in operations)
-        for note in ("", *notes) if notes else ():
-            session.say(note)
-        for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
-            session.note(f"warning: {warning}")
+        tell(session, seen, operations, notes)
         if choices.dry_run is not None:
             checked = "" if choices.dry_run is DryRun.CLIENT else " The API server would take it."
             session.say(f"{NOTHING_WRITTEN}{checked}")
@@ -78,6 +72,23 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
         which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
         follow(session, Watch(name, which, choices.seconds, message))
+
+
+def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
+    """Says so, with the notes, where these operations change nothing of the spec."""
+    if any(str(each["path"]).startswith("/spec") for each in operations):
+        return False
+    session.say("\n".join([*notes, f"{name}: {NO_CHANGE}"]))
+    return True
+
+
+def tell(session: Session, seen: Observed, operations: Operations, notes: Sequence[str]) -> None:
+    """Says what is to be known beside a plan: the notes, and who else writes this TApp."""
+    for note in ("", *notes) if notes else ():
+        session.say(note)
+    scaling = any(each["path"] == "/spec/replicas" for each in operations)
+    for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
+        session.note(f"warning: {warning}")
 
 
 def follow(session: Session, watch: Watch) -> None:
@@ -130,7 +141,7 @@ def _write(
 def _with_newest_notes(
     session: Session, seen: Observed, edited: Document
 ) -> tuple[Observed, Document]:
-    """What was seen and the edit of it, both with the metadata of now.
+    """The TApp that was seen and the edit of it, both with the metadata of now.
 
     Labels and annotations may be written by others while a person reads the plan: that changes no
     generation, and a patch made of the old ones could take away what is new.
@@ -145,7 +156,7 @@ def _with_newest_notes(
 def _explained(
     session: Session, seen: Observed, edited: Document, error: KubectlError
 ) -> CommandError:
-    """Why a write was refused, and whether it was: from what is there now."""
+    """The error to raise for a write that failed: was it done, and if not, why not."""
     unsure = error.reason in _UNSURE
     try:
         live = session.cluster.get(TAPPS, seen.name)
@@ -160,7 +171,7 @@ def _explained(
 
 
 def changed(seen: Document, live: Document) -> CommandError | None:
-    """What to raise where the plan is old: the TApp's spec is another than was seen."""
+    """The error to raise where the plan is old: the TApp's spec is another than was seen."""
     before, now = seen["metadata"], live["metadata"]
     if all(before.get(field) == now.get(field) for field in ("uid", "generation")):
         return None
@@ -168,6 +179,6 @@ def changed(seen: Document, live: Document) -> CommandError | None:
 
 
 def out_of_date(what: str) -> CommandError:
-    """What to raise where a plan is old, because of what has changed since."""
+    """The error to raise where a plan is old, because of what has changed since."""
     message = f"{what} changed after the plan was made; nothing was written"
     return CommandError(f"{message}: look at its new plan", Exit.CHANGED)

@@ -67,7 +67,7 @@ def _count(taken: list[Found]) -> str:
 
 
 def _show(verb: Verb, found: list[Found]) -> None:
-    """What is there, whose it is, and what of it stays as it is."""
+    """Prints all that is there, whose it is, and what of it stays as it is."""
     lines = grouped(((x.resource, x.prefix, x.whose, x.why_not), x.id) for x in found)
     for title, left in (("Taken over", False), ("Left as it is", True)):
         some_left = {key: ids for key, ids in lines.items() if bool(key[3]) is left}
@@ -81,7 +81,7 @@ def _show(verb: Verb, found: list[Found]) -> None:
 
 
 def _show_next(verb: Verb, taken: list[Found]) -> None:
-    """What the service does with what it sees then: a pod may be another than the spec asks for."""
+    """Prints the service's next step with what it sees then: a pod may not be as the spec asks."""
     session, seen = verb.session, verb.seen
     pods, claims = (
         [as_adopted(each.item, verb.tapp) for each in taken if (each.resource == PODS) is kind]

@@ -1,4 +1,4 @@
-"""What the shell may be offered: names of TApps, instances, templates, contexts, namespaces.
+"""Words to offer to the shell: names of TApps, instances, templates, contexts, namespaces.
 
 Nothing is said and nothing fails here: where the cluster cannot be asked, nothing is offered.
 """

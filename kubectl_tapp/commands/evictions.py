@@ -12,7 +12,7 @@ from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
-from kubectl_tapp.wait.waiting import Watch, until_done, wait
+from kubectl_tapp.commands.waiting import Watch, until_done, wait
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import is_update, spend
@@ -101,7 +101,7 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
 
 
 def _held(plan: Plan, id: int, uid: str) -> str:
-    """Why a pod must not go now, "" if it may: the service's own rule, asked for a new pod.
+    """The reason why a pod must not go now, "" if it may: the service's rule, asked for a new pod.
 
     What the service takes in this very moment is taken first.
     """

@@ -111,7 +111,7 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
 
 
 def _means(_: "Verdict", decision: "Verdict") -> str:
-    """What the service would decide now."""
+    """The service's decision of now."""
     wanted = decision.reason != Reason.UP_TO_DATE
     return f"{decision.reason}: {decision.message}" if wanted else "nothing is wanted of it"
 
@@ -122,7 +122,7 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
     Raises:
         CommandError: it does not, or they went all the same.
     """
-    from kubectl_tapp.wait.waiting import until_done  # noqa: PLC0415 - start time
+    from kubectl_tapp.commands.waiting import until_done  # noqa: PLC0415 - start time
 
     session = verb.session
 

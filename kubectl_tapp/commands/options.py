@@ -76,7 +76,7 @@ Watch = Annotated[bool, typer.Option("-w", "--watch", help="Go on showing it as 
 
 @dataclass(frozen=True)
 class Choices:
-    """How a verb is to be carried out: the options of every verb."""
+    """The options of every verb: how to carry it out."""
 
     yes: Yes = False
     dry_run: Annotated[
@@ -91,7 +91,7 @@ class Choices:
 
     @property
     def seconds(self) -> float:
-        """How long to wait at most."""
+        """The longest time to wait."""
         return read_duration(self.timeout)
 
 

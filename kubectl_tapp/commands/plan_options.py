@@ -77,7 +77,7 @@ class Asked:
 
     @property
     def by_options(self) -> bool:
-        """Whether options say what to edit."""
+        """Tell whether options say what to edit."""
         asked = (self.image, self.use, self.kill, self.start, self.restart)
         return any(asked) or (self.replicas, self.partition) != (None, None)
 

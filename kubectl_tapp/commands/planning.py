@@ -1,4 +1,4 @@
-"""What `kubectl tapp plan` does: the edit as the API server would take it, played and shown."""
+"""Carries out `kubectl tapp plan`: the edit as the API server would take it, played and shown."""
 
 import sys
 from contextlib import AbstractContextManager, nullcontext

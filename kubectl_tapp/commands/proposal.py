@@ -14,10 +14,9 @@ from rich.console import Console
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.cluster import owners
 from kubectl_tapp.cluster.cluster import STOPS
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.act import changed, out_of_date
+from kubectl_tapp.commands.act import changed, is_no_change, out_of_date, tell
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import applied, edits
@@ -37,7 +36,7 @@ class Heard(Session):
 
     @cached_property
     def console(self) -> Console:
-        """What is printed is heard, too."""
+        """A console that is heard, too."""
         return Console(file=self.out, width=_WIDTH, highlight=False, emoji=False, color_system=None)
 
     def say(self, text: str = "") -> None:
@@ -58,8 +57,7 @@ class _Planned(Verb):
         """Plays the edit, as the API server would take it."""
         session, seen = self.session, self.seen
         operations = edits.json_patch(seen.tapp, edited)
-        if not any(str(each["path"]).startswith("/spec") for each in operations):
-            session.say("\n".join([*self.notes, f"{self.name}: {NO_CHANGE}"]))
+        if is_no_change(session, self.name, operations, self.notes):
             return
         edited, refused = applied.tried(session, seen, edited, None)
         registration = session.cluster.registration(seen)
@@ -68,11 +66,7 @@ class _Planned(Verb):
         found = forecast(observed, edited, registration, session.now(), assumptions)
         print_plan(session.console, found)
         self.refused = bool(found.refused)
-        for note in ("", *self.notes) if self.notes else ():
-            session.say(note)
-        scaling = any(each["path"] == "/spec/replicas" for each in operations)
-        for warning in owners.warnings(session.cluster, seen.tapp, scaling=scaling):
-            session.note(f"warning: {warning}")
+        tell(session, seen, operations, self.notes)
 
 
 class Proposal:

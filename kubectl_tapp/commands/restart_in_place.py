@@ -63,7 +63,7 @@ def _check(plan: Plan, pods: dict[int, Pod], container: str | None) -> None:
 
 
 def _means(verdict: Verdict, decision: Verdict) -> str:
-    """What the service would do, or that a hold keeps it from doing so."""
+    """The service's next step, or that a hold keeps it from that."""
     if decision.reason is Reason.HELD:
         return f"{decision.reason}: {decision.message}"
     return f"{verdict.action}: {verdict.message}"

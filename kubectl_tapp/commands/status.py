@@ -95,7 +95,7 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
 
 
 def _is_hindered(observed: Observed) -> bool:
-    """Whether events may say why nothing comes of what is asked for."""
+    """Tell whether events may say why nothing comes of what is asked for."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     behind = generation_seen(observed.tapp) != metadata.get("generation")
     return behind or bool(status.get("notCreated"))
@@ -108,12 +108,10 @@ def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
         session.sleep(max(INTERVAL, _SHARE * took))
         begun = session.now()
         try:
-            observed = session.cluster.again(observed)
+            observed = session.cluster.observe(observed.name, events=_is_hindered(observed))
         except KubectlError as error:
             if error.reason != "NotFound":
                 raise
             return
-        if _is_hindered(observed):
-            observed = session.cluster.with_events(observed)
         yield observed
         took = session.now() - begun

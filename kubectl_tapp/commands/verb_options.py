@@ -1,4 +1,4 @@
-"""What the verbs share: their options, and a verb under way."""
+"""The options that verbs share, and a verb under way."""
 
 import inspect
 from collections.abc import Callable
@@ -94,11 +94,11 @@ class Verb:
         return read_ids(texts, self.spec.replicas)
 
     def plan(self) -> "Plan":
-        """What would be decided now."""
+        """The plan of a sync now."""
         return self.decided(self.seen)
 
     def decided(self, observed: "Observed") -> "Plan":
-        """What would be decided now on this."""
+        """The plan of a sync now on this."""
         from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
 
         return decided(observed, self.session.cluster.registration(self.seen), self.session.now())
@@ -165,7 +165,7 @@ class Verb:
         """Waits for these instances, if that is asked for and they were written."""
         if self.choices.wait and self.choices.dry_run is None:
             from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
-            from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
+            from kubectl_tapp.commands.waiting import Watch  # noqa: PLC0415
 
             follow(self.session, Watch(self.name, ids, self.choices.seconds, f"{some(ids)} done"))
 

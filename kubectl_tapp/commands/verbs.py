@@ -1,4 +1,4 @@
-"""What is done to a TApp, one command each: the plan first, then the question, then the write.
+"""The verbs, a command each: the plan first, then the question, then the write.
 
 A verb is given what was seen of the TApp, and hands over the edited TApp.
 """

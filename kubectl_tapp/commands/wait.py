@@ -12,11 +12,11 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name
 
 if TYPE_CHECKING:
-    from kubectl_tapp.wait.standing import Standing
+    from kubectl_tapp.decide.progress import Progress
 
 
 class Goal(StrEnum):
-    """What is waited for."""
+    """The goal of a wait."""
 
     COMPLETE = "complete"
     """Every instance is as the spec asks."""
@@ -40,16 +40,16 @@ def wait(
     timeout: Timeout = "10m",
 ) -> None:
     """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
+    from kubectl_tapp.commands.waiting import Watch  # noqa: PLC0415
+    from kubectl_tapp.commands.waiting import wait as wait_until  # noqa: PLC0415
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
-    from kubectl_tapp.wait.waiting import Watch  # noqa: PLC0415
-    from kubectl_tapp.wait.waiting import wait as wait_until  # noqa: PLC0415
 
     seconds = read_duration(timeout)
     chosen = None
     if ids:
         chosen = read_ids(ids, spec_of(session.cluster.get(TAPPS, name)).replicas)
 
-    reached: dict[Goal, Callable[[Standing], bool]] = {
+    reached: dict[Goal, Callable[[Progress], bool]] = {
         Goal.READY: lambda now: now.ready,
         Goal.AVAILABLE: lambda now: now.enough,
         Goal.STUCK: lambda _now: False,

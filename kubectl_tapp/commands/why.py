@@ -30,7 +30,7 @@ def why(session: Session, name: Name, ids: Ids = None, output: Output = None) ->
 
 
 def _chosen(texts: list[str], known: list[int]) -> list[int]:
-    """Those that are asked for, instances beyond `replicas` whose pods are going included."""
+    """The instances that are asked for, those beyond `replicas` whose pods are going included."""
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))
     if missing:

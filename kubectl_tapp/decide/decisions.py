@@ -1,5 +1,7 @@
 """The decisions of one sync on what the cluster shows, by the code that the service runs."""
 
+from contextlib import suppress
+
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
@@ -16,7 +18,7 @@ MEMORY = 256 * 1024 * 1024
 def decide(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
-    """What a sync at `now`, in seconds since the epoch, would decide on what is observed.
+    """The plan of a sync at `now` on what is observed.
 
     Args:
         observed: the TApp and what belongs to it.
@@ -43,3 +45,14 @@ def decided(
         return decide(observed, registration, now, memo)
     except WireError as error:
         raise CommandError(f"TApp {observed.name} is invalid: {error}") from None
+
+
+def decided_before(observed: Observed, registration: Registration, now: float) -> Plan | None:
+    """The plan of the TApp as it is; None where it is not there yet, or cannot be read.
+
+    What the service cannot read, an edit may repair: then all of it is new.
+    """
+    with suppress(WireError):
+        if observed.tapp["metadata"].get("uid"):
+            return decide(observed, registration, now)
+    return None

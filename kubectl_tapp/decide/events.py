@@ -18,7 +18,7 @@ _CONTAINER = re.compile(r"\{([^{}]*)\}$")
 
 
 def failing_syncs(look: Look) -> list[str]:
-    """What Metacontroller could not do for the TApp as a whole and still cannot, newest first."""
+    """Failures of Metacontroller for the TApp as a whole that still last, newest first."""
     now, found = look.plan.now, look.obstacles.of_tapp[:_OF_TAPP]
     return [f"{REASON}{_when(each.at, each.count, now)}: {each.text}" for each in found]
 
@@ -46,7 +46,7 @@ def of_instance(look: Look, id: int) -> list[Document]:
 
 
 def _of_pod(event: Document, pod: Document) -> bool:
-    """Whether a warning is about this very pod, and nothing that it was about has worked since."""
+    """Tell whether a warning is about this very pod, and nothing of it has worked since."""
     about = _object(event)
     if about.get("uid") != pod["metadata"]["uid"]:
         return False
@@ -61,13 +61,13 @@ def _of_pod(event: Document, pod: Document) -> bool:
 
 
 def _true_since(pod: Document, type_: str) -> float:
-    """When a condition became True; long ago where it is not."""
+    """The time a condition became True; long ago where it is not."""
     found = conditions(pod).get(type_) or {}
     return seconds(found.get("lastTransitionTime")) if found.get("status") == "True" else UNKNOWN
 
 
 def _has_all(claims: Iterable[Document], name: str) -> bool:
-    """Whether a claim has its volume, as large as it asks for."""
+    """Tell whether a claim has its volume, as large as it asks for."""
     for claim in claims:
         if claim["metadata"]["name"] == name:
             spec, status = claim.get("spec") or {}, claim.get("status") or {}

@@ -1,4 +1,4 @@
-"""What a TApp tells by itself: all that can be shown where its pods may not be read."""
+"""A TApp's own words: all that can be shown where its pods may not be read."""
 
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import conditions, generation_seen
@@ -30,7 +30,7 @@ def rows_of_status(observed: Observed) -> list[Row]:
 
 
 def counts_of_status(observed: Observed) -> list[str]:
-    """What it is in a word, and the counts that `list` shows, as far as anybody has counted."""
+    """Its state in a word, and the counts that `list` shows, as far as anybody has counted."""
     metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
     parts = [str(status.get("appStatus", "nobody has looked at it yet"))]
     parts += [f"{status[key]} {word}" for key, word in _COUNTS.items() if key in status]

@@ -3,22 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.reading import statuses, unready
+from kubectl_tapp.base.observed import Document, Observed, by_name
+from kubectl_tapp.base.reading import statuses
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.decide import decisions
-from kubectl_tapp.decide.obstacles import STILL, Obstacles
+from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.decide.standing import Standing, standing
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict
+from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
 from tapp.plan import Plan
 from tapp.spec.templates import Template
 from tapp.words.conditions import Finding, Type
 from tapp.words.reasons import Disposition, Reason
-from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import TEMPLATE_HASH, InstanceStatus
 
 _QUIET_WAITS = ("ContainerCreating", "PodInitializing")
@@ -59,14 +58,14 @@ class Row:
 
 
 class Look:
-    """What is known of one TApp at one time."""
+    """All that is known of one TApp at one time."""
 
     def __init__(self, observed: Observed, plan: Plan, obstacles: Obstacles) -> None:
         """`plan` is what would be decided on `observed` now."""
         self.observed = observed
         self.plan = plan
         self.obstacles = obstacles
-        self.pods: Mapping[str, Document] = {pod["metadata"]["name"]: pod for pod in observed.pods}
+        self.pods: Mapping[str, Document] = by_name(observed.pods)
 
     @property
     def name(self) -> str:
@@ -75,7 +74,7 @@ class Look:
 
     @property
     def namespace(self) -> str:
-        """Where it is."""
+        """Its namespace."""
         return str(self.observed.tapp["metadata"]["namespace"])
 
     @cached_property
@@ -85,18 +84,26 @@ class Look:
         return {instance.id: (instance, verdict) for instance, verdict in pairs}
 
     @cached_property
+    def standings(self) -> dict[int, Standing]:
+        """Number -> how the instance stands, ascending."""
+        return {
+            id: standing(self.plan, *case, self.pod(id), self.obstacles.of.get(id, ""))
+            for id, case in self.cases.items()
+        }
+
+    @cached_property
     def rows(self) -> list[Row]:
         """One an instance, ascending."""
         return [self._row(*case) for case in self.cases.values()]
 
     @cached_property
     def refused(self) -> list[Finding]:
-        """What is refused or ignored."""
+        """All that is refused or ignored."""
         return refusals(self.plan)
 
     @property
     def refused_beyond(self) -> list[Finding]:
-        """What of it no instance's own verdict says already."""
+        """The part of it that no instance's own verdict says already."""
         missing = {id for ids in self.plan.not_created.values() for id in ids}
         covered = {*_OF_INSTANCES}
         covered |= {Type.PODS_NOT_CREATED} if missing <= {*self.obstacles.of} else set()
@@ -111,45 +118,6 @@ class Look:
         """The pod of an instance, as the API server has it."""
         return self.pods.get(f"{self.name}-{id}")
 
-    def waits_for(self, id: int) -> str:
-        """In a sentence why an instance is not as it should be; "" where it is."""
-        instance, verdict = self.cases[id]
-        found = self.plan.troubles.get(id)
-        details = (found and found.text, self.obstacles.of.get(id))
-        detail = "; ".join(text for text in details if text)
-        if verdict.action is Action.CREATE and id in self.obstacles.of:
-            return f"not created: {detail}"
-        fine = not instance.should_run or id in self.plan.available
-        if verdict.reason != Reason.UP_TO_DATE and (fine or verdict.reason != Reason.KEPT):
-            word = verdict.reason if verdict.action in STILL else f"{verdict.action}, "
-            word += "" if verdict.action in STILL else verdict.reason
-            return f"{word}: {verdict.message}" + (f"; {detail}" if detail else "")
-        if fine:
-            return self.obstacles.of.get(id, "")
-        return f"not available: {detail or self._not_yet(instance)}"
-
-    def _not_yet(self, instance: Instance) -> str:
-        """Why an instance that runs its template is not available, when nothing is wrong."""
-        pod = instance.pod
-        if pod is None or not pod.node:
-            known = pod.conditions.get("PodScheduled") if pod is not None else None
-            if known is None or known.status != "False":
-                return "its pod has no node yet"
-            detail = ": ".join(text for text in (known.reason, known.message) if text)
-            return f"its pod waits for a node: {detail}"
-        if instance.id in self.plan.going_unseen:
-            return "its pod was replaced a moment ago, and may be on its way out"
-        if instance.update.unfinished:
-            return f"its update in place is under way: {', '.join(instance.update.unfinished)}"
-        if pod.silent:
-            return f"its node {pod.node} is not heard of; it may serve"
-        if pod.phase != "Running":
-            return f"its pod is {pod.phase.lower()}"
-        if pod.ready is not True:
-            why = "; ".join(unready(self.pods[pod.name]))
-            return f"its pod runs and is not Ready{why and ': '}{why}"
-        return "it is Ready, but has not been for long enough (minReadySeconds, or a probe's run)"
-
     def _row(self, instance: Instance, verdict: Verdict) -> Row:
         template, pod = instance.template, instance.pod
         document = self.pods.get(pod.name) if pod is not None else None
@@ -157,7 +125,8 @@ class Look:
             state = instance.status.value
             if verdict.reason.disposition is Disposition.BLOCKED:
                 state = verdict.reason
-            return Row(instance.id, template.name, state=state)
+            since = self.standings[instance.id].since
+            return Row(instance.id, template.name, state=state, since=since)
         shown = statuses(document)
         main = document.get("spec", {}).get("containers") or []
         counted = document.get("status", {}).get("containerStatuses") or []
@@ -173,12 +142,12 @@ class Look:
             ready=f"{sum(bool(each.get('ready')) for each in counted)}/{len(main)}",
             restarts=sum(each.get("restartCount") or 0 for each in shown),
             node=pod.node,
-            since=_since(instance, document),
+            since=self.standings[instance.id].since,
         )
 
 
 def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
-    """What would be decided on what is observed.
+    """A look at what is observed.
 
     Raises:
         CommandError: its pods may not be read, or its spec is invalid.
@@ -189,7 +158,7 @@ def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
 
 
 def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
-    """What a pod is doing, in a word: the most telling one that its status has."""
+    """A pod's state in a word: the most telling one that its status has."""
     pod = instance.pod
     assert pod is not None  # noqa: S101 - asked for instances with a pod
     if pod.terminating:
@@ -219,20 +188,3 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
     if instance.status is InstanceStatus.PENDING and pod.phase == "Running":
         return "Running"  # kubectl's word; READY and `why` say what is not Ready
     return instance.status.value
-
-
-def _since(instance: Instance, document: Document) -> float | None:
-    """When the newest of what a pod's status tells of its state began."""
-    pod, metadata = instance.pod, document["metadata"]
-    assert pod is not None  # noqa: S101 - asked for instances with a pod
-    if pod.terminating:
-        grace = metadata.get("deletionGracePeriodSeconds") or 0
-        at = seconds(metadata.get("deletionTimestamp")) - grace
-        return None if at == UNKNOWN else at
-    times = [seconds(pod.created), seconds(pod.ready_since)]
-    for status in statuses(document):
-        state: dict[str, Any] = status.get("state") or {}
-        times.append(seconds((state.get("running") or {}).get("startedAt")))
-        times.append(seconds((state.get("terminated") or {}).get("finishedAt")))
-    newest = max(times)
-    return None if newest == UNKNOWN else newest

@@ -1,9 +1,9 @@
-"""What keeps a pod or a claim from being made: what the API server said, who has its name.
+"""Obstacles to a pod or a claim: what the API server said, who has its name.
 
 The service sees neither: an object without its label, and what Metacontroller was refused.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,8 @@ from kubectl_tapp.base.reading import conditions, last_write
 from kubectl_tapp.cluster.belonging import advised
 from kubectl_tapp.cluster.cluster import CLAIMS, PODS, Cluster
 from kubectl_tapp.decide.refused import Quote, Refused, refused, short
+from kubectl_tapp.decide.standing import STILL
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
 from tapp.words.times import seconds
@@ -25,13 +25,12 @@ _SLACK = 60.0
 _LASTS = 1300.0
 """Seconds after which Metacontroller would have said it again: its longest pause is 1,000 s, and
 between two events of a TApp there are up to 300."""
-STILL = (Action.KEEP, Action.ABSENT)
 _BOUNDLESS = float("inf")
 
 
 @dataclass(frozen=True)
 class _Missing:
-    """What an instance should have and is not observed.
+    """An instance that lacks its pod, or claims.
 
     Attributes:
         id: the instance's number.
@@ -47,7 +46,7 @@ class _Missing:
 
 
 class Obstacles:
-    """What stands in the way of each instance of one TApp, and of the TApp as a whole."""
+    """All that stands in the way of each instance of one TApp, and of the TApp as a whole."""
 
     def __init__(self, cluster: Cluster, observed: Observed, plan: Plan) -> None:
         """Nothing is looked up before somebody asks.
@@ -58,6 +57,7 @@ class Obstacles:
             plan: what a sync would decide now.
         """
         self._cluster, self._observed, self._plan = cluster, observed, plan
+        self._known = by_name(observed.pods)
         self._ids: Collection[int] | None = None
         self._pods, self._unread = dict[str, Document](), ""
         self._claims: dict[str, Document] = {}
@@ -84,16 +84,12 @@ class Obstacles:
         return {id: text for id, text in sorted(texts.items()) if text}
 
     @cached_property
-    def _known(self) -> Mapping[str, Document]:
-        return by_name(self._observed.pods)
-
-    @cached_property
     def _refused(self) -> Refused:
         return refused(self._observed.events, self._observed.tapp["metadata"]["uid"])
 
     @property
     def of_tapp(self) -> list[Quote]:
-        """What is still true of the TApp as a whole, the newest first."""
+        """Refusals that are still true of the TApp as a whole, the newest first."""
         now = self._plan.now
         answered = _newest_answer(self._observed)
         found = [each for each in self._refused.whole if each.at >= answered]
@@ -133,7 +129,7 @@ class Obstacles:
         return unread and f"nobody knows if a pod of its name is there: {unread}"
 
     def _whose(self, item: Document | None) -> str:
-        """Whose an object is, "" where there is none or it is the TApp's."""
+        """The owner of an object, in half a sentence; "": there is none, or it is the TApp's."""
         return "" if item is None else advised(item, self._observed.tapp)
 
     def _of_change(self, instance: Instance) -> str:
@@ -156,7 +152,7 @@ class Obstacles:
 def _named(
     cluster: Cluster, resource: str, names: list[str], namespace: str
 ) -> tuple[dict[str, Document], str]:
-    """Those of these objects that are there, and why nobody knows that, where it is so."""
+    """The objects of these names that are there, and why nobody knows that, where it is so."""
     found = cluster.named(resource, names, namespace) if names else []
     return ({}, short(found)) if isinstance(found, str) else (by_name(found), "")
 
@@ -190,7 +186,7 @@ def _claims_used(pod: Document) -> Iterable[str]:
 
 
 def _newest_answer(observed: Observed) -> float:
-    """When the service's answer last showed: a condition that turned, a pod that was made."""
+    """The last time the service's answer showed: a condition that turned, a pod that was made."""
     times = [each.get("lastTransitionTime") for each in conditions(observed.tapp).values()]
     times += [pod["metadata"].get("creationTimestamp") for pod in observed.pods]
     return max((seconds(time) for time in times), default=-_BOUNDLESS)

@@ -1,4 +1,4 @@
-"""How a look is written for a person: for how long, where, and the arithmetic of a budget."""
+"""Phrases about a look: for how long, where, and the arithmetic of a budget."""
 
 from collections.abc import Iterable
 
@@ -54,7 +54,7 @@ def budget_block(look: Look) -> list[str]:
 
 
 def refused_block(look: Look) -> list[str]:
-    """What is refused or ignored, after a blank line, if anything is that was not said yet."""
+    """All that is refused or ignored and was not said yet, after a blank line."""
     found = [f"{each.type}: {each.message}" for each in look.refused_beyond]
     return ["", *found] if found else []
 

@@ -1,4 +1,4 @@
-"""What the API server refused, in its own words: Metacontroller's `SyncError` events of a TApp.
+"""The API server's refusals, in its own words: `SyncError` events of a TApp.
 
 Metacontroller tries each child, and puts all refusals of a sync into one event: `Sync error: can't
 reconcile children for tapps NAMESPACE/NAME: [pods "web-1" is forbidden: ..., pods "web-0" ...]`,
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Quote:
-    """What was said, when last, in seconds since the epoch, and how often."""
+    """A sentence, when it was said last, in seconds since the epoch, and how often."""
 
     text: str
     at: float
@@ -42,7 +42,7 @@ class Quote:
 
 @dataclass
 class Refused:
-    """What the events of one TApp tell, the newest of each.
+    """The refusals that the events of one TApp tell of, the newest of each.
 
     Attributes:
         named: what was refused to one child.
@@ -56,7 +56,7 @@ class Refused:
 
 
 def refused(events: Iterable[Document], uid: str) -> Refused:
-    """What Metacontroller was refused of late.
+    """Reads what Metacontroller was refused of late.
 
     Args:
         events: warnings of the namespace.

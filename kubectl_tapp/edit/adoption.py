@@ -1,4 +1,4 @@
-"""What bears the names of a TApp's pods and claims and is not seen as its own: whose it is.
+"""Objects with the names of a TApp's pods and claims that are not seen as its own.
 
 Metacontroller finds children by the label `controller-uid` and takes what has no controller. So
 the label is all that is written; and a controller that is gone is taken off, which the garbage
@@ -103,7 +103,7 @@ def _living(item: Document, tapp: Document) -> list[dict[str, Any]]:
 
 
 def unprotected(claim: Document, namespace: Document | None) -> bool:
-    """Whether the garbage collector would take a claim when its TApp goes.
+    """Tell whether the garbage collector would take a claim when its TApp goes.
 
     Args:
         claim: the claim.
@@ -124,7 +124,7 @@ def _protecting(item: Document, namespace: Document | None) -> list[Document]:
 
 
 def adopting_patch(item: Document, tapp: Document, namespace: Document | None = None) -> Document:
-    """What gives an object to a TApp: its label, without an owner that is gone.
+    """The patch that gives an object to a TApp: its label, without an owner that is gone.
 
     A merge patch, as `migration` writes; it names the uid and the version that were read, and is a
     Conflict with any other.

@@ -1,4 +1,4 @@
-"""What the API server would make of an edit: a patch, or a file applied by client or server.
+"""Asks what the API server would make of an edit: a patch, or a file that is applied.
 
 These two differ in what the file no longer has. The client takes away what the file had when it was
 applied last, as the annotation says that it leaves; the server takes away what the same manager
@@ -25,7 +25,7 @@ _APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclass(frozen=True)
 class Way:
-    """How a file is applied.
+    """The way in which a file is applied.
 
     Attributes:
         manager: field manager of a server-side apply; "" for a client-side one.
@@ -42,13 +42,13 @@ class Way:
 
     @property
     def options(self) -> list[str]:
-        """What `kubectl apply` is told."""
+        """The options of `kubectl apply`."""
         more = ["--force-conflicts"] if self.force else []
         return ["--server-side", f"--field-manager={self.manager}", *more] if self.manager else []
 
 
 def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool) -> Way:
-    """How the file will be applied: as asked, or else as this TApp was applied last.
+    """The way in which the file will be applied: as asked, or else as the TApp was applied last.
 
     Args:
         cluster: where it is.
@@ -79,7 +79,7 @@ def _remark(manager: str, asked: bool | None) -> str:
 
 
 def _last(cluster: Cluster, observed: Observed) -> tuple[str, bool]:
-    """Who applied it last by the server, "" for the client or nobody; if the client ever did."""
+    """The manager that applied it last by the server ("": nobody); and if the client ever did."""
     metadata = cluster.get(
         TAPPS, observed.name, observed.tapp["metadata"]["namespace"], managed=True
     )["metadata"]
@@ -106,7 +106,7 @@ def _updates_what_was_applied(managed: Document) -> bool:
 def tried(
     session: Session, observed: Observed, edited: Document, how: Way | None
 ) -> tuple[Document, tuple[str, ...]]:
-    """What the API server would make of an edit; or the edit as it is, and why it is refused.
+    """The edit as the API server would take it; or as it is, and why it is refused.
 
     Args:
         session: where.
@@ -148,7 +148,7 @@ _ONLY_THERE = (
 
 
 def untried(observed: Observed, edited: Document, how: Way) -> Document:
-    """What a client-side apply would make of a file, without a server's defaults.
+    """The TApp after a client-side apply of a file, without a server's defaults.
 
     Raises:
         CommandError: it is to be a server-side one.

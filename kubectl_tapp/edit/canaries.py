@@ -1,4 +1,4 @@
-"""Who tries a template first, and how that ends: it becomes that of all, or they go back.
+"""Canaries: who tries a template first, and how that ends, for all or for nobody.
 
 A copy that `set image --canary` made is noted in an annotation of the TApp, with the template that
 it is a copy of: who ends the canary need not know either, and the copy leaves the pool with it. A

@@ -1,4 +1,4 @@
-"""What each verb does to a TApp: pure functions from the document to the edited document.
+"""The verbs' edits of a TApp: pure functions from the document to the edited document.
 
 Nothing is mutated; parts that stay are shared. Only `spec` and, for the reason of a change, one
 annotation are ever touched. Which template a name stands for is `tapp.spec.model`'s to say.
@@ -282,7 +282,7 @@ def body_of(spec: TAppSpec, name: str) -> Document:
 
 
 def place_of(spec: TAppSpec, name: str) -> tuple[str, ...]:
-    """Where the content of a template stands, or would stand."""
+    """The path at which the content of a template stands, or would stand."""
     if name != DEFAULT_TEMPLATE:
         return "spec", "templatePool", name
     body = spec.find_template(name)
@@ -308,7 +308,7 @@ def drop(document: Document, path: tuple[str, ...]) -> Document:
 
 
 def json_patch(before: Document, after: Document) -> list[Operation]:
-    """What to write so that one document becomes the other, as a JSON patch (RFC 6902)."""
+    """The JSON patch (RFC 6902) that makes one document the other."""
     patch: list[Operation] = jsonpatch.make_patch(before, after).patch
     return patch
 

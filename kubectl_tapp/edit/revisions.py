@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def short(self) -> str:
-        """What changed, in a few words: images first, then how many fields more."""
+        """The changes in a few words: images first, then how many fields more."""
         if self.changes is None:
             return "first one kept"
         images = [each for each in self.changes if each.effect is Effect.IN_PLACE]
@@ -160,7 +160,7 @@ _VALUES = ("values", "defaultValues")
 
 
 def _values_changed(before: Document, after: Document) -> str:
-    """Which values differ, and of which instances: `value a of 1, 4`."""
+    """The values that differ, and of which instances: `value a of 1, 4`."""
     old, new = ({"": each.get("defaultValues") or {}} for each in (before, after))
     old, new = {**old, **(before.get("values") or {})}, {**new, **(after.get("values") or {})}
     whose: dict[str, list[str]] = {}
@@ -179,7 +179,7 @@ def _values_changed(before: Document, after: Document) -> str:
 
 
 def _is_now(wanted: Template, digest: str, body: Document) -> bool:
-    """Whether a record is of a template as it is, also if resources began or ceased to count."""
+    """Tell whether a record is of a template as it is, if resources began to count, too."""
     if digest == wanted.revision:
         return True
     kept = resolve("", body, ignores_resources=wanted.ignores_resources)
@@ -206,7 +206,7 @@ def chosen(
     *,
     with_values: bool = False,
 ) -> Entry:
-    """What to roll back to.
+    """The revision to roll back to.
 
     Args:
         history: oldest first.

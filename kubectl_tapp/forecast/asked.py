@@ -1,4 +1,4 @@
-"""What one decision asks for, and what for as soon as the budget lets it: nothing is played."""
+"""The writes that one decision asks for, now or as soon as the budget lets it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a plan without a cluster takes for granted: whatever its files need is there. That is said.
+"""Assumptions of a plan without a cluster: whatever its files need is there. That is said.
 
 Only a cluster knows its components and its StorageClasses. To plan as if they were missing would
 refuse what most clusters do.

@@ -1,4 +1,4 @@
-"""How the simulated kubelets of a forecast behave: as slow as this TApp's are known to be.
+"""Simulated kubelets for a forecast, as slow as this TApp's are known to be.
 
 What is known to be broken stays broken: an image that some instance cannot run and none runs, a pod
 without a node, a pod that does not go.
@@ -19,7 +19,6 @@ from tapp.words.times import seconds
 TICK = 1 / 16
 """Seconds between the clock's times: what takes equally long ends together, to the last bit."""
 STARTING = ("ContainerCreating", "PodInitializing")
-_PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _OVERHEAD = 0.5
 """Seconds that a simulated pod takes beside its containers: to be bound and to be seen."""
 PATIENCE = 120.0
@@ -75,7 +74,7 @@ class Behaviour(Levers):
         return self.unplaced.get(pod["metadata"]["name"], ((), ""))[1]
 
     def _finds_no_node(self, pod: Document) -> bool:
-        """Whether a pod of this name has found none, and asked for the same."""
+        """Tell whether a pod of this name has found none, and asked for the same."""
         known = self.unplaced.get(pod["metadata"]["name"])
         return known is not None and known[0] == demands(pod)
 

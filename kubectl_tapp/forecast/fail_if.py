@@ -48,7 +48,7 @@ class Condition:
     unit: str
 
     def holds(self, forecast: Forecast) -> bool:
-        """Whether it holds for this forecast."""
+        """Tell whether it holds for this forecast."""
         return _COMPARE[self.compare](_MEASURES[self.word](forecast), self._limit(forecast))
 
     def _limit(self, forecast: Forecast) -> float:

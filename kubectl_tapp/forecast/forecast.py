@@ -1,4 +1,4 @@
-"""What an edit of a TApp would do: to whom, why, in which order, how long, and where it gets stuck.
+"""A forecast of an edit: what becomes of whom, why, in which order, how long, what gets stuck.
 
 These are its values; `foresee.py` makes them. Every reason is the deciding code's own.
 """
@@ -12,7 +12,7 @@ from tapp.spec.differences import Difference
 
 
 class Outcome(StrEnum):
-    """What becomes of an instance."""
+    """An instance's fate."""
 
     UNCHANGED = "unchanged"
     LABELLED = "labels only"
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class TemplateChange:
-    """What changes in one template.
+    """The changes in one template.
 
     Attributes:
         name: the template's name.
@@ -44,7 +44,7 @@ class TemplateChange:
 
 @dataclass(frozen=True)
 class InstanceForecast:
-    """What becomes of one instance.
+    """The fate of one instance.
 
     Attributes:
         id: its number.
@@ -76,7 +76,7 @@ class InstanceForecast:
 
 @dataclass(frozen=True)
 class Step:
-    """What is written at one time.
+    """All that is written at one time.
 
     Attributes:
         at: when, in seconds from now.
@@ -129,7 +129,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What an edit would do.
+    """The effects of an edit.
 
     Attributes:
         name: the TApp.
@@ -193,7 +193,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What a person tells that the cluster does not.
+    """Knowledge that a person has and the cluster does not.
 
     Attributes:
         broken: images that will not come up.

@@ -1,7 +1,6 @@
 """Foresees an edit: the real decisions run on the simulator, which begins as the cluster is now."""
 
 import copy
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,7 @@ from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.decide.decisions import decided_before
 from kubectl_tapp.forecast import assumed
 from kubectl_tapp.forecast.behaviour import (
     Behaviour,
@@ -48,7 +47,7 @@ def forecast(
     now: float,
     assumptions: Assumptions = _NOTHING,
 ) -> Forecast:
-    """What would become of a TApp with this edit.
+    """Plays a TApp with this edit.
 
     Args:
         observed: the TApp and what belongs to it; a TApp without a uid is not there yet.
@@ -69,8 +68,8 @@ def forecast(
         return replace(base, refused=(f"TApp {observed.name} is being deleted",))
     if assumptions.refused:
         return replace(base, refused=assumptions.refused)
-    before, times = _before(observed, registration, now)
-    times = Timing() if assumptions.made_up else times
+    before = decided_before(observed, registration, now)
+    times = Timing() if assumptions.made_up else _times(observed, before)
     paces = _paces(observed.tapp, edited, times)
     known = behaviour(paces, observed.pods, now)
     broken = broken_images(observed.pods, now, max(known.patience, 60.0))
@@ -92,17 +91,6 @@ def forecast(
         notes.append("it was not followed for longer than 30 days")
     outcomes = Outcomes(observed, edited, before, record, now)
     return outcomes.forecast(base, pace=_sources(edited, times), notes=notes)
-
-
-def _decided(
-    observed: Observed, tapp: Document, registration: Registration, now: float
-) -> Plan | None:
-    """What is decided if the TApp is this; None where it is not there yet, or cannot be read."""
-    if not tapp["metadata"].get("uid"):
-        return None
-    with suppress(WireError):
-        return decide(replace(observed, tapp=tapp), registration, now)
-    return None
 
 
 def as_running(tapp: Document, registration: Registration, now: float) -> Observed:
@@ -159,19 +147,15 @@ _OF_THE_SERVER = (
 the TApp would be collected."""
 
 
-def _before(
-    observed: Observed, registration: Registration, now: float
-) -> tuple[Plan | None, Timing]:
-    """What is decided about the TApp as it is, and how long its instances take."""
-    plan = _decided(observed, observed.tapp, registration, now)
-    if plan is None:
-        return None, Timing()
-    templates = {i.pod.name: i.template.name for i in plan.instances if i.pod is not None}
-    return plan, timing(observed, templates)
+def _times(observed: Observed, plan: Plan | None) -> Timing:
+    """The times that the TApp's instances take, as it is."""
+    instances = [] if plan is None else plan.instances
+    templates = {i.pod.name: i.template.name for i in instances if i.pod is not None}
+    return timing(observed, templates) if instances else Timing()
 
 
 def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durations, Document]]:
-    """How long the containers of all templates take, those of the old spec first."""
+    """The paces of all templates' containers, those of the old spec first."""
     return [
         (times.pace(name, body), body)
         for tapp in (live, edited)
@@ -180,7 +164,7 @@ def _paces(live: Document, edited: Document, times: Timing) -> list[tuple[Durati
 
 
 def _sources(edited: Document, times: Timing) -> list[str]:
-    """What the durations are from, a sentence for each template."""
+    """The sources of the durations, a sentence for each template."""
     found = []
     for name, body in template_bodies(edited).items():
         pace = times.pace(name, body)

@@ -1,22 +1,19 @@
-"""What an edit means to each instance: one decision of the service's own code, and nothing played.
+"""The meaning of an edit for each instance: one decision of the service's code, nothing played.
 
 A verb asks this before it writes. How it goes on, in which order and how long, only
 `foresee.forecast` plays, for `kubectl tapp plan`.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 
-from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.decide.decisions import decide
+from kubectl_tapp.decide.decisions import decide, decided_before
 from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.record import Moment, Record, unavailable
+from kubectl_tapp.forecast.record import Record, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
-from kubectl_tapp.wait.standing import touched
 from tapp.plan import Plan
 from tapp.words.times import written
 
@@ -24,7 +21,7 @@ from tapp.words.times import written
 def meaning(
     observed: Observed, edited: Document, registration: Registration, now: float
 ) -> tuple[Forecast, list[int]]:
-    """What becomes of whom, and why.
+    """Decides once about the edited TApp, and reads who is concerned, how and why.
 
     Args:
         observed: the TApp and what belongs to it.
@@ -42,9 +39,7 @@ def meaning(
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
     registration = registration._replace(options=options)
     after = decide(replace(observed, tapp=_at_once(edited)), registration, now)
-    before: Plan | None = None
-    with suppress(WireError):  # what the service cannot read is repaired: all of it is new
-        before = decide(observed, registration, now)
+    before = decided_before(observed, registration, now)
     base = Forecast(
         observed.name,
         edited["metadata"].get("namespace") or "default",
@@ -69,6 +64,25 @@ def _at_once(edited: Document) -> Document:
     return {**edited, "spec": {**spec, "podManagementPolicy": "Parallel"}}
 
 
+def touched(before: Plan, after: Plan) -> list[int]:
+    """The instances to which an edit means something else than before.
+
+    Args:
+        before: the plan of the TApp as it is.
+        after: the plan of the edited one.
+    """
+    known, wanted = _meanings(before), _meanings(after)
+    return sorted(id for id in {*known, *wanted} if known.get(id) != wanted.get(id))
+
+
+def _meanings(plan: Plan) -> dict[int, tuple[object, ...]]:
+    return {
+        each.id: (each.killed, getattr(each.template, "revision", each.template.name))
+        for each in plan.instances
+        if each.wanted
+    }
+
+
 def _record(after: Plan) -> Record:
     """The decision as a run that has done all of it at once."""
     acts, left = asked_for(after)
@@ -76,5 +90,5 @@ def _record(after: Plan) -> Record:
     # What is asked for is refused where no pod can be made.
     asked = {written(after.now): made} if made else {}
     last = replace(after, cases=left, troubles={}, not_created=asked)
-    looks = [Moment(after.now, unavailable(after))]
+    looks = [(after.now, unavailable(after))]
     return Record(looks, acts, first=after, last=last, ended=after.now, played=False)

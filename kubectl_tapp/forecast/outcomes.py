@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.edit.revisions import ours
@@ -216,7 +217,7 @@ class Outcomes:
         return found
 
     def _done(self, id: int, done: list[Act]) -> float | None:
-        """When it was last seen to change, after its last write."""
+        """The time it was last seen to change, after its last write."""
         spans = self.record.states.get(id)
         if not done or not spans:
             return None
@@ -231,7 +232,7 @@ class Outcomes:
     # Order and budget.
 
     def _steps(self) -> tuple[Step, ...]:
-        """What is written, one step for each sync that writes."""
+        """One step for each sync that writes."""
         by_time = grouped(
             (act.at, act)
             for act in self.record.acts
@@ -254,12 +255,12 @@ class Outcomes:
             if kind is not None:
                 groups[kind].append(act.instance)
         looks = self.record.looks
-        begin = max(bisect_right(looks, at, key=lambda look: look.at) - 1, 0)
-        end = bisect_left(looks, until, key=lambda look: look.at)
+        begin = max(bisect_right(looks, at, key=itemgetter(0)) - 1, 0)
+        end = bisect_left(looks, until, key=itemgetter(0))
         return Step(
             self._since(at),
             **{kind: tuple(sorted(ids)) for kind, ids in groups.items()},
-            unavailable=max([look.unavailable for look in looks[begin:end]], default=0),
+            unavailable=max([count for _, count in looks[begin:end]], default=0),
         )
 
     def _since(self, at: float) -> float:
@@ -283,8 +284,8 @@ class Outcomes:
         return tuple(found)
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
-        """How many are unavailable from when on."""
-        counts = [(self._since(look.at), look.unavailable) for look in self.record.looks]
+        """The number of unavailable instances, from when on."""
+        counts = [(self._since(at), count) for at, count in self.record.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
             if each[1] != last[1]
@@ -323,7 +324,7 @@ class Outcomes:
         return kept | self._became("PersistentVolumeClaim", "grown")
 
     def _became(self, kind: str, updated: str) -> dict[str, str]:
-        """What becomes of children of a kind: name -> `created`, `deleted` or this word."""
+        """Child of a kind -> `created`, `deleted` or this word."""
         rest = () if self.record.rest is None else self.record.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {

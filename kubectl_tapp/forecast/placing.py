@@ -1,4 +1,4 @@
-"""Which pods of a forecast find no node: who has none, and new ones that ask for the same."""
+"""Pods of a forecast that find no node: those that have none, and new ones that ask the same."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -35,7 +35,7 @@ def _unschedulable(pod: Document) -> str | None:
 
 
 def demands(pod: Document) -> Demands:
-    """What a scheduler looks at in a pod's spec, equal for pods that find the same nodes."""
+    """A scheduler's view of a pod's spec, equal for pods that find the same nodes."""
     spec = pod.get("spec") or {}
     tolerated = [
         item

@@ -1,8 +1,11 @@
-"""What a run of a TApp's decisions came to: seen, written, and left without an end."""
+"""The record of a run of a TApp's decisions: seen, written, and left without an end."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.words import instances
+from kubectl_tapp.decide.standing import standing
+from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.plan import Plan
 from tapp.words.groups import grouped
@@ -13,19 +16,6 @@ _MEANT = (Reason.PAUSED, Reason.HELD)
 """What somebody waits for on purpose."""
 _SHOWN = 5
 """How many refused writes are told of."""
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What one sync saw.
-
-    Attributes:
-        at: when, in seconds since the epoch.
-        unavailable: how many instances are to run and do not serve.
-    """
-
-    at: float
-    unavailable: int
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class Act(Write):
 
 @dataclass(frozen=True)
 class Rest:
-    """Who has a turn like those that were played, after them.
+    """Instances that have a turn like those that were played, after them.
 
     Attributes:
         acts: what becomes of them, as one more decision says; without times.
@@ -86,9 +76,10 @@ class Rest:
 
 @dataclass
 class Record:
-    """What a run came to."""
+    """All that a run came to."""
 
-    looks: list[Moment] = field(default_factory=list)
+    looks: list[tuple[float, int]] = field(default_factory=list)
+    """When a sync looked, in seconds since the epoch, and how many were unavailable."""
     acts: list[Act] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
     """Instance -> since when it was in which state: what a timeline shows."""
@@ -106,38 +97,30 @@ class Record:
 
 
 def unavailable(plan: Plan) -> int:
-    """How many instances are to run and do not serve: the one meaning of the word in every form."""
+    """The number of instances that are to run and do not serve, as everywhere."""
     return plan.budgets.should_run - len(plan.available)
 
 
 def stuck(record: Record) -> list[str]:
-    """What does not come to its end, and why, in sentences."""
-    last, coming = record.last, set[int]()
+    """Sentences: which instances do not come to where the edit wants them, and why."""
+    last = record.last
     if last is None:
         return []
-    if record.rest is not None:
-        coming.update(record.rest.ids)
-    held = grouped(
-        ((verdict.reason, verdict.message), instance.id)
-        for instance, verdict in last.cases
-        if verdict.reason.disposition is not Disposition.DONE
-        and verdict.reason not in _MEANT
-        and instance.id not in coming
+    coming = set() if record.rest is None else set(record.rest.ids)
+    if record.played:
+        pairs: Iterable[tuple[Instance, Verdict]]
+        pairs = zip(last.instances, last.decisions, strict=True)
+    else:
+        pairs = last.cases
+    stands = ((standing(last, *pair), pair[1].reason) for pair in pairs if pair[0].id not in coming)
+    left = grouped(
+        (each.text, each.id)
+        for each, reason in stands
+        if each.disposition is not Disposition.DONE and reason not in _MEANT
     )
-    found = [f"{instances(ids)}: {message}" for (_, message), ids in held.items()]
+    found = [f"{instances(ids)}: {text}" for text, ids in left.items()]
     if not record.played:
         return found
-    troubles = grouped((each.text, id) for id, each in last.troubles.items() if each.text)
-    found += [f"{instances(ids)}: {text}" for text, ids in troubles.items()]
-    covered = {id for ids in (*held.values(), *troubles.values()) for id in ids}
-    covered.update(i.id for i, verdict in last.cases if verdict.reason in _MEANT)
-    silent = [
-        i.id
-        for i in last.instances
-        if i.should_run and i.id not in last.available and i.id not in covered
-    ]
-    if silent:
-        found.append(f"{instances(silent)}: not available in the end")
     refused = {act.name: act for act in record.acts if act.outcome not in _PASSING}
     found += [
         f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
@@ -147,7 +130,7 @@ def stuck(record: Record) -> list[str]:
 
 
 def paused(record: Record) -> list[str]:
-    """Who waits for the person that paused updates: that is meant so, and not stuck."""
+    """Sentences about who waits for the person that paused updates: meant so, and not stuck."""
     last = record.last
     cases = [] if last is None else last.cases
     ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]

@@ -13,7 +13,7 @@ from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
 from kubectl_tapp.forecast.inprocess import InProcess
-from kubectl_tapp.forecast.record import Act, Moment, Record, Rest, unavailable
+from kubectl_tapp.forecast.record import Act, Record, Rest, unavailable
 from kubectl_tapp.forecast.turns import Turns, waiting
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
@@ -145,7 +145,7 @@ class Run:
                 count = len(self.world.writes)
 
     def _rest(self, edited: Document, stopped: float) -> Rest:
-        """What one more decision says of those whose turn did not come.
+        """One more decision about those whose turn did not come.
 
         What was written to them since updates were paused, as a drain is taken back, is not what
         becomes of them.
@@ -172,8 +172,8 @@ class Run:
             self.world.clock.after(TICK, partial(self._resize, patch))
         record.first = record.first or plan
         self._verdicts = {instance.id: verdict for instance, verdict in plan.cases}
-        if not record.looks or away != record.looks[-1].unavailable:
-            record.looks.append(Moment(plan.now, away))
+        if not record.looks or away != record.looks[-1][1]:
+            record.looks.append((plan.now, away))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)
@@ -273,7 +273,7 @@ def _policies(pods: list[Document]) -> list[Policy]:
 
 
 def _is_served(observed: Observed) -> bool:
-    """Whether somebody writes the status of pods: nothing says that nobody does."""
+    """Tell whether somebody writes the status of pods: nothing says that nobody does."""
     found = conditions(observed.tapp).get("PodStatusNotWritten") or {}
     return found.get("status") != "True"
 

@@ -47,7 +47,7 @@ def templates_of(tapp: Document) -> Templates | None:
 
 
 def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChange, ...]:
-    """What an edit changes in which template."""
+    """The changes of an edit in each template."""
     exists = bool(observed.tapp["metadata"].get("uid"))
     before = template_bodies(observed.tapp) if exists else {}
     after = template_bodies(edited)
@@ -66,7 +66,7 @@ def template_changes(observed: Observed, edited: Document) -> tuple[TemplateChan
 
 
 def other_fields(before: Document, after: Document) -> tuple[tuple[str, Any, Any], ...]:
-    """What an edit changes outside the templates: path, before, after."""
+    """The changes of an edit outside the templates: path, before, after."""
     exists = bool(before["metadata"].get("uid"))
     old, new = (_without_templates(tapp.get("spec")) for tapp in (before, after))
     if not exists:

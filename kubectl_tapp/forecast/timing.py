@@ -1,4 +1,4 @@
-"""How long this TApp's instances take to start, to restart and to stop, from what its pods show.
+"""The times this TApp's instances take to start, restart and stop, from what its pods show.
 
 Only what was an update counts as one: a container that ended otherwise (an outage, a crash) tells
 nothing of it. The record that an update leaves on a pod names the container that it replaced.
@@ -31,7 +31,7 @@ _SEEN = 5.0
 
 @dataclass(frozen=True)
 class Durations:
-    """How long the instances of one template take, in seconds.
+    """The durations of one template's instances, in seconds.
 
     Attributes:
         begin: from a pod's creation until its containers run.
@@ -72,13 +72,13 @@ Samples = dict[str, list[float]]
 
 @dataclass
 class Timing:
-    """What is known: of each template, and of all of them."""
+    """The times that are known: of each template, and of all of them."""
 
     by_template: dict[str, Samples] = field(default_factory=dict)
     all: Samples = field(default_factory=lambda: _merged(()))
 
     def pace(self, template: str, body: Document) -> Durations:
-        """How long instances of a template take; `body` is what is known of it beforehand."""
+        """The durations of a template's instances; `body` is what is known of it beforehand."""
         own = self.by_template.get(template, {})
         probed = any(
             "readinessProbe" in item or "startupProbe" in item
@@ -158,7 +158,7 @@ def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> Samples:
 
 
 def _replaced(pod: Document, container: Document) -> float | None:
-    """When the container ended that an update in place replaced by this one; None: it was none."""
+    """The end of the container that an update in place replaced by this one; None: it was none."""
     annotations = pod["metadata"].get("annotations") or {}
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
     ran = None if record is None else record.containers.get(str(container.get("name")))

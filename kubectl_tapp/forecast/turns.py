@@ -18,7 +18,7 @@ _COMING = (*DELAYED, Reason.PULLING)
 
 
 def waiting(plan: Plan) -> list[Instance]:
-    """Who serves, and is to be updated in a turn to come."""
+    """The instances that serve, and are to be updated in a turn to come."""
     return [
         instance
         for instance, verdict in plan.cases
@@ -29,7 +29,7 @@ def waiting(plan: Plan) -> list[Instance]:
 
 @dataclass
 class Turns:
-    """Whose turns were played, by the budget that they are spent from.
+    """The turns that were played, by the budget that they are spent from.
 
     Attributes:
         pace: budget -> seconds for each instance, once `enough` were played.
@@ -68,7 +68,7 @@ class Turns:
         return long
 
     def seconds(self, plan: Plan) -> float:
-        """How long those take that wait, budgets being spent beside each other."""
+        """The time those take that wait, budgets being spent beside each other."""
         rows = grouped((_budget(plan, each), each.id) for each in waiting(plan))
         return max((self.pace.get(name, 0.0) * len(ids) for name, ids in rows.items()), default=0.0)
 

@@ -1,4 +1,4 @@
-"""What is followed: a model that watches keep up to date, and what of it has changed."""
+"""Followers: models that watches keep up to date, and the changes of them."""
 
 import queue
 import threading
@@ -43,13 +43,14 @@ class Follower(ABC):
         self.session = session
         self.model: dict[str, Any] = {}
         self._lock, self._readers = threading.Lock(), set[queue.SimpleQueue[bytes]]()
-        self._read, self._changed, self._stopped = time.monotonic(), *_events()
+        self._read = time.monotonic()
+        self._changed, self._stopped = threading.Event(), threading.Event()
         self._watched: list[Watched] = []
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
     def is_read(self) -> bool:
-        """Whether it goes on."""
+        """Tell whether it goes on."""
         late = not self._readers and time.monotonic() - self._read > _IDLE
         return not (late or self._stopped.is_set())
 
@@ -124,10 +125,6 @@ class Follower(ABC):
             self._changed.wait(_LOOK)
         if error := next((each.error for each in self._watched if each.error), ""):
             raise CommandError(error)
-
-
-def _events() -> tuple[threading.Event, threading.Event]:
-    return threading.Event(), threading.Event()
 
 
 class Everything(Follower):
@@ -229,7 +226,7 @@ class One(Follower):
                     unread = REVISIONS in observed.unread
                     history = version, [] if unread else revisions.entries(observed)
                 found = model.shown(self.look, history[1])
-            for ids, text in model.changed(self.model.get("tiles"), found["tiles"]):
+            for ids, text in model.news(self.model.get("tiles"), found["tiles"]):
                 self.note(text, ids)
             self.publish(**found, log=self._log, lost="", gone="", now=self.session.now())
 

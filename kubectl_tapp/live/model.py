@@ -10,15 +10,16 @@ from kubectl_tapp.cluster.cluster import PODS
 from kubectl_tapp.decide.events import describe, newest
 from kubectl_tapp.decide.from_status import rows_of_status, sentences_of_status
 from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.edit.revisions import Entry
 from kubectl_tapp.show.documents import status_document, why_document
-from kubectl_tapp.show.status import headline
+from kubectl_tapp.show.status import changed, headline
 from kubectl_tapp.show.why import cases
-from kubectl_tapp.wait.standing import Standing, standing
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
+from tapp.words.reasons import Disposition
 
 Model = dict[str, Any]
 _OF_STATUS = {
@@ -73,8 +74,8 @@ def told(observed: Observed) -> Model:
 def shown(look: Look, entries: Iterable[Entry]) -> Model:
     """One TApp: its instances, and what is to be said of them all."""
     plan, tapp, spec = look.plan, look.observed.tapp, spec_of(look.observed.tapp)
-    known, document = standing(plan, tapp, look.obstacles.of), status_document(look)
-    kinds = _kinds(look, known)
+    known, document = Progress(look), status_document(look)
+    kinds = _kinds(look)
     runs = grouped((row.revision, row.id) for row in look.rows)
     copies, users = canaries.notes_of(tapp), template_users(spec)
     kept = {id for ids in plan.partition.kept.values() for id in ids} & look.cases.keys()
@@ -121,16 +122,16 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
     }  # fmt: skip
 
 
-def _kinds(look: Look, known: Standing) -> Mapping[int, str]:
+def _kinds(look: Look) -> Mapping[int, str]:
     """Instance -> how it stands: what the page has a colour and a sign for."""
-    moving, found = {id for ids in known.moving.values() for id in ids}, {}
+    found = {}
     for id, (instance, _) in look.cases.items():
-        hold = None if instance.pod is None else instance.pod.spec.hold
-        if id in known.broken:
+        hold, stands = instance.pod and instance.pod.spec.hold, look.standings[id].disposition
+        if stands is Disposition.BLOCKED:
             found[id] = "bad"
-        elif hold is not None and hold.reason:
+        elif hold and hold.reason:
             found[id] = "held"
-        elif id in moving:
+        elif stands is Disposition.MOVING:
             found[id] = "moving"
         elif instance.killed:
             found[id] = "stopped"
@@ -173,18 +174,15 @@ def note_of(event: Document) -> Model:
     return {"text": text, "key": event["metadata"]["uid"], "at": last_time(event)}
 
 
-def changed(
+def news(
     before: Mapping[int, Model] | None, after: Mapping[int, Model]
 ) -> Iterator[tuple[str, str]]:
     """Instances that changed alike, and how; nothing where nobody looked before."""
-    if before is None:
-        return
-    found = ((_said(before.get(id)), _said(after.get(id)), id) for id in {*before, *after})
-    groups = grouped(((old, new), id) for old, new, id in found if old != new)
-    for (old, new), ids in groups.items():
-        yield ranges(ids), f"{old} → {new}"
+    known = after if before is None else before
+    told = ({id: _said(tile) for id, tile in tiles.items()} for tiles in (known, after))
+    for ids, old, new in changed(*told):
+        yield ranges(ids), f"{old or 'none'} → {new or 'none'}"
 
 
-def _said(tile: Model | None) -> str:
-    keys = ("state", "ready", "image")
-    return " ".join(str(tile[key]) for key in keys if tile.get(key)) if tile else "none"
+def _said(tile: Model) -> str:
+    return " ".join(str(tile[key]) for key in ("state", "ready", "image") if tile.get(key))

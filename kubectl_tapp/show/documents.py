@@ -1,4 +1,4 @@
-"""What is shown, as JSON or YAML, for programs."""
+"""The documents of `status` and `why`, for programs."""
 
 from collections.abc import Iterable
 from dataclasses import asdict

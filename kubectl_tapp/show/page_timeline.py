@@ -64,7 +64,7 @@ def shown_seconds(forecast: Forecast) -> float:
 
 
 def timeline(forecast: Forecast) -> str:
-    """What each instance does when; "" where there is none."""
+    """A picture of what each instance does when; "" where there is none."""
     found = rows(forecast)
     if not found:
         return ""
@@ -109,7 +109,7 @@ def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool)
 
 
 def availability(forecast: Forecast) -> str:
-    """How many are unavailable when, against the budgets; "" where none ever is."""
+    """A picture of how many are unavailable when, with the budgets; "" where none ever is."""
     points, most = forecast.unavailable, forecast.unavailable_worst
     if not most:
         return ""

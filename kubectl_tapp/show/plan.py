@@ -226,7 +226,7 @@ def _print_steps(console: Console, forecast: Forecast) -> None:
 
 
 def and_so_on(rest: Rest) -> str:
-    """Those whose turns are like the ones before."""
+    """Words about those whose turns are like the ones before."""
     return f"and so on: {len(rest.instances)} more, about {spoken(rest.seconds)}"
 
 
@@ -238,7 +238,7 @@ def step_line(step: Step) -> str:
 
 
 def written(step: Step) -> list[tuple[str, tuple[int, ...]]]:
-    """What is written, and for whom."""
+    """The writes of a step, and for whom."""
     groups = (
         ("update in place", step.updated),
         ("recreate", step.recreated),

@@ -1,6 +1,6 @@
-"""How looks at a TApp are shown: a table, the budget, what waits for what; and what has changed."""
+"""Shows looks at a TApp: a table, the budget, what waits for what; and what has changed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -60,7 +60,7 @@ def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableTy
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
-    """What the TApp tells by itself, where its pods may not be read."""
+    """Shows the TApp's own words, where its pods may not be read."""
     namespace = observed.tapp["metadata"]["namespace"]
     head = f"{namespace}/{observed.name}: {', '.join(counts_of_status(observed))}"
     rows = rows_of_status(observed)
@@ -167,12 +167,12 @@ def sentences(look: Look) -> list[str]:
 
 
 def waiting(look: Look) -> list[tuple[str, list[int]]]:
-    """What is to be said of instances that are not as they should be, and of which."""
-    return list(grouped((text, id) for id in look.cases if (text := look.waits_for(id))).items())
+    """Sentences about instances that are not as they should be, and of which."""
+    return [*grouped((x.text, x.id) for x in look.standings.values() if x.text).items()]
 
 
 class Changes:
-    """What has changed since the last look, which it remembers: for who has no terminal."""
+    """The changes since the last look, which it remembers: for who has no terminal."""
 
     def __init__(self, look: Look) -> None:
         """`look` has been shown already."""
@@ -184,13 +184,8 @@ class Changes:
         """A line for all instances that changed alike, for each new reason, and for the whole."""
         at = written(look.plan.now)
         rows = {row.id: _told(row) for row in look.rows}
-        changed = grouped(
-            ((self._rows.get(id, ""), rows.get(id, "gone")), id)
-            for id in sorted({*rows, *self._rows})
-            if rows.get(id) != self._rows.get(id)
-        )
-        for (before, after), ids in changed.items():
-            change = f"{before} -> {after}" if before else after
+        for ids, before, after in changed(self._rows, rows):
+            change = f"{before} -> {after or 'gone'}" if before else after
             yield f"{at}  {some(ids)}: {change}"
         waits = waiting(look)
         yield from (f"{at}  {some(ids)}: {text}" for text, ids in waits if text not in self._waits)
@@ -200,7 +195,16 @@ class Changes:
         self._rows, self._waits, self._head = rows, {text for text, _ in waits}, head
 
 
+def changed(
+    before: Mapping[int, str], after: Mapping[int, str]
+) -> Iterator[tuple[list[int], str, str]]:
+    """Instances that changed alike, with their words before and after; "" where there are none."""
+    pairs = (((before.get(id, ""), after.get(id, "")), id) for id in sorted({*before, *after}))
+    groups = grouped((texts, id) for texts, id in pairs if texts[0] != texts[1])
+    yield from ((ids, *texts) for texts, ids in groups.items())
+
+
 def _told(row: Row) -> str:
-    """What is worth a line when it changes."""
+    """The part of a row that is worth a line when it changes."""
     parts = [row.state, f"{row.ready} ready" if row.ready else "", row.image]
     return ", ".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""How the verdict on instances is shown: its reason, what their containers say, what events say."""
+"""Shows the verdict on instances: its reason, their containers, their events."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ FEW = 24
 
 @dataclass(frozen=True)
 class Case:
-    """What is known of one instance.
+    """One instance, explained.
 
     Attributes:
         row: as `status` shows it.
@@ -47,7 +47,7 @@ class Case:
 
     @property
     def is_fine(self) -> bool:
-        """Whether there is nothing to explain."""
+        """Tell whether there is nothing to explain."""
         return (
             self.reason == Reason.UP_TO_DATE
             and self.available
@@ -56,7 +56,7 @@ class Case:
 
 
 def cases(look: Look, ids: Iterable[int]) -> list[Case]:
-    """What is known of these instances."""
+    """Explains these instances."""
     rows = {row.id: row for row in look.rows}
     found = []
     for id in ids:
@@ -68,7 +68,7 @@ def cases(look: Look, ids: Iterable[int]) -> list[Case]:
                 action=verdict.action,
                 reason=verdict.reason,
                 available=id in look.plan.available,
-                text=look.waits_for(id) or f"{verdict.reason}: it {verdict.message}",
+                text=look.standings[id].text or f"{verdict.reason}: it {verdict.message}",
                 containers=_containers(look, id, pod),
                 events=[describe(event, look.plan.now) for event in of_instance(look, id)],
                 obstacle=look.obstacles.of.get(id, ""),
@@ -121,7 +121,7 @@ def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
 
 
 def _alike(case: Case) -> Hashable:
-    """What has to be equal for two instances to be told of together."""
+    """The part that has to be equal for two instances to be told of together."""
     texts = (case.text, case.hold, *case.containers, None, *case.events)
     return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
@@ -154,7 +154,7 @@ def _pod_line(look: Look, rows: Sequence[Row]) -> str:
 
 
 def container_lines(pod: Document, now: float, *, well: bool = False) -> list[str]:
-    """What a pod's own status says that is not simply well: its node, its containers.
+    """Lines about all of a pod's status that is not simply well: its node, its containers.
 
     Args:
         pod: the pod.

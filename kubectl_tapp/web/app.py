@@ -45,7 +45,7 @@ _LARGEST = 1 << 20
 
 
 class Door:
-    """Who may ask: the secrets of one server, new ones at each start."""
+    """The guard of one server: its secrets, new ones at each start."""
 
     def __init__(self, port: int) -> None:
         """`port` is the server's."""
@@ -54,11 +54,11 @@ class Door:
 
     @property
     def address(self) -> str:
-        """Where a browser begins."""
+        """The address at which a browser begins."""
         return f"http://{self._host}/?key={self._secret}"
 
     def problem(self) -> str:
-        """Why the request is not this user's, "" if it is."""
+        """The reason why the request is not this user's, "" if it is."""
         if request.host != self._host:
             return f"this page is at {self._host}, and has no other name"
         if self.opens:
@@ -74,7 +74,7 @@ class Door:
 
     @property
     def opens(self) -> bool:
-        """Whether this is the first address."""
+        """Tell whether this is the first address."""
         given = request.args.get("key", "")
         return (request.method, request.path) == ("GET", "/") and _equal(given, self._secret)
 

@@ -45,7 +45,7 @@ class Changes:
         self._planned: dict[str, tuple[str, str, str, Proposal]] = {}
 
     def plan(self, namespace: str, name: str, change: str, values: object) -> dict[str, str]:
-        """What a change would do, and the key under which it can be done.
+        """The plan of a change, and the key under which it can be done.
 
         Raises:
             CommandError: it cannot be.
@@ -91,7 +91,7 @@ def _unknown(_verb: Verb) -> None:
 
 
 def _read(change: str, values: object) -> dict[str, Any]:
-    """What a verb's function is given, each of its type."""
+    """The arguments of a verb's function, each of its type."""
     signature = inspect.signature(OFFERED.get(change, _unknown), eval_str=True)
     known = dict([*signature.parameters.items()][1:])
     if not isinstance(values, dict) or not values.keys() <= known.keys():

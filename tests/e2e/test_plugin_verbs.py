@@ -75,8 +75,11 @@ def test_a_roll_out_that_is_held_is_told_with_its_reason(
     out = plugin.run("set", "image", "web", "main=app:broken", "-y", "--wait", code=4)
     assert "spec.updateStrategy.paused is set" in out
     out = plugin.run("resume", "web", "-y", "--wait", code=4)
-    assert "web is stuck: instance 0: container main: " in out
-    assert "instances 1, 2: waiting: spec.updateStrategy.maxUnavailable: 1 allows 1 of 3" in out
+    assert "web is stuck: instance 0: not available: container main: " in out
+    assert (
+        "instances 1, 2: WaitingForBudget: spec.updateStrategy.maxUnavailable: 1 allows 1 of 3"
+        in out
+    )
     plugin.run("set", "image", "web", "main=app:2", "-y", "--wait")
 
 

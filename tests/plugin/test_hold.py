@@ -126,7 +126,7 @@ def test_what_is_broken_beside_a_hold_is_stuck(web: StandIn) -> None:
     web.world.kubelet.behaviour.bad_images.add("nginx:2")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")
     assert said.code == 4
-    assert "web is stuck: instance 0: container app: " in said.err
+    assert "web is stuck: instance 0: not available: container app: " in said.err
 
 
 def test_who_replaces_a_hold_is_told_which(web: StandIn) -> None:

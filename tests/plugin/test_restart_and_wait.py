@@ -1,14 +1,19 @@
 """New pods on demand, and what is waited for."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from kubectl_tapp.base.arguments import read_duration
 from kubectl_tapp.base.errors import CommandError
+from kubectl_tapp.base.observed import Observed
+from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.commands.waiting import spell
 from kubectl_tapp.decide.decisions import decide
-from kubectl_tapp.wait.standing import standing
-from kubectl_tapp.wait.waiting import spell
+from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.decide.progress import Progress
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import POD
 from simulator.objects.objects import key_of, with_meta
@@ -285,8 +290,11 @@ def test_a_broken_roll_out_is_told_with_its_reason(web: StandIn) -> None:
     web.world.kubelet.behaviour.bad_images.add("nginx:broken")
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:broken", "-y", "--wait")
     assert said.code == 4
-    assert "web is stuck: instance 0: container app: " in said.err
-    assert "instances 1-5: waiting: spec.updateStrategy.maxUnavailable: 1 allows 1 of 6" in said.err
+    assert "web is stuck: instance 0: not available: container app: " in said.err
+    assert (
+        "instances 1-5: WaitingForBudget: spec.updateStrategy.maxUnavailable: 1 allows 1 of"
+        in said.err
+    )
     assert kubectl_tapp(web, "wait", "web", "--for=stuck").code == 0
     assert kubectl_tapp(web, "wait", "web", "3-5", "--timeout=5s").code == 4
     said = kubectl_tapp(web, "set", "image", "web", "app=nginx:1.25", "-y", "--wait")
@@ -396,11 +404,16 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     plan = decide(observed, registered(Options()), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
     plan.decisions[2] = odd
-    found = standing(plan, observed.tapp)
+    cluster = Cluster({}, web)
+
+    def progress(seen: Observed) -> Progress:
+        return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
+
+    found = progress(observed)
     assert found.left(None) == [2]
-    assert found.stuck(None) == "instance 2: waiting: it runs web:2"
+    assert found.stuck(None) == "instance 2: ImagesEdited: it runs web:2"
     unnumbered = with_meta(observed.tapp, generation=None)
-    assert not standing(plan, unnumbered).answered
+    assert not progress(replace(observed, tapp=unnumbered)).answered
 
 
 def test_a_cluster_that_is_away_for_a_moment_is_waited_for(web: StandIn) -> None:

@@ -269,7 +269,7 @@ def test_who_never_had_a_node_is_not_foretold_to_start(seconds: float) -> None:
     life.begin_patch(replicas=6).world.run(seconds)
     said = kubectl_tapp(StandIn(life.world), "plan", "web", "--restart")
     assert said.lines[0].endswith("and it gets stuck")
-    assert f"  instances 4, 5: {WORDS}" in said.lines
+    assert f"  instances 4, 5: not available: {WORDS}" in said.lines
 
 
 def test_a_new_pod_that_asks_for_less_may_find_a_node() -> None:

@@ -12,8 +12,9 @@ from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.decide.decisions import MEMORY, decided
+from kubectl_tapp.decide.look import Look
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.wait.standing import Standing, standing
+from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import PATIENCE
 
 INTERVAL = 1.0
@@ -29,7 +30,7 @@ Show = Callable[[str, float], None]
 
 @dataclass
 class Watch:
-    """What is waited for.
+    """The goal of a wait.
 
     Attributes:
         name: of the TApp.
@@ -44,11 +45,11 @@ class Watch:
     ids: Collection[int] | None
     timeout: float
     message: str = "done"
-    goal: Callable[[Standing], bool] | None = None
+    goal: Callable[[Progress], bool] | None = None
     stuck_is_reached: bool = False
 
-    def is_reached(self, now: Standing) -> bool:
-        """Whether the TApp has come to what is waited for."""
+    def is_reached(self, now: Progress) -> bool:
+        """Tell whether the TApp has come to what is waited for."""
         return now.is_done(self.ids) if self.goal is None else self.goal(now)
 
 
@@ -59,41 +60,44 @@ def wait(session: Session, watch: Watch) -> None:
         CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
             what is complete does not get stuck.
     """
-    begun = session.now()
-    look = partial(_look, session, watch.name, session.cluster.registration(), Memo(MEMORY))
+    begun, name = session.now(), watch.name
+    look = partial(_look, session, name, session.cluster.registration(), Memo(MEMORY))
     stuck_since: float | None = None
-    mark = 0
-    with progress(session) as show:
-        while True:
-            before = session.now()
-            current = _polled(look, show)
-            now = session.now()
-            if current is not None:
-                if watch.is_reached(current):
-                    break
-                if watch.stuck_is_reached and current.is_done(watch.ids):
-                    raise CommandError(_never_stuck(watch), Exit.STUCK)
-                show(f"{watch.name}: {current.line(watch.ids)}", now - begun)
-                why = _stuck(current, watch)
-                # The answer is noted after all children are written: until then, whoever writes
-                # one acts on the spec.
-                moves = not current.answered and current.mark != mark
-                mark = current.mark
-                stuck_since = (stuck_since or now) if why and not moves else None
-                paused = current.answered and current.paused
-                if stuck_since is not None and (
-                    now - stuck_since >= PATIENCE or (paused and current.held)
-                ):
-                    if watch.stuck_is_reached:
-                        session.say(f"{watch.name}: {why}")
-                        return
-                    how = "paused" if paused and not current.broken else "stuck"
-                    raise CommandError(f"{watch.name} is {how}: {why}", Exit.STUCK)
-            if now - begun >= watch.timeout:
-                raise CommandError(_too_late(watch, current), Exit.STUCK)
-            session.sleep(max(INTERVAL, _SHARE * (now - before)))
-    took = session.now() - begun
-    session.say(f"{watch.name}: {watch.message}, after {spell(took)}")
+    mark, stuck = 0, ""
+
+    def attempt() -> str:
+        nonlocal stuck_since, mark, stuck
+        try:
+            current = look()
+        except KubectlError as error:
+            if error.reason not in _PASSING:
+                raise
+            return f"no answer from the cluster, trying again: {error}"
+        if watch.is_reached(current):
+            return ""
+        if watch.stuck_is_reached and current.is_done(watch.ids):
+            raise CommandError(_never_stuck(watch), Exit.STUCK)
+        why, now = _stuck(current, watch), session.now()
+        # The answer is noted after all children are written: until then, whoever writes one acts
+        # on the spec.
+        moves = not current.answered and current.mark != mark
+        mark = current.mark
+        stuck_since = (stuck_since or now) if why and not moves else None
+        paused = current.answered and current.paused
+        if stuck_since is not None and (
+            now - stuck_since >= PATIENCE or (paused and current.is_waiting)
+        ):
+            if watch.stuck_is_reached:
+                stuck = why
+                return ""
+            how = "paused" if paused and not current.is_blocked else "stuck"
+            raise CommandError(f"{name} is {how}: {why}", Exit.STUCK)
+        return current.line(watch.ids)
+
+    late = f"{name} is not {'stuck' if watch.stuck_is_reached else 'there'} after {{}}: {{}}"
+    until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
+    took = spell(session.now() - begun)
+    session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")
 
 
 def until_done(
@@ -104,37 +108,26 @@ def until_done(
     `waits` has a place for the reason. After so many seconds (`timeout`) a CommandError says
     `late`, which has places for that time and the reason.
     """
-    begun = session.now()
-    with progress(session) as show:
+    begun = before = session.now()
+    with shown(session) as show:
         while why := attempt():
-            waited = session.now() - begun
+            waited = (now := session.now()) - begun
             show(waits.format(why), waited)
             if waited >= timeout:
                 raise CommandError(late.format(spell(timeout), why), Exit.STUCK)
-            session.sleep(INTERVAL)
+            session.sleep(max(INTERVAL, _SHARE * (now - before)))
+            before = session.now()
 
 
-def _polled(look: Callable[[], Standing], show: Show) -> Standing | None:
-    """How far it is now; None where the cluster does not answer for the moment."""
-    try:
-        return look()
-    except KubectlError as error:
-        if error.reason not in _PASSING:
-            raise
-        show(f"no answer from the cluster, trying again: {error}", 0)
-        return None
-
-
-def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Standing:
+def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Progress:
     cluster, seen = session.cluster, session.observed(name)
     plan = decided(seen, registration, session.now(), memo)
-    found = standing(plan, seen.tapp)
-    if not (plan.not_created and found.broken):
-        return found
-    return standing(plan, seen.tapp, Obstacles(cluster, cluster.with_events(seen), plan).of)
+    if plan.not_created:
+        seen = cluster.with_events(seen)
+    return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
 
 
-def _stuck(current: Standing, watch: Watch) -> str:
+def _stuck(current: Progress, watch: Watch) -> str:
     if not current.answered:
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
@@ -144,19 +137,11 @@ def _stuck(current: Standing, watch: Watch) -> str:
 
 
 def _never_stuck(watch: Watch) -> str:
-    """What is complete gets stuck only after somebody changes something: nothing to wait for."""
+    """The error for what is complete: it gets stuck only after somebody changes something."""
     who = "all its instances are"
     if watch.ids is not None:
         who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
-
-
-def _too_late(watch: Watch, current: Standing | None) -> str:
-    what = f"{watch.name} is not {'stuck' if watch.stuck_is_reached else 'there'}"
-    what += f" after {spell(watch.timeout)}"
-    if current is None:
-        return f"{what}: the cluster does not answer"
-    return f"{what}: {current.line(watch.ids)}"
 
 
 def spell(seconds: float) -> str:
@@ -169,7 +154,7 @@ def spell(seconds: float) -> str:
 
 
 @contextmanager
-def progress(session: Session) -> Iterator[Show]:
+def shown(session: Session) -> Iterator[Show]:
     """One line that changes on a terminal, else a line per change."""
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 

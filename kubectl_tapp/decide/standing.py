@@ -1,0 +1,184 @@
+"""An instance's standing: done, moving, held or blocked, in which words, and since when.
+
+The one answer, a pure function of a plan, that `status`, `why`, `wait`, `plan` and the page give.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubectl_tapp.base.observed import Document
+from kubectl_tapp.base.reading import statuses, unready
+from tapp.decide.changes import Mark
+from tapp.decide.instances import Instance
+from tapp.decide.judge import Action, Verdict
+from tapp.plan import Plan
+from tapp.pod.trouble import PATIENCE
+from tapp.words.reasons import Disposition, Reason
+from tapp.words.times import UNKNOWN, seconds
+from tapp.words.vocabulary import InstanceStatus
+
+STILL = (Action.KEEP, Action.ABSENT)
+_NOT_CREATED = "not created: the events of the TApp say why"
+_ON_HOLD = "their pods are on hold; `kubectl tapp why` has the reasons"
+_ACTING = {
+    Action.CREATE: "being created",
+    Action.ADOPT: "being labelled",
+    Action.MARK: "leaving their Services",
+    Action.UPDATE: "being updated in place",
+    Action.RECREATE: "getting new pods",
+    Action.DELETE: "being stopped",
+}
+_PREPARING = {Reason.TERMINATING: "ending", Reason.PULLING: "pulling images first"}
+_STARTING = {InstanceStatus.UPDATING: "being updated in place", InstanceStatus.PENDING: "starting"}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One instance's standing.
+
+    Attributes:
+        id: its number.
+        disposition: done, moving, held (it waits for others, or for a person) or blocked.
+        brief: a few words for a line of progress: what happens to it, or what it waits for.
+        text: a sentence: why it is not as it should be, or is stopped; "" where it simply runs.
+        on_hold: it is its pod's hold that keeps it.
+        since: when its pod came into its state or was missed, in seconds since the epoch, as far as
+            anything tells.
+    """
+
+    id: int
+    disposition: Disposition
+    brief: str = ""
+    text: str = ""
+    on_hold: bool = False
+    since: float | None = None
+
+
+def standing(
+    plan: Plan,
+    instance: Instance,
+    decision: Verdict,
+    pod: Document | None = None,
+    obstacle: str = "",
+) -> Standing:
+    """The standing of an instance.
+
+    Args:
+        plan: what a sync would decide now.
+        instance: one of its instances.
+        decision: the plan's decision on it.
+        pod: its pod as the API server has it, for what the service does not read.
+        obstacle: what the API server refuses of it, or who has its name, as far as anybody looked.
+    """
+    disposition, brief = _disposition(plan, instance, decision, obstacle)
+    text = _text(plan, instance, decision, pod, obstacle)
+    since = _missing_since(plan, instance) if pod is None else _since(instance, pod)
+    on_hold = disposition is Disposition.HELD and decision.reason is Reason.HELD
+    return Standing(instance.id, disposition, brief, text, on_hold, since)
+
+
+def overdue(plan: Plan, instance: Instance) -> bool:
+    """Tell whether a pod was asked for, and is still not there after what that usually takes."""
+    since = _missing_since(plan, instance)
+    return since is not None and plan.now - since >= PATIENCE
+
+
+def _missing_since(plan: Plan, instance: Instance) -> float | None:
+    times = (seconds(at) for at, ids in plan.not_created.items() if instance.id in ids)
+    return next(times, None)
+
+
+def _disposition(
+    plan: Plan, instance: Instance, decision: Verdict, obstacle: str
+) -> tuple[Disposition, str]:
+    """The first of these that fits, with its few words."""
+    reason, action, available = decision.reason, decision.action, instance.id in plan.available
+    if blocked := _blocked(plan, instance, decision, obstacle):
+        return Disposition.BLOCKED, blocked
+    if reason.disposition is Disposition.DONE and not instance.should_run and action in STILL:
+        return Disposition.DONE, ""
+    if reason is Reason.HELD:  # also while its pod is told of it
+        return Disposition.HELD, _ON_HOLD  # each for a reason of its own
+    if isinstance(decision.change, Mark) and not decision.change.drain:
+        return Disposition.MOVING, "being marked"
+    if action in _ACTING:
+        return Disposition.MOVING, _ACTING[action]
+    if reason.disposition is Disposition.HELD:
+        return Disposition.HELD, decision.message
+    if reason in _PREPARING:
+        return Disposition.MOVING, _PREPARING[reason]
+    if available and reason in {Reason.UP_TO_DATE, Reason.KEPT}:
+        return Disposition.DONE, ""
+    if available:
+        return Disposition.HELD, decision.message  # as somebody set it by hand
+    return Disposition.MOVING, _STARTING.get(instance.status, "not yet available")
+
+
+def _blocked(plan: Plan, instance: Instance, decision: Verdict, obstacle: str) -> str:
+    if overdue(plan, instance):
+        return f"not created: {obstacle}" if obstacle else _NOT_CREATED
+    if decision.reason.disposition is Disposition.BLOCKED:
+        return decision.message
+    if instance.status is InstanceStatus.FAILED and instance.wanted and not instance.killed:
+        return "it has failed"
+    trouble = plan.troubles.get(instance.id)
+    return trouble.text if trouble is not None and decision.action is Action.KEEP else ""
+
+
+def _text(
+    plan: Plan, instance: Instance, decision: Verdict, pod: Document | None, obstacle: str
+) -> str:
+    found, reason, action = plan.troubles.get(instance.id), decision.reason, decision.action
+    detail = "; ".join(text for text in (found and found.text, obstacle) if text)
+    if action is Action.CREATE and obstacle:
+        return f"not created: {detail}"
+    if overdue(plan, instance):
+        return _NOT_CREATED
+    fine = not instance.should_run or instance.id in plan.available
+    if reason != Reason.UP_TO_DATE and (fine or reason != Reason.KEPT):
+        word = reason if action in STILL else f"{action}, {reason}"
+        return f"{word}: {decision.message}" + (f"; {detail}" if detail else "")
+    if fine:
+        return obstacle
+    return f"not available: {detail or _not_yet(plan, instance, pod)}"
+
+
+def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
+    """The reason why an instance that runs its template is not available, with nothing wrong."""
+    pod = instance.pod
+    if pod is None or not pod.node:
+        known = pod.conditions.get("PodScheduled") if pod is not None else None
+        if known is None or known.status != "False":
+            return "its pod has no node yet"
+        detail = ": ".join(text for text in (known.reason, known.message) if text)
+        return f"its pod waits for a node: {detail}"
+    if instance.id in plan.going_unseen:
+        return "its pod was replaced a moment ago, and may be on its way out"
+    if instance.update.unfinished:
+        return f"its update in place is under way: {', '.join(instance.update.unfinished)}"
+    if pod.silent:
+        return f"its node {pod.node} is not heard of; it may serve"
+    if pod.phase != "Running":
+        return f"its pod is {pod.phase.lower()}"
+    if pod.ready is not True:
+        why = "; ".join(unready(document or {}))
+        return f"its pod runs and is not Ready{why and ': '}{why}"
+    return "it is Ready, but has not been for long enough (minReadySeconds, or a probe's run)"
+
+
+def _since(instance: Instance, document: Document) -> float | None:
+    """The newest time that a pod's status tells of its state."""
+    pod, metadata = instance.pod, document["metadata"]
+    if pod is None:
+        return None
+    if pod.terminating:
+        grace = metadata.get("deletionGracePeriodSeconds") or 0
+        at = seconds(metadata.get("deletionTimestamp")) - grace
+        return None if at == UNKNOWN else at
+    times = [seconds(pod.created), seconds(pod.ready_since)]
+    for status in statuses(document):
+        state: dict[str, Any] = status.get("state") or {}
+        times.append(seconds((state.get("running") or {}).get("startedAt")))
+        times.append(seconds((state.get("terminated") or {}).get("finishedAt")))
+    newest = max(times)
+    return None if newest == UNKNOWN else newest

@@ -1,1 +1,0 @@
-"""Whether a TApp has come to where it was asked to be."""

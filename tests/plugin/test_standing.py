@@ -1,0 +1,58 @@
+"""One sentence about an instance, whichever command is asked."""
+
+import json
+
+import pytest
+
+from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.decide.look import decided
+from kubectl_tapp.decide.progress import Progress
+from tapp.words.reasons import Disposition
+from tests.plugin.standin import StandIn, kubectl_tapp
+from tests.plugin.test_verbs import running
+
+
+def stuck(replicas: int) -> StandIn:
+    """A roll whose first instance cannot pull its image, so that the others wait for the budget."""
+    web = running(replicas=replicas)
+    web.world.kubelet.behaviour.bad_images.add("nginx:typo")
+    kubectl_tapp(web, "set", "image", "web", "app=nginx:typo", "-y")
+    web.world.run(45)
+    return web
+
+
+@pytest.mark.parametrize("replicas", [1, 3, 12])
+def test_status_why_wait_and_the_documents_say_the_same(replicas: int) -> None:
+    """Word for word: what `status` says of those that wait, the others say, too."""
+    web = stuck(replicas)
+    document = json.loads(kubectl_tapp(web, "status", "web", "-o", "json").out)
+    sentences = [each["message"] for each in document["waits"]]
+    assert sentences[0].startswith("not available: container app")
+    assert len(sentences) == min(replicas, 2)
+    status, why = kubectl_tapp(web, "status", "web").out, kubectl_tapp(web, "why", "web").out
+    waited = kubectl_tapp(web, "wait", "web", "--timeout=1s").out
+    assert f"0: {sentences[0].removeprefix('not available: ')[:20]}" in waited
+    for sentence in sentences:
+        assert f": {sentence}" in status
+        assert f": {sentence}" in why
+
+
+def test_a_wait_that_gets_stuck_says_the_sentences_of_status() -> None:
+    """At the moment at which it gives up."""
+    web = stuck(3)
+    said = kubectl_tapp(web, "wait", "web").err
+    for line in kubectl_tapp(web, "status", "web").lines[-2:]:
+        assert line.partition(": ")[2] in said
+
+
+def test_each_instance_stands_in_one_of_four_ways() -> None:
+    """Blocked, held and done here; in the line of progress each is counted once."""
+    web = stuck(3)
+    kubectl_tapp(web, "kill", "web", "2", "-y")
+    web.world.run(10)
+    cluster = Cluster({}, web)
+    look = decided(cluster, cluster.observe("web"), web.world.clock.unix())
+    ways = [each.disposition for each in look.standings.values()]
+    assert ways == [Disposition.BLOCKED, Disposition.HELD, Disposition.DONE]
+    assert Progress(look).line(None).startswith("1 of 3 done; waiting: 1 (")
+    assert all(each.since for each in look.standings.values() if look.pod(each.id))
