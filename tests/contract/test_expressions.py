@@ -55,7 +55,9 @@ def _of_file(name: str, text: str) -> Iterator[Expression]:
                 searched = any(method in SEARCHING for known, method in used if known == variable)
                 yield Expression(f"{name}:{variable}", value, not searched)
     for node in calls:
-        if not (isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "re"):
+        if not (isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)):
+            continue
+        if node.func.value.id != "re":
             continue
         if node.args and isinstance(node.args[0], ast.Constant) and node.func.attr != "compile":
             pattern = re.compile(node.args[0].value)

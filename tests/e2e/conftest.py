@@ -38,6 +38,7 @@ from .metacontroller import (
     registered,
 )
 from .order import longest_first
+from .plugin import Plugin
 from .pods import Pods
 from .process import ProcessError
 from .proxy import HookProxy
@@ -386,3 +387,9 @@ def real(
     if witness.timeline:
         counts = f"{witness.fewest} ran, {witness.fewest_serving} served"
         note.append(f"fewest: {counts}: {request.node.name}")
+
+
+@pytest.fixture
+def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
+    """`kubectl tapp` in the test's namespace."""
+    return Plugin.at(cluster, namespace, tmp_path)

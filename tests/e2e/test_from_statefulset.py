@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.builders import claim_template
 
 from .app import App, tapp, template
-from .cluster import Cluster
 from .kube import Json
 from .plugin import Plugin
 from .pods import is_ready
@@ -41,12 +38,6 @@ STATEFULSET: Json = {
     "spec": {**COMMON, "selector": {"matchLabels": {"app": "web"}}, "template": body()},
 }
 TAPP = tapp(**COMMON, template=body(), updateStrategy={"order": "Descending"})
-
-
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
 
 
 def has_statefulset(app: App) -> None:

@@ -8,6 +8,7 @@ from tests.kstatus import compute
 
 from .app import App, tapp, template
 from .kube import Json
+from .shapes import claim
 from .test_history import revisions
 
 pytestmark = pytest.mark.e2e
@@ -81,15 +82,6 @@ def test_where_the_record_is_deleted_a_lost_pod_waits(app: App) -> None:
     assert f"instances 4 at {app.status['currentRevision']}" in app.condition("RevisionsNotFound")
     app.patch(updateStrategy={"partition": 0})
     assert comes_to(app, "22222")
-
-
-def claim(name: str) -> Json:
-    """A claim template."""
-    size = {"requests": {"storage": "1Gi"}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": size},
-    }
 
 
 def mounting(image: str, *names: str) -> Json:

@@ -56,12 +56,6 @@ WAYS: dict[str, tuple[list[str], list[str], bool | None]] = {
 """How it was applied, how it is then, and what the plan is told."""
 
 
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_an_apply_makes_what_was_planned(
     app: App, cluster: Cluster, plugin: Plugin, way: str

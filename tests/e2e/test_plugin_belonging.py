@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.builders import claim_template
 
 from .app import App, tapp
-from .cluster import Cluster
 from .kube import Json
 from .plugin import Plugin
 from .test_crd import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
 
 
 def generations(app: App) -> dict[int, int]:

@@ -9,16 +9,9 @@ import pytest
 import yaml
 
 from .app import App, tapp, template
-from .cluster import Cluster
 from .plugin import Plugin
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
 
 
 def test_an_edit_is_foretold_and_nothing_is_written(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -20,12 +19,6 @@ from .plugin import ROOT, Person, Plugin, interrupt
 from .test_crd import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
 
 
 def spec_of(app: App) -> Json:

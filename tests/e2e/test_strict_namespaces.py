@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests import builders
 from tests.pulled import is_puller
 
 from .app import App, tapp
-from .cluster import Cluster
 from .kube import Json, Kube, KubeError
 from .kubelet_levers import Levers
 from .plugin import Plugin
@@ -96,12 +94,6 @@ def rolls(app: App, image: str) -> float:
     took = time.monotonic() - begun
     app.settle(120)
     return took
-
-
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
 
 
 def test_a_compute_quota_takes_the_pods_that_pull(app: App, levers: Levers) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from tests.web.conftest import browser, page
 
 from .app import App, tapp, template
-from .cluster import Cluster
 from .plugin import Plugin
 
 if TYPE_CHECKING:
@@ -22,12 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["browser", "page"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def plugin(cluster: Cluster, namespace: str, tmp_path: Path) -> Plugin:
-    """`kubectl tapp` in the test's namespace."""
-    return Plugin.at(cluster, namespace, tmp_path)
 
 
 @pytest.fixture

@@ -28,10 +28,12 @@ GATE = {"readinessGates": [{"conditionType": "apps.tkestack.io/InPlaceUpdateRead
 GONE = "gone:1"
 BROKEN = (GONE, "web:none")
 """Images that do not come up."""
-ROW = size(30, 80)
+ROW = size(24, 80)
 """Instances of which a forecast plays 9 one by one."""
-BY_TWO = size(50, 120)
+BY_TWO = size(40, 120)
 """Here 18."""
+LATE = size(22, 50)
+"""One far behind the turns that are played."""
 
 
 def life_of(replicas: int, **spec: Any) -> Life:
@@ -95,7 +97,7 @@ def and_scaled(tapp: Document) -> None:
 
 def and_killed(tapp: Document) -> None:
     with_variable(tapp)
-    tapp["spec"]["statuses"] = {"4": "Killed", "50": "Killed"}
+    tapp["spec"]["statuses"] = {"4": "Killed", str(LATE): "Killed"}
 
 
 def in_two_groups(tapp: Document) -> None:
@@ -163,7 +165,7 @@ CASES: dict[str, tuple[int, Document, Callable[[Document], None]]] = {
         with_image,
     ),
     "out of the Services first, three at a time": (
-        size(68, 140),
+        size(56, 140),
         {
             "template": template("web:1", container=PROBE, **GATE),
             "updateStrategy": {
@@ -178,10 +180,10 @@ CASES: dict[str, tuple[int, Document, Callable[[Document], None]]] = {
         with_variable,
     ),
     "more instances at the same time": (ROW, {}, and_scaled),
-    "some stopped at the same time": (size(64, 90), {}, and_killed),
+    "some stopped at the same time": (size(30, 90), {}, and_killed),
     "the last one first": (ROW, {"updateStrategy": {"order": "Descending"}}, with_image),
-    "two groups": (size(50, 100), TWO, in_two_groups),
-    "half of them kept": (ROW, {"updateStrategy": {"partition": 15}}, with_image),
+    "two groups": (size(36, 100), TWO, in_two_groups),
+    "some of them kept": (ROW, {"updateStrategy": {"partition": size(5, 15)}}, with_image),
     "images pulled first": (
         ROW, {"updateStrategy": {"inPlaceUpdateStrategy": {"prePull": True}}}, with_image,
     ),
@@ -196,7 +198,7 @@ FEW = (
     "out of the Services first, three at a time",
     "some stopped at the same time",
     "two groups",
-    "half of them kept",
+    "some of them kept",
     "images pulled first",
     "a claim that was not there",
     "a template that does not come up, at the end",

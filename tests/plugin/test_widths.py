@@ -1,6 +1,7 @@
 """What a terminal of 40, 60, 80 and 120 columns shows: what identifies a row is never lost."""
 
 import re
+from functools import cache
 
 import pytest
 from rich.text import Text
@@ -38,7 +39,8 @@ def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
     return lines
 
 
-def rolling() -> StandIn:
+@cache
+def life() -> Life:
     """Twelve instances with long names all over, one of them with an image that is not there."""
     name = "canary-of-the-week"
     life = Life().apply(
@@ -46,7 +48,12 @@ def rolling() -> StandIn:
     )
     life.world.kubelet.behaviour.bad_images.add("nginx:typo")
     life.begin_patch(template=template("nginx:typo")).world.run(90)
-    return StandIn(life.world)
+    return life
+
+
+def rolling() -> StandIn:
+    """A kubectl that reads it: nothing here writes."""
+    return StandIn(life().world)
 
 
 def table_of(lines: list[str]) -> tuple[list[str], list[list[str]]]:
@@ -84,9 +91,15 @@ def test_what_gives_way_on_a_narrow_terminal(columns: int, shown: str) -> None:
     assert heads == shown.split()
 
 
+@cache
+def crowd() -> StandIn:
+    """More instances than rows."""
+    return many(size(200, 1000))
+
+
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_the_numbers_of_a_folded_line_are_whole(columns: int) -> None:
-    standin = many(size(200, 1000))
+    standin = crowd()
     _, rows = table_of(on_terminal(standin, columns, "status", "web"))
     _, wide = table_of(on_terminal(standin, 400, "status", "web"))
     assert [row[0] for row in rows] == [row[0] for row in wide]

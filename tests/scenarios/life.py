@@ -25,6 +25,7 @@ from tapp.answer.resizes import Patch, patches
 from tapp.plan import Plan
 from tests.faulty_hook import FaultyHook
 from tests.invariants import check
+from tests.planned import LastPlan
 from tests.pulled import is_puller
 from tests.sizes import size
 
@@ -66,10 +67,11 @@ class CheckedHook:
     A request that comes again and is answered with the same bytes is not looked at again.
     """
 
-    def __init__(self, inner: HookClient, every: int = 1) -> None:
+    def __init__(self, inner: HookClient, every: int, planned: LastPlan) -> None:
         """`every` is 1 unless the children are too many to look at all the time."""
         self._inner = inner
         self._every = every
+        self._planned = planned
         self._checked = (b"", b"")
         self.syncs = 0
 
@@ -88,7 +90,8 @@ class CheckedHook:
         plan = None
         if hook == "sync":
             plan_url = url.removesuffix("sync") + "plan"
-            plan = msgspec.json.decode(self._inner.post(plan_url, body, 10).body)
+            plan = self._planned.explained()
+            plan = plan or msgspec.json.decode(self._inner.post(plan_url, body, 10).body)
         check(msgspec.json.decode(body), msgspec.json.decode(answer.body), plan)
 
 
@@ -117,18 +120,20 @@ class Life:
             exposing: whether the component services is there.
             settings: of the service.
         """
+        planned = LastPlan(self._resize if settings.get("resize") else None)
         application = create_app(
             Settings(**{"log_level": "ERROR", **settings}),
             clock=lambda: EPOCH.timestamp() + self.world.clock.now,
-            resize=self._resize if settings.get("resize") else None,
+            resize=planned,
         )
         self.patches: list[tuple[str, str]] = []
         """Pods that the service resized, and what came of it: "", or the API server's words."""
         self.lost_patches = 0
         """How many of the next PATCHes get lost."""
+        hook = CheckedHook(WsgiHook(application.wsgi_app), check_every or CHECK_EVERY, planned)
         self.world = World(
             registration(exposing=exposing),
-            FaultyHook(CheckedHook(WsgiHook(application.wsgi_app), check_every or CHECK_EVERY)),
+            FaultyHook(hook),
             seed=seed,
             nodes=nodes,
             policies=policies,

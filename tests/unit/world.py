@@ -19,6 +19,7 @@ from simulator.metacontroller.hook_client import WsgiHook
 from tests import builders
 from tests.builders import NOW, Document, as_sent
 from tests.invariants import check, writes
+from tests.planned import LastPlan
 from tests.reading import desired
 
 _settings = cache(Settings)
@@ -33,11 +34,13 @@ class Hook:
     def __init__(self, now: float = NOW, **settings: Any) -> None:
         self.now = now
         self.settings = _settings(**{"log_level": "ERROR", **settings})
+        self._planned = LastPlan()
 
     @cached_property
     def client(self) -> FlaskClient:
         """Made when it is first called: many worlds are only looked at."""
-        return create_app(self.settings, clock=lambda: self.now).test_client()
+        planned = None if self.settings.resize else self._planned
+        return create_app(self.settings, clock=lambda: self.now, resize=planned).test_client()
 
     @cached_property
     def _direct(self) -> WsgiHook:
@@ -61,7 +64,8 @@ class Hook:
 
     def _synced(self, request: Document) -> tuple[Document, Document]:
         body = as_sent(request)
-        answer, plan = self.answer("/sync", body), self.answer("/plan", body)
+        answer = self.answer("/sync", body)
+        plan = self._planned.explained() or self.answer("/plan", body)
         check(request, answer, plan)
         return answer, plan
 
