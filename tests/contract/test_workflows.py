@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,16 @@ class TestPullRequest:
         assert step["env"] == {"E2E_KIND": "1", "E2E_REQUIRED": "1"}
         assert "--platform linux/amd64,linux/arm64 " in script(self.JOBS["image"])
         assert "push" not in script(self.JOBS["image"])
+
+    def test_runs_on_every_python_that_the_wheel_names(self) -> None:
+        """From the oldest that it asks for on; a Python that fails does not hide the others."""
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        named = [each.rpartition(" ")[2] for each in project["classifiers"]]
+        strategy = self.JOBS["test"]["strategy"]
+        assert strategy == {"fail-fast": False, "matrix": {"python": named}}
+        assert f">={named[0]}" == project["requires-python"]
+        (setup,) = [each for each in self.JOBS["test"]["steps"] if "setup-python" in str(each)]
+        assert setup["with"] == {"python-version": "${{ matrix.python }}"}
 
     def test_does_what_make_kind_says_may_be_tried(self) -> None:
         done = script(self.JOBS["kind"])
