@@ -157,7 +157,12 @@ class _Kubectl:
         """One call."""
         assert not stdin
         if TAPPS in arguments:
-            return Finished(0, "kubectl-edit kustomize-controller metacontroller", "")
+            assert "--show-managed-fields=true" in arguments
+            names = ("kubectl-edit", "kustomize-controller", "metacontroller")
+            fields = [{"manager": name} for name in names]
+            return Finished(
+                0, json.dumps({"metadata": {"name": "web", "managedFields": fields}}), ""
+            )
         target = {"kind": "TApp", "name": "web"}
         spec = {"scaleTargetRef": target, "minReplicas": 2, "maxReplicas": 9}
         other = {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 3}
