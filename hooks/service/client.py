@@ -4,8 +4,10 @@ All clients of a worker are greenlets of one thread, so nothing here needs a loc
 """
 
 import socket
+import ssl
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import gevent
@@ -26,6 +28,25 @@ _AT_ONCE, _MUCH = 0.001, 8 << 10
 """Seconds and bytes: who has so much here when its time is over waits for us, not we for it."""
 _ESTABLISHED: Final = 1
 """The first byte of `tcp_info` (linux/tcp.h) while neither side has said that it ends."""
+
+
+_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keeps an error of one TLS connection from the others.
+
+    CPython may leave it in OpenSSL's queue of the thread, where the next read or write of another
+    connection takes it for its own (https://github.com/python/cpython/issues/148594; seen with
+    OpenSSL 3.6). Ciphers that cannot be have CPython empty the queue.
+    """
+    try:
+        yield
+    except OSError:
+        with suppress(ssl.SSLError):
+            _TLS.set_ciphers("-")
+        raise
 
 
 class Room:
@@ -138,7 +159,7 @@ class Client:
         left = self._room.keepalive if self.ends is None else self.ends - time.monotonic()
         data = None
         if self._parted is None:
-            with gevent.Timeout(max(left, _AT_ONCE), False):
+            with gevent.Timeout(max(left, _AT_ONCE), False), alone():
                 data = bytes(self.sock.recv(most))
         if self._parted is not None or not data or (left < 0 and len(data) < _MUCH):
             return self._missed(late=data != b"")
@@ -181,7 +202,8 @@ class Client:
             BrokenPipeError: the client does not read it.
         """
         self.answered = True
-        with gevent.Timeout(self._room.seconds, BrokenPipeError(32, "the answer is not read")):
+        late = BrokenPipeError(32, "the answer is not read")
+        with gevent.Timeout(self._room.seconds, late), alone():
             self.sock.sendall(data)
 
     def has_gone(self) -> bool:
@@ -197,7 +219,7 @@ class Client:
             return
         self._closed = True
         self.arrived()
-        with suppress(OSError), gevent.Timeout(LINGER, False):
+        with suppress(OSError), gevent.Timeout(LINGER, False), alone():
             self.sock.shutdown(socket.SHUT_WR)
             while self.sock.recv(_PIECE):
                 pass

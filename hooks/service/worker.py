@@ -21,7 +21,7 @@ from gunicorn.sock import ssl_wrap_socket
 from gunicorn.workers.ggevent import GeventWorker
 
 from hooks.service import turns
-from hooks.service.client import LINGER, Client, Room
+from hooks.service.client import LINGER, Client, Room, alone
 from hooks.service.errors import RefusedError, whole_error
 from hooks.service.logs import LOGGER
 from hooks.service.pacing import HURRY
@@ -93,7 +93,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
         """
         tls = ssl_wrap_socket(sock.dup(), self.cfg)
         try:
-            with gevent.Timeout(self._room.seconds, OSError("too slow")):
+            with gevent.Timeout(self._room.seconds, OSError("too slow")), alone():
                 tls.do_handshake()
         except OSError:
             tls.close()
