@@ -175,6 +175,13 @@ def needs(kube: Kube) -> Needs:
     return check
 
 
+@pytest.fixture(autouse=True)
+def old_enough(request: pytest.FixtureRequest) -> None:
+    """The mark `since`: what `needs` is for a whole test, or a file of them."""
+    if mark := request.node.get_closest_marker("since"):
+        request.getfixturevalue("needs")(*mark.args)
+
+
 @pytest.fixture(scope="session")
 def kubectl(cluster: Cluster) -> Callable[..., str]:
     """Runs a current kubectl against the cluster and returns what it prints; raises if it fails."""

@@ -20,7 +20,7 @@ from .app import tapp
 from .cluster import REPOSITORY, choose
 from .kube import Json, documents
 from .plugin import Plugin
-from .policies import DIRECTORY
+from .policies import DIRECTORY, NEEDED
 from .released import CHART, GROUP, Fresh, release_into
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -160,6 +160,7 @@ def let_go(story: Story) -> None:
     story.runs()
 
 
+@pytest.mark.since(36, NEEDED)
 def test_by_kubectl(story: Story) -> None:
     first, last = BY_KUBECTL[0], BY_KUBECTL[-1]
     before: dict[str, Act] = {

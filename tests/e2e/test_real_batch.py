@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from .kube import Json
@@ -100,6 +98,7 @@ OWN: dict[str, Json] = {
 }
 
 
+@pytest.mark.since(35, "restart policies of containers by default")
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
 def test_containers_that_never_run_again_finish_their_instance(real: Trial, own: Json) -> None:
     """By their own word, while the pod's policy is Always: no instance is run a second time."""
@@ -113,6 +112,7 @@ def test_containers_that_never_run_again_finish_their_instance(real: Trial, own:
     assert real.app.condition("Degraded").startswith("False ")
 
 
+@pytest.mark.since(36, "rules of containers and RestartAllContainers by default")
 @pytest.mark.parametrize("action", ["Restart", "RestartAllContainers"])
 def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -> None:
     """Alone, or with all others, init containers too; the instance has not ended meanwhile."""
@@ -128,11 +128,9 @@ def test_a_rule_starts_containers_again_in_their_pod(real: Trial, action: str) -
     assert real.app.uids() == born
 
 
-def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(
-    real: Trial, needs: Callable[[int, str], None]
-) -> None:
+@pytest.mark.since(36, "RestartAllContainers by default")
+def test_a_pod_that_begins_anew_as_a_whole_is_no_update_crash_loop_or_end(real: Trial) -> None:
     """Its kubelet does that at once, as often as the rule says: nobody else has to do anything."""
-    needs(36, "RestartAllContainers by default")
     own = {"restartPolicy": "Never", "restartPolicyRules": [rule("RestartAllContainers", 137)]}
     pod = {"initContainers": [container("1", "first", env=environment(EXIT_AFTER=0))]}
     real.began(container("1", **own), container("1", "side"), pod=pod)

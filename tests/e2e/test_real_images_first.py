@@ -16,6 +16,7 @@ from .realnode.trial import Trial
 pytestmark = [
     pytest.mark.e2e,
     pytest.mark.timeout(240),
+    pytest.mark.since(35, "image volumes by default"),
     pytest.mark.usefixtures("network"),  # which pullers need, as other pods do
 ]
 PULLER = "apps.tkestack.io/puller"

@@ -132,6 +132,7 @@ def pulls_first(app: App, levers: Levers) -> None:
     app.writes()  # none was refused
 
 
+@pytest.mark.since(35, "image volumes by default")
 def test_pods_that_pull_and_are_refused_cost_one_roll_half_a_minute(
     app: App, demand: Demand, plugin: Plugin
 ) -> None:

@@ -102,6 +102,7 @@ def test_what_admission_adds_is_no_mistake(reshape: Reshape, app: App) -> None:
     assert app.condition("CreationBlocked") == ""
 
 
+@pytest.mark.since(35, "image volumes by default")
 def test_an_image_volume_reaches_the_pods(app: App) -> None:
     """It is added to a TApp that runs, and comes through as it is written."""
     app.apply(tapp()).settle()
