@@ -66,7 +66,8 @@ class Watched:
     """The objects of a kind, kept up to date by a watch in a thread of its own.
 
     Attributes:
-        seen: uid -> the object as the watch told of it last; None for one that is gone.
+        seen: uid -> the object as the watch told of it last; None for one that went while it was
+            still telling what was there.
         forbidden: whether it may not be watched, or is not there.
         ended: whether the watch is over: then begin anew.
         error: why, where somebody should know.
@@ -84,7 +85,11 @@ class Watched:
         try:
             for kind, each in self._watching.events():
                 self._told = self._told or time.monotonic()
-                self.seen[each["metadata"]["uid"]] = None if kind == DELETED else each
+                uid = each["metadata"]["uid"]
+                if kind == DELETED and self._has_told_all():
+                    self.seen.pop(uid, None)
+                else:
+                    self.seen[uid] = None if kind == DELETED else each
                 self._changed()
         except CommandError as error:
             if getattr(error, "reason", "") in _UNREADABLE:
@@ -99,12 +104,14 @@ class Watched:
 
         A watch tells first all that is there. What it does not know by then went in between.
         """
-        whole = self._told and time.monotonic() - self._told > _WHOLE
         found: dict[str, Document | None] = {}
-        if not whole:
+        if not self._has_told_all():
             found = {each["metadata"]["uid"]: each for each in known}
         found |= dict(self.seen)
         return [each for each in found.values() if each is not None]
+
+    def _has_told_all(self) -> bool:
+        return bool(self._told) and time.monotonic() - self._told > _WHOLE
 
     def stop(self) -> None:
         """Ends it."""
