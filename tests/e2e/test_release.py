@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 import yaml
@@ -133,6 +134,22 @@ def test_the_plugins_archive_needs_no_python_and_starts_fast(
     note.append(f"the plugin's archive: --help takes {min(took):.2f} s at best of {len(took)}")
 
 
+def the_archives_page(fresh: Fresh, dist: Path, place: Path) -> str:
+    """What the plugin of the archive serves to a browser."""
+    with tarfile.open(plugin_of(dist)) as packed:
+        packed.extractall(place, filter="data")
+    command = [place / "kubectl-tapp" / "kubectl-tapp", "web", "web", "--no-browser", "--port", "0"]
+    environment = {"PATH": fresh.path, "KUBECONFIG": str(fresh.kubeconfig)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        try:
+            with build_opener(HTTPCookieProcessor()).open(address, timeout=30) as answer:
+                return str(answer.read().decode())
+        finally:
+            process.terminate()
+
+
 def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:
     for name in ("install.yaml", "install-with-metacontroller.yaml", "sbom.cdx.json"):
         text = (dist / name).read_text()
@@ -149,8 +166,8 @@ def test_it_names_the_image_and_nothing_of_this_machine(dist: Path) -> None:
 # --- Helm -----------------------------------------------------------------------------------------
 
 
-def test_the_charts_life(fresh: Fresh, dist: Path, note: list[str]) -> None:
-    """From nothing to a running TApp by one command; changed; removed; and installed again."""
+def test_the_charts_life(fresh: Fresh, dist: Path, tmp_path: Path, note: list[str]) -> None:
+    """From nothing to a running TApp by one command, seen on the page; changed, removed, again."""
     begun = time.monotonic()
     wanted = ("--set", "metacontroller.enabled=true")
     fresh.do("helm", "install", "tapp", dist / CHART, *HELM, "--create-namespace", *wanted)
@@ -158,6 +175,7 @@ def test_the_charts_life(fresh: Fresh, dist: Path, note: list[str]) -> None:
     fresh.serve()
     fresh.control()
     before = runs(fresh)
+    assert "<title>TApps</title>" in the_archives_page(fresh, dist, tmp_path)
     note.append(
         f"helm install on an empty control plane: {installed:.1f} s; a TApp is ready"
         f" {time.monotonic() - begun:.1f} s after it began"
