@@ -1,1 +1,1 @@
-"""What a sync costs, as ratios to parsing its JSON in the same process."""
+"""The cost of a sync, as ratios to parsing its JSON in the same process."""

@@ -65,7 +65,7 @@ def say(what: str) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were taken on."""
+    """The machine and the versions that the figures were taken on."""
     models = [
         line.partition(":")[2].strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()

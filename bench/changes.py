@@ -1,4 +1,4 @@
-"""What happens to a running pod between two syncs: each function changes the pod that it gets.
+"""Changes of a running pod between two syncs: each function changes the pod that it gets.
 
 The API server's part is `sign`: another resourceVersion, and the time of the kubelet's report.
 """

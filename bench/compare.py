@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def values(figures: dict[str, list[Row]]) -> Values:
-    """What is compared, by part, situation, pods and templates."""
+    """The figures that are compared, by part, situation, pods and templates."""
     return {
         (part, row["what"], row["pods"], row.get("templates", 1)): row[ratio]
         for part, ratio in RATIOS.items()
@@ -54,7 +54,7 @@ def values(figures: dict[str, list[Row]]) -> Values:
 
 
 def changes(base: Values, other: Values) -> list[Row]:
-    """What both have, side by side."""
+    """The figures that both have, side by side."""
     titles = ("part", "what", "pods", "templates")
     return [
         {

@@ -29,7 +29,7 @@ Application = Callable[..., Any]
 
 
 class Reference:
-    """What a request and its answer cost at least."""
+    """The least cost of a request and its answer."""
 
     def __init__(self, body: bytes, answer: bytes) -> None:
         """Takes the answer apart beforehand; only its encoding is measured."""

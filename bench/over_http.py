@@ -59,7 +59,7 @@ def measure(rounds: int, sizes: list[int], say: Say) -> Iterator[Row]:
 
 
 def memory(n: int, say: Say) -> Iterator[Row]:
-    """What one worker needs at most for syncs of `n` pods, one after another."""
+    """The most that one worker needs for syncs of `n` pods, one after another."""
     for situation in (NOTHING, ROLL):
         say(f"memory of a worker: {n} instances, {situation}")
         bodies = [request_in(situation, n, seed)[1] for seed in SEEDS]

@@ -18,7 +18,7 @@ go = msgspec.json.Encoder(order="sorted").encode  # as Go's encoding/json: sorte
 
 
 def running(child: Document, rng: random.Random, image: str) -> Document:
-    """What Metacontroller, the API server and a kubelet make of a desired pod."""
+    """A desired pod as Metacontroller, the API server and a kubelet make it."""
     child["metadata"]["labels"]["controller-uid"] = UID
     metadata = child["metadata"]
     created = f"2026-03-01T08:{rng.randrange(60):02d}:{rng.randrange(60):02d}Z"

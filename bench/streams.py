@@ -60,7 +60,7 @@ class Stream:
 
     @property
     def warm(self) -> int:
-        """How many of the first requests are not counted."""
+        """The number of first requests that are not counted."""
         return 0 if self.cold else WARM
 
 

@@ -49,7 +49,7 @@ def tapp() -> Schema:
 
 
 def _kubernetes() -> dict[str, Schema]:
-    """What is Kubernetes' own in the spec, by field."""
+    """Schemas of the spec that are Kubernetes' own, by field."""
     pod = CORE + "PodTemplateSpec"
     pooled = with_placeholders(structural(pod, described=False)) | rules.CONTAINERS
     claim = structural(CORE + "PersistentVolumeClaim")
@@ -133,7 +133,7 @@ def _written(annotation: Any) -> FieldInfo:
 
 
 def _texts(model: type[BaseModel]) -> dict[str, str]:
-    """What stands below each field of a model."""
+    """The schemas below each field of a model."""
     source: Any = ast.parse(getsource(model)).body[0]
     return {
         ast.unparse(field.target): " ".join(ast.literal_eval(below.value).split())

@@ -1,4 +1,4 @@
-"""What an act is, and what its goals look at."""
+"""Acts, and the world that their goals look at."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Spec = dict[str, Any]
 
 @dataclass(frozen=True)
 class Goal:
-    """What an act must reach, in words, and whether it did."""
+    """A goal of an act: its words, and its test."""
 
     text: str
     reached: bool
@@ -28,7 +28,7 @@ class Act:
     text: str
     play: Callable[[Stage], Play]
     brief: bool = False
-    """Whether it belongs to the few that show why TApp exists."""
+    """True if it belongs to the few that show why TApp exists."""
 
 
 def ready(stage: Stage) -> set[int]:

@@ -8,7 +8,7 @@ from demo.stage import Snapshot, Stage
 
 BAR = 32
 TAIL = 0.06
-"""How much longer than the act its chart is, so that the end can be seen."""
+"""The chart's length in lengths of the act, so that the end can be seen."""
 
 MARKS = {
     "Running": ("━", "green"),
@@ -28,7 +28,7 @@ LOUDNESS = ("Broken", "Killing", "Pending", "Updating")
 
 
 def legend() -> Text:
-    """What the marks mean."""
+    """The meaning of the marks."""
     words = {
         "Running": "running",
         "Updating": "updating",
@@ -85,7 +85,7 @@ def _bar(history: list[tuple[float, Snapshot]], start: float, seconds: float, fi
 
 
 def _loudest(snapshots: list[Snapshot]) -> Snapshot | None:
-    """What must not be overlooked though it was short."""
+    """Marks that must not be overlooked though they were short."""
     for state in LOUDNESS:
         for snapshot in snapshots:
             if snapshot.state == state:

@@ -48,7 +48,7 @@ svg > g:last-of-type {{ visibility: visible; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """What is seen for some seconds.
+    """A picture that is seen for some seconds.
 
     Attributes:
         styles: CSS of the texts.
@@ -97,7 +97,7 @@ class Film(Screen):
         """Nothing yet: they are shown with the goals."""
 
     def goals(self, goals: Iterable[Goal]) -> None:
-        """What happened, why, and what had to be reached."""
+        """The end of an act: what happened, why, and what had to be reached."""
         with self._picture(LOOK):
             self._chart(self._stage, BAR)
             super().reasons(self._stage)

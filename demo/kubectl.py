@@ -41,7 +41,7 @@ _SWITCHES = (
 
 
 class RefusedError(Exception):
-    """What kubectl says on stderr."""
+    """A text of kubectl on stderr."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ class Kubectl:
         return printed({"apiVersion": "v1", "kind": "List", "items": objects})
 
     def _named(self, words: list[str], options: dict[str, str]) -> str:
-        """Those of several objects that are there; nothing at all is said where none is."""
+        """The existing ones of several objects; nothing at all is said where none is."""
         kind, resource = self._kind(words[1])
         self._check("get", resource, kind, options)
         assert kind is not None  # noqa: S101 - nothing of another kind is there
@@ -250,7 +250,7 @@ class Followed:
         self._lines.put(None)
 
     def lines(self) -> Iterator[str]:
-        """What it says, until it ends or is stopped."""
+        """The lines of its output, until it ends or is stopped."""
         while (line := self._lines.get()) is not None:
             yield line
 
@@ -259,7 +259,7 @@ class Followed:
         self.end()
 
     def done(self) -> Finished:
-        """What became of it."""
+        """Its output and exit code."""
         return self._done
 
 
@@ -291,7 +291,7 @@ def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def matches(obj: Document, options: dict[str, str]) -> bool:
-    """Whether an object is of the namespace, and has the labels and fields, that are asked for."""
+    """True if an object is of the namespace, and has the labels and fields, that are asked for."""
     where = options.get("--namespace")
     if where and namespace_of(obj) not in ("", where):
         return False

@@ -1,4 +1,4 @@
-"""What a person sees: per act the change, the instances by time, the reasons, the goals."""
+"""The output for a person: per act the change, the instances by time, the reasons, the goals."""
 
 import time
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class Screen:
         self.console = console
 
     def open(self, base: str) -> None:
-        """What this is, and how to read it."""
+        """The introduction, and how to read the rest."""
         self._print()
         self._print(Text("TApp for today's Kubernetes", style="bold"))
         self._print(
@@ -82,7 +82,7 @@ class Screen:
                 time.sleep(FRAME_SECONDS)
 
     def reasons(self, stage: Stage) -> None:
-        """What the service decided and why, and what the status says where it is not well."""
+        """The service's decisions with their reasons, and the status where it is not well."""
         self._print()
         for line in reasons(stage):
             self._print(line)
@@ -92,7 +92,7 @@ class Screen:
             self._print(_because(degraded["reason"], degraded["message"]))
 
     def goals(self, goals: Iterable[Goal]) -> None:
-        """What had to be reached."""
+        """The goals, and which of them were reached."""
         self._print()
         for goal in goals:
             mark, style = ("✓", "green") if goal.reached else ("✗ missed:", "bold red")

@@ -59,7 +59,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a sync decided about one instance, and why."""
+    """A sync's decision about one instance, and its reason."""
 
     action: str
     reason: str
@@ -148,7 +148,7 @@ class Stage:
         self.fewest_serving = min(self.fewest_serving, len(self._serving))
 
     def _sync_moment(self, call: HookCall) -> Moment:
-        """What one sync saw and decided, by asking `/plan` with its request."""
+        """One sync's sight and decisions, by asking `/plan` with its request."""
         plan = self.plan(b"".join(call.parts), call.time)
         pods = _pods(call.request)
         moment = Moment(call.time)
@@ -169,7 +169,7 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """How long the act took, in simulated time."""
+        """The act's length, in simulated time."""
         return max([moment.time - self.started for moment in self.moments], default=0.0) or 0.1
 
     @property
@@ -232,7 +232,7 @@ class Stage:
 
 
 def is_ready(pod: Document) -> bool:
-    """Whether the pod's condition Ready is True."""
+    """True if the pod's condition Ready is True."""
     return condition_of(pod, "Ready").get("status") == "True"
 
 
@@ -269,7 +269,7 @@ def _snapshot(pod: Document | None, state: str, template: str) -> Snapshot:
 
 
 def _finalize_moment(call: HookCall) -> Moment:
-    """What a finalize call saw; it deletes every pod."""
+    """The sight of a finalize call; it deletes every pod."""
     moment = Moment(call.time)
     for number, pod in _pods(call.request).items():
         leaving = pod["metadata"].get("deletionTimestamp") is not None

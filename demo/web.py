@@ -16,7 +16,7 @@ from kubectl_tapp.web.command import serve as serve_page
 from simulator.objects.clock import EPOCH
 
 BAD_IMAGE = "shop:broken"
-"""What no node can pull: for who wants to see a roll that is stuck."""
+"""An image that no node can pull: for who wants to see a roll that is stuck."""
 _TICK = 0.1
 
 
@@ -28,7 +28,7 @@ def template(name: str, image: str) -> Document:
 
 
 def tapps() -> Iterator[Document]:
-    """What is there at first: the demo's TApp, and two beside it."""
+    """The objects at first: the demo's TApp, and two beside it."""
     pool = {"canary": template(NAME, "shop:2.0")}
     budget = {"maxUnavailable": 1}
     yield _tapp(

@@ -187,7 +187,7 @@ class _Hooks:
 
 
 def _add_errors(app: Flask) -> None:
-    """What is answered instead of an answer."""
+    """The answer that an error is."""
     app.register_error_handler(WireError, _bad_request)
     app.register_error_handler(RefusedError, _refused)
     app.register_error_handler(NamespaceMissingError, _namespace_missing)
@@ -197,7 +197,7 @@ def _add_errors(app: Flask) -> None:
 
 
 def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
-    """What tells of each sync; where nothing is to be told, no client is even imported."""
+    """The teller of Events after each sync; without Events no client is even imported."""
     if not settings.events:
         return lambda _plan, _status: None
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as it says
@@ -206,7 +206,7 @@ def _teller(settings: Settings) -> Callable[[Plan, Mapping[str, Any]], None]:
 
 
 def _resizer(settings: Settings) -> Callable[[Plan], None]:
-    """What resizes pods after each sync, likewise."""
+    """The sender of resizes after each sync, likewise."""
     if not settings.resize:
         return lambda _plan: None
     from hooks.service.cluster import Cluster  # noqa: PLC0415 - as above
@@ -216,7 +216,7 @@ def _resizer(settings: Settings) -> Callable[[Plan], None]:
 
 
 def _add_probes(app: Flask) -> None:
-    """What is read with GET, without a token."""
+    """The pages that are read with GET, without a token."""
 
     @app.get("/healthz")
     @app.get("/readyz", endpoint="readyz")
@@ -287,7 +287,7 @@ def _bad_request(error: WireError) -> Response:
 
 
 def _too_deep(_: RecursionError) -> Response:
-    """What can be read may still be too deep for the rules that go through it."""
+    """A text that can be read may still be too deep for the rules that go through it."""
     return _bad_request(WireError("", "is nested too deeply"))
 
 

@@ -137,7 +137,7 @@ def _services(plan: Plan) -> ServicesPlan:
 
 
 def counts(plan: Plan) -> dict[str, dict[str, int]]:
-    """How many instances each action and each reason has: for the log and the metrics."""
+    """Counts of instances by action and by reason: for the log and the metrics."""
     actions = Counter([verdict.action.value for _, verdict in plan.cases])
     reasons = Counter([verdict.reason for _, verdict in plan.cases])
     current = len(plan.decisions) - len(plan.cases)

@@ -70,7 +70,7 @@ def answer_pod_status(body: bytes, now: float) -> Document:
 
 
 def _readable(conditions: bytes) -> bool:
-    """Whether these are conditions at all; those of a pod without a status are."""
+    """True if these are conditions at all; those of a pod without a status are."""
     try:
         objects.decode_conditions(conditions or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError):

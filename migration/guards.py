@@ -1,4 +1,4 @@
-"""What must be true of the cluster before anything is written, and what to do where it is not."""
+"""Checks of the cluster before anything is written, each with what to do where it fails."""
 
 from __future__ import annotations  # for Python 3.9
 
@@ -8,7 +8,7 @@ from migration.kubectl import Kubectl, KubectlError
 
 OLD_CONTROLLER = "tapp-controller"
 OLD_NAMESPACE = "kube-system"
-"""Where the old controller's own manifest puts it."""
+"""The namespace in the old controller's own manifest."""
 OLD_WEBHOOK = "tapp-admission"
 COMPOSITE = "tapp-controller"
 
@@ -75,7 +75,7 @@ def old_webhook(kubectl: Kubectl) -> list[str]:
 
 
 def active_composite(kubectl: Kubectl) -> tuple[list[str], list[str]]:
-    """Why not to go on where Metacontroller is in charge of TApps already, and warnings."""
+    """The reasons not to go on where Metacontroller is in charge of TApps already, and warnings."""
     try:
         found = kubectl.find("compositecontrollers.metacontroller.k8s.io", "", COMPOSITE)
     except KubectlError as error:

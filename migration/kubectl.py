@@ -15,7 +15,7 @@ TIMEOUT = "60s"
 
 @dataclass(frozen=True)
 class Finished:
-    """How one command ended: its exit code and what it printed."""
+    """The end of one command: its exit code and what it printed."""
 
     code: int
     out: str

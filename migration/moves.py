@@ -1,4 +1,4 @@
-"""What has to change so that Metacontroller takes over a TApp's pods and claims.
+"""The changes that are needed so that Metacontroller takes over a TApp's pods and claims.
 
 Values in, values out. Metacontroller selects children by the label `controller-uid`. It lets go of
 a child that has the right owner and not the label, so the label has to be there first.
@@ -44,7 +44,7 @@ class Change:
     what: str
     patch: Json
     guarded: bool
-    """Whether the patch holds only for the resourceVersion that was read."""
+    """True if the patch holds only for the resourceVersion that was read."""
 
 
 @dataclass
@@ -179,7 +179,7 @@ def _keep_claim(move: Move, claim: Json, namespace_uid: str | None) -> None:
 
 
 def unprotected(move: Move, claims: Sequence[Json]) -> int:
-    """How many of the TApp's claims the garbage collector deletes together with it."""
+    """The number of the TApp's claims that the garbage collector deletes together with it."""
     return sum(
         _controller(claim).get("uid") == move.uid and len(_owners(claim)) == 1 for claim in claims
     )

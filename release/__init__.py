@@ -1,1 +1,1 @@
-"""What a release consists of, made from metacontroller/ and nothing else: `make release`."""
+"""The parts of a release, made from metacontroller/ and nothing else: `make release`."""

@@ -30,7 +30,7 @@ from .plugin import write_plugin
 
 DIST = ROOT / "dist"
 REQUIREMENTS = ROOT / "requirements.txt"
-"""What the Dockerfile installs."""
+"""The file of requirements that the Dockerfile installs."""
 HOME = re.compile(r"https://[\w.-]+(/[\w.-]+)+/?")
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"
@@ -86,7 +86,7 @@ def tagged(version: str, image: str) -> str:
 
 
 def path_of(tool: str) -> str:
-    """Where a tool is; raises ReleaseError where it is not."""
+    """The path of a tool; raises ReleaseError where it is not."""
     path = shutil.which(tool)
     if path is None:
         raise ReleaseError(
@@ -122,7 +122,7 @@ def write_wheel(dist: Path) -> None:
 
 
 def write_sbom(dist: Path) -> None:
-    """What the image's requirements bring, with all that they need, as CycloneDX."""
+    """The image's requirements, with all that they need, as CycloneDX."""
     with tempfile.TemporaryDirectory() as temporary:
         venv.create(temporary, with_pip=False)
         python = Path(temporary) / "bin" / "python"

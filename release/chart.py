@@ -9,7 +9,7 @@ from .kustomize import ROOT, Document, parts
 from .listing import metadata
 
 CHART = ROOT / "charts" / "tapp"
-"""What its files/ shares with kustomize are links, which a copy follows."""
+"""Files of kustomize in its files/ are links, which a copy follows."""
 _IMAGE = """\
   registry: ""
   repository: ""

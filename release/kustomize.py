@@ -31,7 +31,7 @@ def components() -> list[str]:
 
 
 def command() -> list[str]:
-    """What builds a kustomization on this machine; raises ReleaseError where nothing does."""
+    """The command that builds a kustomization here; raises ReleaseError where nothing does."""
     if found := shutil.which("kubectl"):
         return [found, "kustomize"]
     if found := shutil.which("kustomize"):

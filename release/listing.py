@@ -1,4 +1,4 @@
-"""How the chart is found: what indexes such as ArtifactHub show of it."""
+"""The chart's entry in indexes such as ArtifactHub."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def dump(value: object) -> str:
 
 
 def changes(version: str) -> Iterator[dict[str, str]]:
-    """What CHANGELOG.md says of a version: kind and description, without marks and links."""
+    """The entries of CHANGELOG.md for a version: kind and description, without marks and links."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     _, found, rest = text.partition(f"\n## [{version}]")
     section = re.split(r"\n## \[", rest)[0] if found else ""

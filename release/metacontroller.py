@@ -20,11 +20,11 @@ from .kustomize import INSTALL, Document, build
 
 OVERLAY = INSTALL / "overlays" / "metacontroller"
 REPOSITORY = "oci://ghcr.io/metacontroller"
-"""Where its chart is published."""
+"""The place where its chart is published."""
 
 
 def source() -> str:
-    """Where its manifests are, with the version, as the overlay says."""
+    """The place of its manifests, with the version, as the overlay says."""
     content = yaml.safe_load((OVERLAY / "kustomization.yaml").read_text(encoding="utf-8"))
     (found,) = content["resources"]
     return str(found)

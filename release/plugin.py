@@ -47,12 +47,12 @@ _COMPLETE = f"""\
 KUBECTL_TAPP_COMPLETES=1 exec {NAME} "$@"
 """
 _HIDDEN = ("kubectl_tapp.main", "kubectl_tapp.complete_command")
-"""What the entry imports by a name that PyInstaller does not see."""
+"""Modules that the entry imports by a name that PyInstaller does not see."""
 _UNUSED = (
     *("mypy", "hypothesis", "IPython", "pytest", "tkinter", "pip", "setuptools"),
     *("attr", "attrs", "chardet", "dotenv", "tomli_w"),
 )
-"""What some of its imports would like to have, and the plugin does not."""
+"""Modules that some of its imports would like to have, and the plugin does not."""
 
 
 def build(directory: Path) -> Path:
@@ -184,7 +184,7 @@ def collect(archives: Path | None, dist: Path) -> list[Path]:
 
 
 def manifest(archives: list[Path], home: str) -> Document:
-    """What krew's index wants to know of the plugin; `home` is the project's page on a forge."""
+    """The plugin's entry for krew's index; `home` is the project's page on a forge."""
     return {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",
         "kind": "Plugin",

@@ -1,1 +1,1 @@
-"""What surrounds the hooks: settings, access, logs, metrics, events."""
+"""The surroundings of the hooks: settings, access, logs, metrics, events."""

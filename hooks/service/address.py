@@ -1,4 +1,4 @@
-"""Where to listen, and with how many workers: read from the environment, or refused in a line."""
+"""The address to listen on and the number of workers, from the environment or refused in a line."""
 
 import ipaddress
 import os

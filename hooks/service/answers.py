@@ -1,4 +1,4 @@
-"""What the API server says that is no success."""
+"""Answers of the API server that are no success."""
 
 
 class UnansweredError(Exception):

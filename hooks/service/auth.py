@@ -37,7 +37,7 @@ class Tokens:
         self._tokens = tokens
 
     def accept(self, header: str | None) -> bool:
-        """Whether an Authorization header carries one of the tokens (compared in constant time)."""
+        """True if an Authorization header carries one of the tokens (compared in constant time)."""
         with suppress(TokenFileError):  # the last good tokens stay in force
             self._reload()
         scheme, _, token = (header or "").partition(" ")

@@ -50,7 +50,7 @@ def alone() -> Iterator[None]:
 
 
 class Room:
-    """What the clients of a worker take that it waits for."""
+    """Bounds on the clients that a worker waits for: their number, and the bytes that they hold."""
 
     def __init__(self, connections: int, longest: int, seconds: float, keepalive: float) -> None:
         """Bounds: how many there may be, and what they may hold.
@@ -88,7 +88,7 @@ class Room:
             self._make("bytes", 1)
 
     def end(self) -> None:
-        """Who asks nothing is told that this is the end."""
+        """Tell idle clients that this is the end."""
         for client in [each for each in self._waiting if each.idle]:
             client.part()
 
@@ -131,7 +131,7 @@ class Client:
 
     @property
     def idle(self) -> bool:
-        """Whether no request has begun."""
+        """True if no request has begun."""
         return self.ends is None
 
     def _start(self) -> float:
@@ -207,7 +207,7 @@ class Client:
             self.sock.sendall(data)
 
     def has_gone(self) -> bool:
-        """Whether the client has closed its side, and so does not wait for the answer."""
+        """True if the client has closed its side, and so does not wait for the answer."""
         try:
             return bool(self.sock.getsockopt(*_STATE)[0] != _ESTABLISHED)
         except OSError:

@@ -128,7 +128,7 @@ _LATER = (401, 408, 429)
 
 
 def _knows_no_roles(answer: BaseHTTPResponse) -> bool:
-    """Whether the authorizer denies it, by its fixed words: so does one that has only just started.
+    """True if the authorizer denies it, by its fixed words: so does one that has only just started.
 
     An API server that comes up answers before it has read the roles. Any other 403 is final: the
     namespace is being deleted, or admission says no.

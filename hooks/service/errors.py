@@ -1,4 +1,4 @@
-"""What a request gets instead of an answer: a status code, and what its caller should know."""
+"""Errors that a request gets instead of an answer: a status code, and a text for its caller."""
 
 from http import HTTPStatus
 from typing import Final

@@ -35,7 +35,7 @@ REMEMBERED, FOR = 5_000, 3600.0
 """Names that a process does not write twice, and for how many seconds: API servers keep events for
 an hour (--event-ttl)."""
 BURST, SECONDS_PER_EVENT = 25, 300.0
-"""What a TApp may tell under one reason: as client-go's EventSourceObjectSpamFilter has it."""
+"""Events of a TApp under one reason: as client-go's EventSourceObjectSpamFilter has it."""
 OF_A_NAMESPACE = 40
 """So many times as much may the TApps of a namespace tell, under all reasons, old and new ones."""
 BUCKETS = 2_000
@@ -51,7 +51,7 @@ QUIET = 60.0
 
 
 class Outcome(StrEnum):
-    """What became of an event (docs/watch.md, "Events")."""
+    """The outcome of an event (docs/watch.md, "Events")."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -124,7 +124,7 @@ class Recorder:
         self._queue.put_nowait(None)  # for a thread that is still at its last event
 
     def _is_news(self, event: Event, document: Document) -> bool:
-        """Whether this process has not told it yet, and the TApp may tell so much.
+        """True if this process has not told it yet, and the TApp may tell so much.
 
         What it may not tell yet is told later: no other sync would, because the status says it.
         """
@@ -146,7 +146,7 @@ class Recorder:
         return may
 
     def _fits_late(self, key: Key) -> bool:
-        """Whether one more may wait, if need be in place of one of the namespace with most."""
+        """True if one more may wait, if need be in place of one of the namespace with most."""
         if sum(map(len, self._late.values())) < LATE:
             return True
         of = [each[0] for each, late in self._late.items() for _ in late]
@@ -192,7 +192,7 @@ class Recorder:
             self._drop(lost["metadata"]["name"], Outcome.DROPPED, "the queue is full")
 
     def _crowded_out(self, document: Document) -> Document:
-        """What is lost of a full queue: the last one of the namespace that has most in it."""
+        """The event that a full queue loses: the last one of the namespace that has most in it."""
         with self._queue.mutex:
             waiting = self._queue.queue
             of = [each["metadata"]["namespace"] for each in waiting if each is not None]
@@ -226,7 +226,7 @@ class Recorder:
             self._taken.popitem(last=False)
 
     def _may_tell(self, key: Key, now: float) -> bool:
-        """Whether a TApp may tell one more under a reason, and its namespace anything more."""
+        """True if a TApp may tell one more under a reason, and its namespace anything more."""
         return self._may(key, now, 1) and self._may((key[0], "", ""), now, OF_A_NAMESPACE)
 
     def _may(self, key: Key, now: float, share: int) -> bool:

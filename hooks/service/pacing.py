@@ -25,7 +25,7 @@ MOST: Final = 8
 """Requests that wait in one process at the same time: of its 64 threads (`gunicorn.conf.py`), and
 two processes leave four of Metacontroller's 20 workers to other TApps."""
 MOST_BYTES: Final = 64 << 20
-"""What they take in memory."""
+"""Their size in memory."""
 _REMEMBERED: Final = 4_096
 """TApps whose last answer is remembered."""
 
@@ -45,7 +45,7 @@ _decode_meta = msgspec.json.Decoder(_Meta).decode
 
 
 class Asked(NamedTuple):
-    """What of a request tells whether it waits.
+    """The part of a request that tells if it waits.
 
     Attributes:
         uid: whose it is, "" where it does not tell, or never waits.
@@ -61,7 +61,7 @@ class Asked(NamedTuple):
 
 
 def asked_by(pieces: Pieces, size: int) -> Asked:
-    """What tells whether a request waits.
+    """The part of a request that tells if it waits.
 
     A small one has no uid here, nor has one whose parent makes no sense: none of them waits.
     """
@@ -120,14 +120,14 @@ class Pacer:
                 self._answers.popitem(last=False)
 
     def _due(self, asked: Asked) -> float:
-        """When it is its turn, by our clock."""
+        """The time of its turn, by our clock."""
         at, wish = self._answers.get(asked.uid, (0.0, None))
         if wish != asked.wish:
             return at
         return at + min(self._longest, self._seconds_per_pod * asked.pods)
 
     def _enter(self, size: int) -> bool:
-        """Whether there is room for one more that waits."""
+        """True if there is room for one more that waits."""
         with self._lock:
             if self._waiting >= MOST or self._bytes + size > MOST_BYTES:
                 return False

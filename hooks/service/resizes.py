@@ -34,7 +34,7 @@ REMEMBERED = 5_000
 
 
 class Outcome(StrEnum):
-    """What became of a resize (docs/install.md, "Resizes")."""
+    """The outcome of a resize (docs/install.md, "Resizes")."""
 
     RESIZED = "resized"
     OVERTAKEN = "overtaken"

@@ -1,4 +1,4 @@
-"""Who is decided when: a few requests at once, and each tenant and each TApp in its turn.
+"""The order of decisions: a few requests at once, and each tenant and each TApp in its turn.
 
 A request that waits has no turn, and one whose client has gone gets none. What is decided is done
 where `decide_in` says: in threads of a worker, whose loop goes on meanwhile.
@@ -74,13 +74,13 @@ def whose_object(metadata: bytes) -> Whose:
 
 
 class Nobody:
-    """Who asks without a connection, as tests do."""
+    """A caller without a connection, as tests are."""
 
     def arrived(self) -> None:
         """The request is whole."""
 
     def has_gone(self) -> bool:
-        """Whether nobody waits for the answer any longer."""
+        """True if nobody waits for the answer any longer."""
         return False
 
 
@@ -190,7 +190,7 @@ def decide_in(run: Run) -> None:
 
 
 def decided(work: Callable[..., T], *arguments: Any) -> T:
-    """What a decision returns.
+    """The result of a decision.
 
     Raises:
         Exception: whatever it raises.

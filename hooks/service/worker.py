@@ -58,7 +58,7 @@ class Worker(GeventWorker):  # type: ignore[misc]
         turns.decide_in(ThreadPool(turns.AT_ONCE).apply)
 
     def server_class(self, listener: Any, **_: Any) -> StreamServer:
-        """What accepts connections: TLS begins in `handle`, in its own time."""
+        """The acceptor of connections: TLS begins in `handle`, in its own time."""
         pool = Pool(self.worker_connections + _SPARE)
         server = StreamServer(listener, handle=partial(self.handle, listener), spawn=pool)
         server.max_accept = 1  # other workers may have more time

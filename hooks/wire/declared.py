@@ -1,4 +1,4 @@
-"""What the CompositeController that asks declares, read of the request's `controller`.
+"""The declarations of the CompositeController that asks, read of the request's `controller`.
 
 What it does not declare is neither made nor changed: Metacontroller would create it and never see
 it again. Services are a component, and whether claims grow is the operator's choice.
@@ -35,7 +35,7 @@ _decode = msgspec.json.Decoder(_Controller | None).decode
 
 
 def declared(controller: Raw) -> Declared:
-    """What may be relied on; nothing beyond pods and claims where that cannot be read.
+    """The declarations that hold; nothing beyond pods and claims where that cannot be read.
 
     Args:
         controller: JSON of the CompositeController, `null` where the request has none.

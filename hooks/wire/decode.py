@@ -55,7 +55,7 @@ def decoded(decode: Callable[[Any], T], raw: bytes | Raw, path: str) -> T:
 
 
 def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
-    """What `decode` makes of a text, or of `shallow` text where it is nested too deeply."""
+    """The result of `decode` for a text, or for its `shallow` form where it is too deep."""
     try:
         return decode(raw)
     except RecursionError:
@@ -63,7 +63,7 @@ def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
 
 
 def child_path(kind: str, key: str) -> str:
-    """Where a child stands in the request."""
+    """The path of a child in the request."""
     return f"children[{kind!r}][{key!r}]"
 
 

@@ -1,4 +1,4 @@
-"""What is remembered from request to request: the one cache of this service.
+"""The memory from request to request: the one cache of this service.
 
 The pods of a TApp come again at its next sync, byte for byte, all but a few. For each pod the memo
 holds what was made of its text, under the text's length and hash (Python's, keyed anew in each
@@ -26,11 +26,11 @@ T = TypeVar("T")
 App = tuple[str, str]
 
 ENTRY_BYTES: Final = 400
-"""What something in a table takes in memory, with its place and its key, but for the texts."""
+"""The bytes of an entry of a table, with its place and its key, but for the texts."""
 
 
 class Known(Generic[T]):
-    """What was made of a text, without the text.
+    """The value that was made of a text, without the text.
 
     Attributes:
         length: bytes of the text.
@@ -45,7 +45,7 @@ class Known(Generic[T]):
         self.length, self.hash, self.value = len(text), hash(text), value
 
     def is_of(self, text: bytes) -> bool:
-        """Whether this was made of exactly this text."""
+        """True if this was made of exactly this text."""
         return self.length == len(text) and self.hash == hash(text)
 
 
@@ -64,7 +64,7 @@ class KnownSpec(Known[Templates]):
         self._made, self.size = 0, weight(value)
 
     def grew(self) -> bool:
-        """Whether more has been looked up since it was last weighed; then it is weighed again."""
+        """True if more has been looked up since it was last weighed; then it is weighed again."""
         made = self.value.made
         if made == self._made:
             return False
@@ -73,7 +73,7 @@ class KnownSpec(Known[Templates]):
 
 
 class Recalled:
-    """What is known of one TApp.
+    """The values that are remembered of one TApp.
 
     Attributes:
         app: whose it is: namespace and name.
@@ -102,7 +102,7 @@ _decode_meta = msgspec.json.Decoder(_Meta).decode
 
 
 class Memo:
-    """What is known of the TApps that came last, as far as it fits."""
+    """The memory of the TApps that came last, as far as it fits."""
 
     def __init__(self, limit: int) -> None:
         """`limit` is in bytes, for the whole process; 0 remembers nothing."""
@@ -117,7 +117,7 @@ class Memo:
         return self._size
 
     def recall(self, parent: Mapping[str, Raw]) -> Recalled:
-        """What is known of a parent, by its name and namespace."""
+        """The memory of a parent, by its name and namespace."""
         app = ("", "")
         if self._limit:
             try:

@@ -50,7 +50,7 @@ class ObservedPod:
 
     @property
     def may_be_kept(self) -> bool:
-        """Whether it is small: not one of the few that nobody made out, or that is not ours."""
+        """True if it is small: not one of the few that nobody made out, or that is not ours."""
         return not self.pod.foreign and not self.pod.odd
 
     def answer_for(self, text: bytes | Raw, template: Template | None) -> Raw:

@@ -160,7 +160,7 @@ class Request(Generic[P]):
 
 
 def world_of(request: Request[TApp]) -> World:
-    """What the decisions look at: pods by their instance's number."""
+    """The world that the decisions look at: pods by their instance's number."""
     pods: dict[int, Pod] = {}
     foreign, pullers = [], {}
     ours = f"{request.parent.metadata.name}-pull-x"

@@ -1,4 +1,4 @@
-"""What happens to an object between the request and the store.
+"""Admission: changes and checks of an object between the request and the store.
 
 Pods: defaults, the admission plugins every cluster runs (ServiceAccount, Priority,
 DefaultTolerationSeconds), then the *policies* a test plugs in. Claims: defaults, the default
@@ -109,7 +109,7 @@ class Admission:
         self._rng = rng
         self.policies = list(policies)
         self.adds_pod_limits = True
-        """Whether a pod's own resources are completed, as since Kubernetes 1.37."""
+        """True if a pod's own resources are completed, as since Kubernetes 1.37."""
 
     def pod_create(self, pod: Object) -> Object:
         """Return the pod as it is stored when created."""

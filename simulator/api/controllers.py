@@ -217,7 +217,7 @@ class ClaimController:
 
 
 def _lacks_room(claim: Object) -> bool:
-    """Whether a Bound claim asks for more than its volume has."""
+    """True if a Bound claim asks for more than its volume has."""
     status = claim.get("status") or {}
     has = (status.get("capacity") or {}).get("storage", "0")
     return status.get("phase") == "Bound" and compare(storage_of(claim), has) > 0

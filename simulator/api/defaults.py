@@ -1,4 +1,4 @@
-"""What the API server fills into a custom resource and into a Service.
+"""Defaults that the API server fills into a custom resource and into a Service.
 
 What it makes of a pod is Kubernetes' own, and in tapp/kube/stored.py.
 """

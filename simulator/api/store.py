@@ -80,7 +80,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How to delete: only this uid, what to do with dependents, how long to wait."""
+    """The way to delete: only this uid, what to do with dependents, how long to wait."""
 
     uid: str | None = None
     propagation: Propagation | None = None
@@ -91,7 +91,7 @@ DEFAULT = DeleteOptions()
 
 
 class Store(Protocol):
-    """What Metacontroller needs from an API server."""
+    """The calls that Metacontroller makes to an API server."""
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the object or raise NotFoundError."""

@@ -1,4 +1,4 @@
-"""Which objects, and which changes of objects, the API server accepts.
+"""Objects, and changes of objects, that the API server accepts.
 
 Sources: Kubernetes' core validation, of pods a useful part, and apimachinery's ObjectMeta
 validation. Every refusal is a 422 that names a path. Of what may change in a pod that runs, images

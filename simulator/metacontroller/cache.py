@@ -26,7 +26,7 @@ class Entry:
     obj: Object
     _json: bytes | None = None
     applied: bytes | None = None
-    """What the hook wanted when nothing had to be written for it."""
+    """The child that the hook wanted when nothing had to be written for it."""
     _key: str | None = None
 
     @property
@@ -57,7 +57,7 @@ class _Informer:
 
 
 class Cache:
-    """What Metacontroller believes the cluster looks like."""
+    """The cluster as Metacontroller's caches have it."""
 
     def __init__(self, clock: Clock) -> None:
         self.lag: dict[str, float] = {}

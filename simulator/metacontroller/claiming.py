@@ -1,4 +1,4 @@
-"""Which objects are a parent's children: claiming, adopting, releasing.
+"""The children of a parent: claiming, adopting, releasing.
 
 Source: Metacontroller's pkg/dynamic/controllerref. Owned and matching: claimed, also while it
 terminates. Owned and not matching: released, unless the parent is being deleted. Nobody's and

@@ -1,4 +1,4 @@
-"""What Metacontroller stands on: the API, the caches of it, the kinds and the clock."""
+"""The ground that Metacontroller stands on: the API, the caches of it, the kinds and the clock."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How Metacontroller reaches the hook: over HTTP, or a WSGI application in process.
+"""Metacontroller's way to the hook: over HTTP, or a WSGI application in process.
 
 Source: Metacontroller's pkg/hooks.
 """

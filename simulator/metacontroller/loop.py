@@ -1,4 +1,4 @@
-"""What every controller of Metacontroller does around a sync: queue, back-off, resync, restart.
+"""The loop of every controller of Metacontroller around a sync: queue, back-off, resync, restart.
 
 Source: processNextWorkItem of the composite and of the decorator controller, which are alike; the
 handlers that are called again for every object once in a resync period.

@@ -171,7 +171,7 @@ def decode_object(body: bytes, known: tuple[str, ...], *, strict: bool) -> dict[
 
 @contextmanager
 def _unmarshalling() -> Iterator[None]:
-    """What is no answer of a hook is told in Metacontroller's words."""
+    """An answer that is none of a hook, told in Metacontroller's words."""
     try:
         yield
     except (msgspec.DecodeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Which change of which object is a reason to sync which parent.
+"""Changes of objects that are a reason to sync a parent.
 
 Source: the event handlers in Metacontroller's pkg/controller/composite/controller.go. A child
 counts for its controller; an orphan for every parent that would adopt it; a related object for

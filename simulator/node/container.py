@@ -31,7 +31,7 @@ class Run:
     starts_from: float
     """From when on its startup probe would."""
     ends_at: float | None = None
-    """When it ends, if nothing else happens."""
+    """The time of its end, if nothing else happens."""
     exit_code: int = 0
     finished: float | None = None
     stopping: bool = False
@@ -62,7 +62,7 @@ class Run:
 
 
 class BackOff:
-    """How long to wait before the next attempt, by key; forgotten after twice the limit."""
+    """Waits before the next attempt, by key; forgotten after twice the limit."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[float, float]] = {}
@@ -106,14 +106,14 @@ class Container:
     runs: list[Run] = field(default_factory=list)
     """The newest first; the runtime keeps one dead run beside it."""
     reason: tuple[str, str] | None = None
-    """Why the last attempt to start it failed."""
+    """The reason why the last attempt to start it failed."""
     crashes: BackOff = field(default_factory=BackOff)
     pulls: BackOff = field(default_factory=BackOff)
     pull_errors: dict[str, str] = field(default_factory=dict)
     startup: Prober | None = None
     readiness: Prober | None = None
     removed: int = 0
-    """How often it had been started when the runtime forgot it, for all to start again."""
+    """The number of its starts when the runtime forgot it, for all to start again."""
     stuck: str = ""
     """The image under which it was found not to come up: it stays as it is shown."""
 

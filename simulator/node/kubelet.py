@@ -29,9 +29,9 @@ class Kubelet:
         self.lost_nodes: set[str] = set()
         """Nodes that are not heard of: their containers live on."""
         self.sight: Sight | None = None
-        """How to take over pods that other kubelets ran; None: there are none such."""
+        """The way to take over pods that other kubelets ran; None: there are none such."""
         self.managed_fields = True
-        """Whether the API server says in `managedFields` when a kubelet wrote a status."""
+        """True if the API server says in `managedFields` when a kubelet wrote a status."""
         self._cluster = cluster
         self._clock = clock
         self._rng = rng

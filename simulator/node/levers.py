@@ -1,4 +1,4 @@
-"""How containers, images and kubelets behave: one set of levers for every kubelet of the tests.
+"""Behaviour of containers, images and kubelets: one set of levers for every kubelet of the tests.
 
 Times are in seconds. Images are named as the pod's spec spells them. Everything may be changed at
 any time and counts from the next step on.
@@ -20,7 +20,7 @@ Exit = tuple[float, int] | None
 
 @dataclass
 class Levers:
-    """What a test can ask of kubelets; at rest everything goes well."""
+    """The levers that a test can pull; at rest everything goes well."""
 
     schedule_seconds: float = 0.2
     react_seconds: float = 0.2
@@ -30,7 +30,7 @@ class Levers:
     jitter: float = 0.5
     """By up to this share the times above, and a start, are longer."""
     by_chance: bool = True
-    """Whether a kubelet's own pauses are of any length up to their longest; else of half that."""
+    """True if a kubelet's own pauses are of any length up to their longest; else of half that."""
     relist_seconds: float = 1.0
     """The kubelet looks at its containers this often; what happens between shows only then."""
     pull_seconds: float = 0.0
@@ -74,17 +74,17 @@ class Levers:
     reports_generation: bool = True
     """`status.observedGeneration`, which there is since Kubernetes 1.34."""
     keeps_ready: bool = True
-    """Whether a kubelet that is started anew goes on with `started` and Ready as published, as
+    """True if a kubelet that is started anew goes on with `started` and Ready as published, as
     since Kubernetes 1.35; else a container is unready until its probe has succeeded."""
     resizes: bool = False
-    """Whether kubelets say what containers have, and resize them, as since Kubernetes 1.33."""
+    """True if kubelets say what containers have, and resize them, as since Kubernetes 1.33."""
     resize_seconds: float = 1.0
     resize_pends: Callable[[Object], tuple[str, str] | None] = lambda _pod: None
     """Reason (`Deferred`, `Infeasible`) and message for a pod whose resize cannot be done."""
     resize_fails: Callable[[Object], str] = lambda _pod: ""
     """The runtime's words for a pod whose resize was begun and is not done; it is tried again."""
     completes: Callable[[Object, str], tuple[float, int] | None] = lambda _pod, _container: None
-    """When and how a container ends by itself."""
+    """The time and the way in which a container ends by itself."""
     refuses: Callable[[Object], bool] = lambda _pod: False
     hangs_on_delete: Callable[[Object], bool] = lambda _pod: False
     unschedulable: Callable[[Object], bool] = lambda _pod: False

@@ -24,14 +24,14 @@ from simulator.node.prober import Prober, prober
 from simulator.objects.objects import Object, generation_of
 
 PROBE_SECONDS = 0.1
-"""What a probe takes that the kubelet asks for beside the ticks."""
+"""Seconds of a probe that the kubelet asks for beside the ticks."""
 RESIZING = {"PodResizePending", "PodResizeInProgress"}
 """Conditions that are there only while they are True."""
 
 
 @dataclass
 class Node:
-    """What the pods of a node share."""
+    """The parts that the pods of a node share."""
 
     levers: Levers
     rng: random.Random
@@ -62,7 +62,7 @@ class LocalPod:
         self.node = node
         self.now = now
         self.status: Object = {}
-        """What is published: the kubelet's part of the API object's status."""
+        """The published status: the kubelet's part of the API object's status."""
         self.end: tuple[str, str, str] | None = None
         """Phase, reason and message, once it has ended for good."""
         self.gone = False

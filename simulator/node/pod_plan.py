@@ -1,4 +1,4 @@
-"""What one sync of a pod worker does: which containers it kills, and which it starts.
+"""One sync of a pod worker: which containers it kills, and which it starts.
 
 Source: pkg/kubelet/kuberuntime, computePodActions and computeInitContainerActions, without
 ephemeral containers and resize.
@@ -115,7 +115,7 @@ def _initialized(pod: Object, inits: list[Container], mains: list[Container], pl
 
 @dataclass(slots=True)
 class Begin:
-    """How far the init containers are."""
+    """The progress of the init containers."""
 
     seen: bool
     """One that comes later has begun, or a main container runs."""

@@ -11,7 +11,7 @@ from tapp.kube.restarts import RESTARTING_ALL
 
 FINISHED = ("Succeeded", "Failed")
 Truth = tuple[bool, str, str]
-"""Whether a condition is true, its reason and its message."""
+"""A condition's status, its reason and its message."""
 _REMOVED = {
     "reason": RESTARTING_ALL,
     "message": "The container is removed because RestartAllContainers in place",

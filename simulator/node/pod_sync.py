@@ -13,7 +13,7 @@ from simulator.node.pod_plan import make_plan, specs_of
 from simulator.objects.objects import Object, is_terminating, meta
 
 SANDBOX_SECONDS = 0.3
-"""What it takes to stop what is left of a pod whose containers have ended."""
+"""The seconds that it takes to stop the rest of a pod whose containers have ended."""
 Busy = Callable[[], float]
 """Until when, as it stands now."""
 
@@ -27,7 +27,7 @@ class Sync:
         self.failed = False
         """Something could not be started, for another reason than a back-off."""
         self.backoffs: list[float] = []
-        """When the back-offs end for which something was not started."""
+        """The times when the back-offs end for which something was not started."""
         self._local = local
 
     @property

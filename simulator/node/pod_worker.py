@@ -200,7 +200,7 @@ def _due(time: float | None, now: float) -> bool:
 
 
 def _matters(pod: Object) -> Json:
-    """What of an API object makes its kubelet sync it, beside readiness gates."""
+    """The parts of an API object that make its kubelet sync it, beside readiness gates."""
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
     finished = (pod.get("status") or {}).get("phase") in FINISHED
     return generation_of(pod), is_terminating(pod), grace, finished

@@ -28,7 +28,7 @@ class Prober:
     failures: int = 0
     looked: float = 0.0
     asked: float | None = None
-    """When the kubelet wants a look, before the next tick."""
+    """The time when the kubelet wants a look, before the next tick."""
     implied: bool = False
     """The spec does not show it: a lever asked for it."""
     inherits: str = ""

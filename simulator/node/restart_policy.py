@@ -1,4 +1,4 @@
-"""Which containers a kubelet starts again that have ended: policies of pod and container, rules.
+"""Containers that a kubelet starts again after their end: policies of pod and container, rules.
 
 The rule itself is Kubernetes' (`tapp.kube.restarts`); here is what only a kubelet asks of it.
 """

@@ -21,7 +21,7 @@ _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 @dataclass(frozen=True)
 class Sight:
-    """How to read what another kubelet wrote.
+    """A reading of the status that another kubelet wrote.
 
     Attributes:
         moment: reads a time of the API; None for one that is missing or unreadable.
@@ -119,7 +119,7 @@ def _run_of(local: LocalPod, one: Container, known: Object, sight: Sight, now: f
 
 
 def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float) -> bool:
-    """Whether a container runs what the spec asks for, as far as can be told.
+    """True if a container runs what the spec asks for, as far as can be told.
 
     A runtime may report another name of the same image. And a kubelet says that it has seen a
     generation before it stops a container because of it: right after that the name counts.
@@ -145,7 +145,7 @@ AFTERWARDS = 60.0
 
 
 def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
-    """When the pod was last asked for something, and when its kubelet last reported."""
+    """The times when the pod was last asked for something, and when its kubelet last reported."""
     asked: list[float] = []
     reported: list[float] = []
     for entry in meta(pod).get("managedFields") or []:
@@ -156,7 +156,7 @@ def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:
 
 
 def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now: float) -> bool:
-    """Whether a container does not come up, and nothing tells that this will change by itself."""
+    """True if a container does not come up, and nothing tells that this will change by itself."""
     state, image = known["state"], specs_of(local.pod)[one.name]["image"]
     if local.end is not None:
         return False
@@ -178,7 +178,7 @@ def _is_broken(local: LocalPod, one: Container, known: Object, sight: Sight, now
 
 
 def _waits(local: LocalPod, one: Container) -> bool:
-    """Whether a container only waits for one before it."""
+    """True if a container only waits for one before it."""
     return any(other.stuck for other in local.inits if other is not one)
 
 
@@ -187,6 +187,6 @@ def _runs(one: Container, image: str) -> bool:
 
 
 def _is_awaited(local: LocalPod, one: Container) -> bool:
-    """Whether a container's readiness without a probe is for the next sync to find."""
+    """True if a container's readiness without a probe is for the next sync to find."""
     shown = local.shown(one.name)
     return not one.stuck and not one.once and not one.probers and not shown.get("ready")

@@ -1,4 +1,4 @@
-"""Which kinds exist: their names, scope, status subresource and whether they have a generation.
+"""The kinds that exist: their names, scope, status subresource and whether they have a generation.
 
 Built-in kinds are those a workload hook may meet. Custom kinds come from CustomResourceDefinition
 manifests, or are taken as "namespaced, with status and generation" when first seen.
