@@ -25,7 +25,7 @@ from kubectl_tapp.web.command import web
 _NAME, PROGRAM = "kubectl tapp", "kubectl-tapp"
 _COMPLETION = ("--show-completion", "--install-completion")
 _PIPE_CLOSED = 141
-"""What a shell reports of a program whose reader went away (128 + SIGPIPE)."""
+"""The exit code that a shell reports of a program whose reader went away (128 + SIGPIPE)."""
 
 app = typer.Typer(
     help="TApps: see what each instance does, ask why, preview an edit, do it.",

@@ -28,7 +28,7 @@ COMMON = {
     "as_user": Target(("--as",), "USER"),
     "request_timeout": Target(("--request-timeout",), "30s"),
 }
-"""Those that the help of each command shows."""
+"""The options that the help of each command shows."""
 TARGETS = COMMON | {
     "as_group": Target(("--as-group",), "GROUP", several=True),
     "as_uid": Target(("--as-uid",), "UID"),

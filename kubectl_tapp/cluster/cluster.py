@@ -30,7 +30,7 @@ SERVICES = "services"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
 FIELD_MANAGER = "kubectl-tapp"
-"""Who owns the fields that are written."""
+"""The owner of the fields that are written."""
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"

@@ -177,7 +177,7 @@ class KubectlError(CommandError):
 
 _SERVER = re.compile(r"^Error from server(?: \((\w+)\))?: (.*)", re.DOTALL | re.MULTILINE)
 _INVALID = re.compile(r"^The (?:request|\S+ .*) is invalid:.*", re.DOTALL | re.MULTILINE)
-"""How kubectl prints a refusal by validation, and a `test` of a JSON patch that does not hold."""
+"""kubectl's words for a refusal by validation, and a `test` of a JSON patch that does not hold."""
 _KLOG = re.compile(r"^[EWIF]\d{4} \d\d:\d\d:\d\d", re.ASCII)
 _RESOURCE = re.compile(r'the server doesn\'t have a resource type "([^"]+)"')
 _FLAG_HINT = "See 'kubectl"
@@ -196,7 +196,7 @@ _CONFLICTS = re.compile(
 _SOURCE = re.compile(
     r'^error when (?:applying patch:\n.*\nfor:|\w+) "(?:STDIN|[^"\n]*)": ', re.DOTALL
 )
-"""What kubectl puts before a refusal: what it did, and when it applies the whole patch, too.
+"""The words of kubectl before a refusal: what it did, and when it applies the whole patch, too.
 Source: k8s.io/kubectl, `AddSourceToErr`."""
 
 
@@ -244,7 +244,7 @@ def _no_such_kind(resource: str) -> KubectlError:
 
 
 _BY_AUTHORIZER = re.compile(r"\bcannot \w+ (?:resource|path)\b")
-"""Who may not do it at all is told so; admission says Forbidden, too, of what it does not want.
+"""A missing right is told as such; admission says Forbidden, too, of what it does not want.
 Source: k8s.io/apiserver, responsewriters, `forbiddenMessage`."""
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tapp.world import Options
 
 FINALIZER = "metacontroller.io/compositecontroller-"
-"""What Metacontroller puts before a CompositeController's name, on each TApp that it serves."""
+"""Metacontroller's text before a CompositeController's name, on each TApp that it serves."""
 
 
 class Registration(NamedTuple):

@@ -21,7 +21,7 @@ from kubectl_tapp.edit import edits
 
 Operations = Sequence[edits.Operation]
 _UNSURE = ("Timeout", "Unreachable")
-"""What leaves open whether a write was done."""
+"""Failures that leave open whether a write was done."""
 
 
 def carry_out(  # noqa: PLR0913 - what a verb under way consists of

@@ -20,7 +20,7 @@ _MEANS = {
     "UpdateInPlace": "is updated in place",
 }
 _TRIES = 3
-"""How often an object is looked at that was written meanwhile, as pods are by their kubelet."""
+"""The most looks at an object that was written meanwhile, as pods are by their kubelet."""
 
 
 def adopt(verb: Verb, ids: list[str] | None) -> None:

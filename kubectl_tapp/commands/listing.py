@@ -21,7 +21,7 @@ _GIVE_WAY = (
     *(("IMAGES", 30), ("TEMPLATES", 0), ("IMAGES", 14), ("STATUS", 14), ("AGE", 0)),
     *(("UP-TO-DATE", 0), ("IMAGES", 0), ("AVAILABLE", 0), ("STATUS", 8), ("READY", 0)),
 )
-"""What gives way on a narrow terminal; namespace and name stay whole."""
+"""Columns that give way on a narrow terminal; namespace and name stay whole."""
 _HEADS = ("NAME", "READY", "UP-TO-DATE", "AVAILABLE", "STATUS", "AGE")
 
 

@@ -22,7 +22,7 @@ INTERVAL = 1.0
 _SHARE = 3
 """A look that took long, with thousands of pods, is followed by a pause of so many times that."""
 _PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
-"""What an API server says that is being restarted or has too much to do."""
+"""The words of an API server that is being restarted or has too much to do."""
 
 Show = Callable[[str, float], None]
 """Shows how far something is: a text, and the seconds that it has taken."""

@@ -15,7 +15,7 @@ _KIND, _GROUP = "TApp", "apps.tkestack.io/"
 _MOST = 5_000_000
 """Values in a file, its aliases spelled out: far more than an API server takes."""
 _TEXT = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?|[-+]?\d[\d_]*(?::\d+)+(?:\.\d*)?", re.ASCII)
-"""What PyYAML takes for a time, or for a number to the base of 60, and kubectl for a text."""
+"""Texts for kubectl that PyYAML takes for a time, or for a number to the base of 60."""
 
 
 def read_tapp(path: str, name: str | None = None) -> Document:

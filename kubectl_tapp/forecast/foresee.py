@@ -35,7 +35,7 @@ from tapp.spec.model import TAppSpec
 QUIET = 900.0
 """Seconds without any change after which a forecast takes it that nothing more comes."""
 _FEW = 3
-"""How many pods a note names."""
+"""The most pods that a note names."""
 
 _NOTHING = Assumptions()
 

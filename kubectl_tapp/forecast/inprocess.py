@@ -32,7 +32,7 @@ class InProcess:
             on_plan: hears of the plan behind each answer of `sync`, before it is sent.
         """
         self.refused = ""
-        """What was wrong with the last request, "" after one that was answered."""
+        """The error of the last request, "" after one that was answered."""
         self._options = options
         self._clock = clock
         self._on_plan = on_plan

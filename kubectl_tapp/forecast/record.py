@@ -13,9 +13,9 @@ from tapp.words.reasons import Disposition, Reason
 
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
 _MEANT = (Reason.PAUSED, Reason.HELD)
-"""What somebody waits for on purpose."""
+"""Reasons of waits that somebody wants."""
 _SHOWN = 5
-"""How many refused writes are told of."""
+"""The most refused writes that are told of."""
 
 
 @dataclass(frozen=True)
@@ -79,21 +79,21 @@ class Record:
     """All that a run came to."""
 
     looks: list[tuple[float, int]] = field(default_factory=list)
-    """When a sync looked, in seconds since the epoch, and how many were unavailable."""
+    """The time when a sync looked, in seconds since the epoch, and how many were unavailable."""
     acts: list[Act] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
     """Instance -> since when it was in which state: what a timeline shows."""
     first: Plan | None = None
     last: Plan | None = None
     ended: float = 0.0
-    """When the last thing changed, in seconds since the epoch."""
+    """The time when the last thing changed, in seconds since the epoch."""
     refused: str = ""
-    """Why the hooks cannot read the TApp at all."""
+    """The reason why the hooks cannot read the TApp at all."""
     gave_up: bool = False
     rest: Rest | None = None
-    """What was not played, as it goes on in the same way."""
+    """The rest that was not played, as it goes on in the same way."""
     played: bool = True
-    """Whether it was run to its end; else this is one decision, and what it means to whom."""
+    """True if it was run to its end; else this is one decision, and what it means to whom."""
 
 
 def unavailable(plan: Plan) -> int:

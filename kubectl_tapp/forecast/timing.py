@@ -19,7 +19,7 @@ from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import IN_PLACE_UPDATE
 
 BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
-"""What is assumed, in seconds, where nothing is known: until its containers run; until a probe
+"""Assumed times, in seconds, where nothing is known: until its containers run; until a probe
 succeeds; to put another image in place; until a container that is asked to stop has stopped."""
 TIMES = ("begin", "ready", "swap", "stop")
 """These times, as `Durations` has them."""
@@ -67,7 +67,7 @@ class _Killing:
 
 
 Samples = dict[str, list[float]]
-"""What was seen, by the names of `TIMES`."""
+"""Observed times, by the names of `TIMES`."""
 
 
 @dataclass

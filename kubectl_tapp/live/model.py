@@ -26,7 +26,7 @@ _OF_STATUS = {
     "Running": "ok", "Succ": "ok", "PodSucc": "ok", "Killed": "stopped", "Failed": "bad",
     "PodFailed": "bad", "Unknown": "bad", "?": "unknown",
 }  # fmt: skip
-"""How an instance stands, by its state in the TApp's status; any other moves."""
+"""The standing of an instance, by its state in the TApp's status; any other moves."""
 
 
 def row_of(tapp: Document) -> Model:

@@ -26,7 +26,7 @@ from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
 
 HEAD, TAIL = 8, 2
-"""How many steps are shown at the beginning and at the end where there are more."""
+"""The steps that are shown at the beginning and at the end where there are more."""
 LONGEST = 60
 """Characters of a value in a difference."""
 SIGNS = {

@@ -29,7 +29,7 @@ _GIVE_WAY: Sequence[Step] = (
     *(("TEMPLATE", 14), ("IMAGE", 0), ("STATE", 14), ("READY", 0), ("STATE", 8), ("TEMPLATE", 0)),
     *(("STATE", 7), ("REVISION", 0)),
 )
-"""What gives way on a narrow terminal. The number stays whole, and the revision to the last."""
+"""Columns that yield on a narrow terminal. The number stays whole, and the revision to the last."""
 _GOOD = ("Running", "Succ")
 _NEUTRAL = (
     "Held",

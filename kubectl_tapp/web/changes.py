@@ -18,7 +18,7 @@ from kubectl_tapp.commands.verb_options import Verb
 _KEPT = 32
 """Plans that are remembered; older ones have to be made again."""
 _SECONDS = 8.0
-"""How long an answer waits for a change; of one that takes longer the timeline tells."""
+"""The seconds that an answer waits for a change; of one that takes longer the timeline tells."""
 
 
 def partition(verb: Verb, to: str) -> None:
@@ -33,7 +33,7 @@ OFFERED: Mapping[str, Callable[..., None]] = {
     "release": hold.release, "promote": verbs.promote, "abort": verbs.abort,
     "rollback": verbs.rollback,
 }  # fmt: skip
-"""What the page may ask for -> the function of the verb."""
+"""A change that the page may ask for -> the function of the verb."""
 
 
 class Changes:

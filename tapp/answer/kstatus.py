@@ -24,7 +24,7 @@ _SHOWN = 5
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:
-    """Which of the two is True, if one is; that a roll is too late is a refusal (`stalled`).
+    """The one of the two that is True, if one is; that a roll is too late is a refusal (`stalled`).
 
     Args:
         progressing: the condition.
@@ -48,7 +48,7 @@ def recheck(plan: Plan, status: Document) -> float | None:
 
 
 def stalled(plan: Plan) -> str:
-    """Which instances a roll waits for that is too late, for what and since when; "" in time."""
+    """The instances that a late roll waits for, for what and since when; "" in time."""
     roll = plan.roll
     if not roll.late:
         return ""

@@ -193,7 +193,7 @@ _QUOTED = 40
 
 
 def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
-    """Which instances have which odd texts, "" where there are none."""
+    """The instances that have odd texts, and which; "" where there are none."""
     wrong = grouped(
         (text, instance.id)
         for instance in plan.instances

@@ -305,7 +305,7 @@ def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
 
 
 def _next_pod(instance: Instance) -> str:
-    """When the next pod follows, where that is paced."""
+    """The time when the next pod follows, where that is paced."""
     if instance.pace is None or instance.due:
         return ""
     at = written(instance.pace.due + 1)

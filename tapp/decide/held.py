@@ -145,7 +145,7 @@ def carried_by(pod: Pod) -> Told:
 
 
 def sentence(pod: Pod, asked: Asked) -> str:
-    """That a pod is on hold, why, and until when if that is limited."""
+    """A sentence: a pod is on hold, why, and until when if that is limited."""
     until = "" if asked.ends == inf else f", until {written(asked.ends)} at the latest"
     if not asked.since:
         until = ", and cannot be told what is wanted, as it is unreadable"

@@ -36,7 +36,7 @@ class Missing:
 
 
 def missing_claims(world: World, instances: Iterable[Instance], now: float) -> Missing:
-    """Which instances' pods run with claims that are not among the TApp's.
+    """The instances whose pods run with claims that are not among the TApp's.
 
     Args:
         world: what was observed; its status says what was missing before.
@@ -47,7 +47,7 @@ def missing_claims(world: World, instances: Iterable[Instance], now: float) -> M
 
 
 def missing_services(world: World, services: ServicePlan, now: float) -> Missing:
-    """Which instances have no Service yet, or one that is not yet as it was asked for.
+    """The instances that have no Service yet, or one that is not yet as it was asked for.
 
     Args:
         world: what was observed; its status says what was missing before.
@@ -58,7 +58,7 @@ def missing_services(world: World, services: ServicePlan, now: float) -> Missing
 
 
 def lasting(found: Since, now: float) -> dict[str, list[int]]:
-    """That of it which has lasted for so long that it is trouble."""
+    """The part of it that has lasted for so long that it is trouble."""
     return {since: ids for since, ids in found.items() if now - seconds(since) >= PATIENCE}
 
 

@@ -1,4 +1,4 @@
-"""Which instances a partition keeps, and at which revision.
+"""The instances that a partition keeps, and at which revision.
 
 docs/design.md, "The partition". Who is kept runs the template that it has, or had: it is looked up
 here, once, in the ControllerRevisions, and becomes the instance's template before anything else

@@ -1,4 +1,4 @@
-"""Which instances serve, as far as one observation shows it: what the budgets count.
+"""The instances that serve, as far as one observation shows it: the budgets count them.
 
 docs/design.md, "The budget". `_available` is where an instance counts as available, or does not;
 how long a Ready pod has to last for that is in `tapp/pod/availability.py`.
@@ -21,7 +21,7 @@ from tapp.world import World
 
 @dataclass
 class Serving:
-    """Which instances serve, as far as one observation shows it.
+    """The instances that serve, as far as one observation shows it.
 
     Attributes:
         available: numbers of the available instances.

@@ -1,4 +1,4 @@
-"""When a kubelet starts a container again that has ended.
+"""Restarts by a kubelet of containers that have ended.
 
 By the container's own policy and rules, else by the pod's policy. Source: Kubernetes'
 pkg/api/v1/pod, ContainerShouldRestart; servers without the gate ContainerRestartRules (before 1.35)
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 
 
 class Restarts(msgspec.Struct, frozen=True, gc=False):
-    """When one container is started again.
+    """The rules by which one container is started again.
 
     Attributes:
         policy: `Always`, `OnFailure` or `Never`.
@@ -59,7 +59,7 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
 
 
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
-    """When a container of a spec is started again.
+    """The rules by which a container of a spec is started again.
 
     Args:
         container: its entry in the pod's spec.

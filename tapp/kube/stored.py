@@ -75,7 +75,7 @@ _POINTERS: Final = {
     "httpHeaders[]": {"value"},
     "sysctls[]": {"value"},
 }
-"""Where a field of such a name is a pointer, or always written: it stays."""
+"""Places where a field of such a name is a pointer, or always written: it stays."""
 
 
 def encoded(value: Any, field: str = "") -> Any:

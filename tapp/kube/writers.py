@@ -11,12 +11,12 @@ from tapp.words.vocabulary import IN_PLACE_UPDATE, TEMPLATE_HASH
 
 _SECTIONS = ("f:containers", "f:initContainers")
 _UPDATES = (b'"f:image"', f'"f:{IN_PLACE_UPDATE}"'.encode())
-"""What an update in place writes; labels and annotations of others are written at any time."""
+"""Fields of an update in place; labels and annotations of others are written at any time."""
 _UNTOLD = bytes(objects.NOTHING)
 
 
 def times_of(managed_fields: Raw) -> tuple[str, str]:
-    """When the kubelet last wrote the status, and anybody last wrote an update; "" for never."""
+    """The times when the kubelet last wrote the status, and anybody an update; "" for never."""
     kubelet = spec = ""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         for item in objects.decode_managers(managed_fields) or ():

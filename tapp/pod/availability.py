@@ -42,7 +42,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: float) -> float:
 
 
 def since(pod: Pod) -> float:
-    """When the newest of what serves in a pod began: the base of `spec.minReadySeconds`.
+    """The time when the newest of what serves in a pod began: the base of `spec.minReadySeconds`.
 
     Returns:
         Seconds since the epoch; `UNKNOWN` where the pod does not tell, or its time is unreadable.
@@ -90,13 +90,13 @@ def _decided_at(pod: Pod) -> float:
 
 
 def _ready_since(pod: Pod) -> float:
-    """When the containers' readiness last turned: a gate turns Ready, and tells nothing of them."""
+    """The time when the containers' readiness last turned: a gate that turns Ready is no sign."""
     found = pod.conditions.get("ContainersReady") if pod.spec.gates else None
     return seconds(pod.ready_since if found is None else found.last_transition_time)
 
 
 class _Start(NamedTuple):
-    """When a container began, and whether readiness has turned since, by its node's clock."""
+    """The time when a container began, and if readiness has turned since, by its node's clock."""
 
     at: float
     turned: bool

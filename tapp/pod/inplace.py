@@ -1,4 +1,4 @@
-"""When an update in place has finished; what it sets and records is in `update.py`.
+"""The end of an update in place; what it sets and records is in `update.py`.
 
 What a kubelet does (Kubernetes 1.36, pkg/kubelet; watched on a real node):
 
@@ -247,7 +247,7 @@ def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
 
 
 def _asked_at(pod: Pod) -> str:
-    """When the last update was written: the record says, or whoever keeps track of writes."""
+    """The time of the last update: the record says, or whoever keeps track of writes."""
     return (pod.record.at if pod.record is not None else "") or pod.spec_written
 
 
@@ -270,7 +270,7 @@ def ended_by_update(pod: Pod, update: Progress) -> bool:
 
 
 def started_at(pod: Pod, name: str) -> float:
-    """When a container's present run began, in seconds since the epoch; `UNKNOWN` if it does not.
+    """The begin of a container's present run, in seconds since the epoch; `UNKNOWN` if it does not.
 
     Not before the write of the update that it was started for, whatever the node's clock says.
     """

@@ -1,4 +1,4 @@
-"""Which nodes are lost, and when it is rather this cluster's control plane that is cut off.
+"""Lost nodes, unless it is rather this cluster's control plane that is cut off.
 
 docs/design.md, "Lost nodes". A node is judged by what the TApp's own pods on it tell: a hook cannot
 see the Node.

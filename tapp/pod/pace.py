@@ -60,7 +60,7 @@ def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None
 
 
 def _life(pod: Pod, now: float) -> tuple[float, float]:
-    """When a completed pod began and ended, as far as it tells."""
+    """The times when a completed pod began and ended, as far as it tells."""
     began = seconds(pod.created)
     ends = [status.now.terminated for status in pod.containers]
     times = [past(end.finished_at, now) for end in ends if end is not None]

@@ -143,7 +143,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         return (self.own_restarts.get(name) or Restarts(self.restart_policy)).follow(exit_code)
 
     def starts_all(self, name: str, exit_code: int | None) -> bool:
-        """Whether the kubelet then starts all of the pod anew, at once and in place."""
+        """True if the kubelet then starts all of the pod anew, at once and in place."""
         if exit_code is None or name not in self.own_restarts:
             return False
         return self.own_restarts[name].action(exit_code) == RESTART_ALL

@@ -86,7 +86,7 @@ def silence(pod: Pod, since: float, now: float, *, moved: bool) -> Trouble:
 
 
 def _begins_anew(pod: Pod) -> bool:
-    """Whether the kubelet starts all of a pod anew, which it does at once and without a back-off.
+    """True if the kubelet starts all of a pod anew, which it does at once and without a back-off.
 
     The containers that it ends for that look as if they had failed by themselves.
     """

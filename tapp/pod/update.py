@@ -35,7 +35,7 @@ def changed_images(spec: PodSpec, template: Template) -> dict[str, str]:
 
 
 def edited(pod: Pod) -> str:
-    """Which images somebody else has set in a pod that runs its template; "" where none are known.
+    """Images that somebody else has set in a pod that runs its template; "" where none are known.
 
     An image that differs from the template's may also be the work of admission (a mirror), which
     belongs to whoever sent the request.

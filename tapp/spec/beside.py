@@ -52,13 +52,13 @@ def claim_templates(spec: TAppSpec) -> dict[str, dict[str, Any]]:
 
 
 def beside_of(spec: TAppSpec) -> Beside:
-    """That of a spec as it is now."""
+    """The one of a spec as it is now."""
     claims = list(claim_templates(spec).values())
     return UNSAID if is_too_deep(claims) else Beside(spec.service_name, claims)
 
 
 def recorded_beside(data: bytes) -> Beside:
-    """That of a record, from its `data` as JSON; nothing is said where it cannot be read."""
+    """The one of a record, from its `data` as JSON; nothing is said where it cannot be read."""
     try:
         found = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

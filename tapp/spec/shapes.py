@@ -64,7 +64,7 @@ def _list_problem(section: str, items: Any) -> str:
 
 
 def name_taken(spec: dict[str, Any]) -> str:
-    """Which container or volume of a spec of the right shapes has the name of another, or "".
+    """The container or volume of a spec of the right shapes has the name of another, or "".
 
     Kubernetes refuses it, and every rule here looks containers up by their names.
     """

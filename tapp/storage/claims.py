@@ -106,7 +106,7 @@ class OwnClaims:
 
 
 class Claims:
-    """Which claims each instance's pod has, and what they are made of.
+    """The claims of each instance's pod, and what they are made of.
 
     A volume is an instance's claim if there is a claim template of its name, of today or, for who
     is kept, as recorded; or if it is mounted, no volume has its name, and the claim is there.

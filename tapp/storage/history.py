@@ -210,7 +210,7 @@ class _Wanted:
     now: Beside
 
     def beside(self, what: What) -> tuple[Beside, bool]:
-        """What the record of a template as it is now is to say, and whether it says another thing.
+        """The record that a template as it is now is to have, and if it has another one.
 
         What a partition keeps instances at stays as it is recorded. A record that says nothing is
         left so.

@@ -109,7 +109,7 @@ LOST_NODE_SECONDS: Final = "apps.tkestack.io/lost-node-seconds"
 
 # --- label on TApps -----------------------------------------------------------------------------
 SHARD: Final = "apps.tkestack.io/shard"
-"""Which Metacontroller serves the TApp, where there are several; also on what registers it."""
+"""The Metacontroller that serves the TApp, where there are several; also on what registers it."""
 
 # --- status of pods -----------------------------------------------------------------------------
 GATES: Final = ("apps.tkestack.io/InPlaceUpdateReady", "tkestack.io/InPlaceUpdate")
