@@ -1,10 +1,10 @@
 # The hook service. Build: docker build -t tapp-hooks:dev .
-FROM python:3.11.14-slim-bookworm AS build
+FROM python:3.14.6-slim-trixie AS build
 COPY requirements.txt /
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --only-binary=:all: --require-hashes -r /requirements.txt
 
-FROM python:3.11.14-slim-bookworm
+FROM python:3.14.6-slim-trixie
 # One arena for all of glibc's threads, and large request buffers that are kept between calls but
 # given back above 32 MiB: measured in docs/performance.md.
 ENV PATH=/venv/bin:$PATH \
