@@ -27,7 +27,7 @@ CHANCE = (
     (r"\b\d{4}-\d\d-\d\dT[\d:]+Z", "TIME"),
     (r"\b(about|after) \d+ s\b", "AGE"),
     (r"\b(?:\d+[dhms])+\b", "AGE"),
-    (r"\b(?:fake|node)-\d\b", "NODE"),
+    (r"\b(?:(?:fake|node)-\d|\d nodes)\b", "NODE"),
     (r"(?<=endpointslice.discovery.k8s.io/served-)\w{5}", "ANY"),
     (r"\bErrImagePull\b", "ImagePullBackOff"),
 )
