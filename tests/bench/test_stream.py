@@ -111,7 +111,7 @@ def test_what_is_measured_is_shown_written_and_compared(tmp_path: Path) -> None:
     assert (changed["what"], first["what"]) == ("one pod changed", "first request")
     assert all(row["handler ms"] > 0 < row["REF ms"] for row in (changed, first))
     assert 0 < http["p50 ms"] <= http["p99 ms"]
-    assert http["requests"] == over_http.REQUESTS
+    assert 0 < http["requests"] <= over_http.REQUESTS  # a busy machine stops before
     assert http["target"].startswith("<= 1.5 ms")
     taken = figures["memory"]
     assert [row["what"] for row in taken] == [streams.NOTHING, streams.ROLL]
