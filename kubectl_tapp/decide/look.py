@@ -9,7 +9,7 @@ from kubectl_tapp.base.reading import statuses
 from kubectl_tapp.cluster.cluster import PODS, Cluster
 from kubectl_tapp.decide import decisions
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.standing import Standing, standing
+from kubectl_tapp.decide.standing import Standing, missed, standing
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
@@ -86,8 +86,11 @@ class Look:
     @cached_property
     def standings(self) -> dict[int, Standing]:
         """Number -> how the instance stands, ascending."""
+        missing = missed(self.plan)
         return {
-            id: standing(self.plan, *case, self.pod(id), self.obstacles.of.get(id, ""))
+            id: standing(
+                self.plan, missing, *case, pod=self.pod(id), obstacle=self.obstacles.of.get(id, "")
+            )
             for id, case in self.cases.items()
         }
 
@@ -104,9 +107,9 @@ class Look:
     @property
     def refused_beyond(self) -> list[Finding]:
         """The part of it that no instance's own verdict says already."""
-        missing = {id for ids in self.plan.not_created.values() for id in ids}
         covered = {*_OF_INSTANCES}
-        covered |= {Type.PODS_NOT_CREATED} if missing <= {*self.obstacles.of} else set()
+        if missed(self.plan).keys() <= self.obstacles.of.keys():
+            covered |= {Type.PODS_NOT_CREATED}
         return [found for found in self.refused if found.type not in covered]
 
     @cached_property

@@ -3,6 +3,7 @@
 The one answer, a pure function of a plan, that `status`, `why`, `wait`, `plan` and the page give.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,10 +55,17 @@ class Standing:
     since: float | None = None
 
 
-def standing(
+def missed(plan: Plan) -> dict[int, float]:
+    """The instances whose pod was asked for and is not there -> since when, in epoch seconds."""
+    return {id: seconds(at) for at, ids in plan.not_created.items() for id in ids}
+
+
+def standing(  # noqa: PLR0913 - each is a part of what is known
     plan: Plan,
+    missing: Mapping[int, float],
     instance: Instance,
     decision: Verdict,
+    *,
     pod: Document | None = None,
     obstacle: str = "",
 ) -> Standing:
@@ -65,35 +73,28 @@ def standing(
 
     Args:
         plan: what a sync would decide now.
+        missing: what `missed` says of it.
         instance: one of its instances.
         decision: the plan's decision on it.
         pod: its pod as the API server has it, for what the service does not read.
         obstacle: what the API server refuses of it, or who has its name, as far as anybody looked.
     """
-    disposition, brief = _disposition(plan, instance, decision, obstacle)
-    text = _text(plan, instance, decision, pod, obstacle)
-    since = _missing_since(plan, instance) if pod is None else _since(instance, pod)
+    since = missing.get(instance.id)
+    overdue = since is not None and plan.now - since >= PATIENCE
+    disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
+    text = _text(plan, instance, decision, pod, obstacle, overdue=overdue)
+    if pod is not None:
+        since = _since(instance, pod)
     on_hold = disposition is Disposition.HELD and decision.reason is Reason.HELD
     return Standing(instance.id, disposition, brief, text, on_hold, since)
 
 
-def overdue(plan: Plan, instance: Instance) -> bool:
-    """Tell whether a pod was asked for, and is still not there after what that usually takes."""
-    since = _missing_since(plan, instance)
-    return since is not None and plan.now - since >= PATIENCE
-
-
-def _missing_since(plan: Plan, instance: Instance) -> float | None:
-    times = (seconds(at) for at, ids in plan.not_created.items() if instance.id in ids)
-    return next(times, None)
-
-
 def _disposition(
-    plan: Plan, instance: Instance, decision: Verdict, obstacle: str
+    plan: Plan, instance: Instance, decision: Verdict, obstacle: str, *, overdue: bool
 ) -> tuple[Disposition, str]:
     """The first of these that fits, with its few words."""
     reason, action, available = decision.reason, decision.action, instance.id in plan.available
-    if blocked := _blocked(plan, instance, decision, obstacle):
+    if blocked := _blocked(plan, instance, decision, obstacle, overdue=overdue):
         return Disposition.BLOCKED, blocked
     if reason.disposition is Disposition.DONE and not instance.should_run and action in STILL:
         return Disposition.DONE, ""
@@ -114,8 +115,10 @@ def _disposition(
     return Disposition.MOVING, _STARTING.get(instance.status, "not yet available")
 
 
-def _blocked(plan: Plan, instance: Instance, decision: Verdict, obstacle: str) -> str:
-    if overdue(plan, instance):
+def _blocked(
+    plan: Plan, instance: Instance, decision: Verdict, obstacle: str, *, overdue: bool
+) -> str:
+    if overdue:
         return f"not created: {obstacle}" if obstacle else _NOT_CREATED
     if decision.reason.disposition is Disposition.BLOCKED:
         return decision.message
@@ -125,14 +128,20 @@ def _blocked(plan: Plan, instance: Instance, decision: Verdict, obstacle: str) -
     return trouble.text if trouble is not None and decision.action is Action.KEEP else ""
 
 
-def _text(
-    plan: Plan, instance: Instance, decision: Verdict, pod: Document | None, obstacle: str
+def _text(  # noqa: PLR0913 - as `standing`
+    plan: Plan,
+    instance: Instance,
+    decision: Verdict,
+    pod: Document | None,
+    obstacle: str,
+    *,
+    overdue: bool,
 ) -> str:
     found, reason, action = plan.troubles.get(instance.id), decision.reason, decision.action
     detail = "; ".join(text for text in (found and found.text, obstacle) if text)
     if action is Action.CREATE and obstacle:
         return f"not created: {detail}"
-    if overdue(plan, instance):
+    if overdue:
         return _NOT_CREATED
     fine = not instance.should_run or instance.id in plan.available
     if reason != Reason.UP_TO_DATE and (fine or reason != Reason.KEPT):

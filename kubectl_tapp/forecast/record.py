@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kubectl_tapp.base.words import instances
-from kubectl_tapp.decide.standing import standing
+from kubectl_tapp.decide.standing import missed, standing
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.plan import Plan
@@ -112,7 +112,12 @@ def stuck(record: Record) -> list[str]:
         pairs = zip(last.instances, last.decisions, strict=True)
     else:
         pairs = last.cases
-    stands = ((standing(last, *pair), pair[1].reason) for pair in pairs if pair[0].id not in coming)
+    missing = missed(last)
+    stands = (
+        (standing(last, missing, *pair), pair[1].reason)
+        for pair in pairs
+        if pair[0].id not in coming
+    )
     left = grouped(
         (each.text, each.id)
         for each, reason in stands
