@@ -4,6 +4,7 @@ from typing import Any
 
 from tapp.decide.pod_status import Wish
 from tapp.pod.pod import Pod
+from tapp.words.notes import GateNote
 from tapp.words.times import written
 from tapp.words.vocabulary import NODE_LOST
 
@@ -22,15 +23,15 @@ def status_of_pod(wish: Wish, status: Document | None, pod: Pod, now: float) -> 
         pod: the same pod, read.
         now: seconds since the epoch.
     """
-    if not (wish.gates or wish.to_note or wish.failed):
+    if not (wish.gates or wish.start_clock or wish.failed):
         return status
     document = status or {}
     if wish.failed:
         return {**document, "phase": "Failed", "reason": NODE_LOST, "message": wish.failed}
     conditions = [dict(item) for item in document.get("conditions") or []]
-    for gate in wish.to_note:
+    for gate in wish.start_clock:
         known = next(item for item in conditions if item.get("type") == gate)
-        known |= {"lastProbeTime": written(now), "observedGeneration": pod.generation}
+        known |= GateNote(written(now), pod.generation).encode()
     for gate, is_open in wish.gates.items():
         changed = {
             "type": gate,

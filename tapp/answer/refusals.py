@@ -5,7 +5,7 @@ from collections.abc import Callable
 from tapp.answer import mistakes
 from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import joined, refused
-from tapp.decide.missing import Since, lasting, unseen_claims
+from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
@@ -23,7 +23,7 @@ def refusals(plan: Plan) -> list[Finding]:
 
 
 def _pods_not_created(plan: Plan) -> Finding | None:
-    found = lasting(plan.not_created, plan.now)
+    found = overdue(plan.not_created, plan.now)
     if not found:
         return None
     message = (
@@ -36,7 +36,7 @@ def _pods_not_created(plan: Plan) -> Finding | None:
 
 
 def _claims_not_owned(plan: Plan) -> Finding | None:
-    found = lasting(plan.not_owned, plan.now)
+    found = overdue(plan.not_owned, plan.now)
     if not found:
         return None
     ids, own = {id for ids in found.values() for id in ids}, Claims(plan.world)
@@ -163,7 +163,7 @@ def _services_not_created(plan: Plan) -> Finding | None:
             "no Service is made: spec.serviceTemplate needs metacontroller/components/services"
         )
         return refused(Type.SERVICES_NOT_CREATED, Reason.NOT_REGISTERED, message)
-    services, late = plan.services, lasting(plan.not_exposed, plan.now)
+    services, late = plan.services, overdue(plan.not_exposed, plan.now)
     parts = [
         f"spec.serviceTemplate{f', instances {some(ids)}' if ids else ''}: {problem}"
         for problem, ids in services.problems.items()

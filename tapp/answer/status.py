@@ -5,7 +5,6 @@ itself shows; the sync's own time stands only where something is noted since whe
 `notOwned`, `notExposed`, `settling`, `progressed`).
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tapp.answer.kstatus import for_kstatus
@@ -17,6 +16,7 @@ from tapp.decide.pulls import pulled_where
 from tapp.decide.rollout import BUDGET_REASONS, Budget, is_update
 from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
+from tapp.words.notes import UpdateNote, encode_groups, encode_names, encoded
 from tapp.words.quoted import short
 from tapp.words.ranges import ranges, some
 from tapp.words.reasons import Disposition, Reason
@@ -62,15 +62,15 @@ def summarize(plan: Plan) -> Document:
         "replacing": plan.replacing,
         "failures": _failures(plan, wanted),
         "settling": _settling(plan),
-        "pulling": plan.pulls.since,
-        "resizing": plan.resizes.since,
+        "pulling": encoded(plan.pulls.since),
+        "resizing": encoded(plan.resizes.since),
         "turned": _turned(plan),
         "unserved": plan.marks.unserved_since,
-        "notCreated": _in_ranges(plan.not_created),
-        "notOwned": _in_ranges(plan.not_owned),
-        "notExposed": _in_ranges(plan.not_exposed),
-        "kept": _in_ranges(plan.partition.kept),
-        "progressed": plan.roll.progressed,
+        "notCreated": encode_groups(plan.not_created),
+        "notOwned": encode_groups(plan.not_owned),
+        "notExposed": encode_groups(plan.not_exposed),
+        "kept": encode_groups(plan.partition.kept),
+        "progressed": encoded(plan.roll.progressed),
     }
     total = [sum(column) for column in zip(*by_template.values(), strict=True)] or [0, 0, 0]
     return {
@@ -97,10 +97,6 @@ def _revisions(partition: Partition) -> dict[str, str]:
     """The revision that a roll brings, and the one before, as far as there are any."""
     found = {"currentRevision": partition.current, "updateRevision": partition.update}
     return {key: revision for key, revision in found.items() if revision}
-
-
-def _in_ranges(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    return {what: ranges(ids) for what, ids in groups.items()}
 
 
 def _selector(plan: Plan) -> str:
@@ -328,20 +324,24 @@ def _failures(plan: Plan, wanted: list[Instance]) -> dict[str, int]:
 
 
 def _settling(plan: Plan) -> dict[str, str]:
-    """Instance and generation of its pod -> since when only time can prove its update."""
+    """Update -> since when only time can prove it."""
     noted = plan.world.tapp.status.settling
     keys = [
-        f"{instance.id}/{instance.pod.generation}"
+        UpdateNote(instance.id, instance.pod.generation).encode()
         for instance in plan.instances
-        if instance.update.to_note and instance.pod is not None and instance.wanted
+        if instance.update.start_clock and instance.pod is not None and instance.wanted
     ]
     return {key: noted.get(key) or written(plan.now) for key in keys}
 
 
 def _turned(plan: Plan) -> dict[str, str]:
-    """Instance and generation of its pod -> the containers that its kubelet turned to."""
-    return {
-        f"{instance.id}/{instance.pod.generation}": ",".join(instance.update.turned)
-        for instance in plan.instances
-        if instance.update.turned and instance.pod is not None and instance.wanted
-    }
+    """Update -> the containers that its kubelet has seen are to start again."""
+    return encoded(
+        {
+            UpdateNote(instance.id, instance.pod.generation): encode_names(
+                instance.update.seen_by_kubelet
+            )
+            for instance in plan.instances
+            if instance.update.seen_by_kubelet and instance.pod is not None and instance.wanted
+        }
+    )

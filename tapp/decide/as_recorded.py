@@ -9,9 +9,9 @@ from tapp.decide.instances import Instance
 from tapp.pod.pod import Pod
 from tapp.spec.beside import beside_of, claim_templates
 from tapp.spec.lookup import Templates
-from tapp.spec.observed import REVISION
 from tapp.spec.templates import Template
 from tapp.storage.records import Recorded
+from tapp.words.notes import REVISION
 from tapp.words.quoted import short
 from tapp.words.ranges import SHOWN
 from tapp.world import World

@@ -6,16 +6,15 @@ notes the highest of each with the time: an instance that falls back and recover
 no progress.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from tapp.decide.instances import Instance, is_fresh
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.model import TApp, TAppSpec
+from tapp.words.notes import ReachedNote, decoded
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import noted_since
 
@@ -25,8 +24,7 @@ class Roll:
     """The course of a roll.
 
     Attributes:
-        progressed: generation and how far it has come -> since when, RFC 3339; empty where there is
-            no roll.
+        progressed: how far it has come -> since when, RFC 3339; empty where there is no roll.
         since: that time.
         waiting: the instances that are waited for, with their decisions.
         late: whether nothing has come further for too long.
@@ -35,28 +33,12 @@ class Roll:
             further just now; 0 where there is no roll.
     """
 
-    progressed: Mapping[str, str] = field(default_factory=dict)
+    progressed: Mapping[ReachedNote, str] = field(default_factory=dict)
     since: str = ""
     waiting: Sequence[tuple[Instance, Verdict]] = ()
     late: bool = False
     waits: tuple[float, ...] = ()
     patience: float = 0.0
-
-
-class _Reached(NamedTuple):
-    """The point that a roll had reached, as the status notes it.
-
-    Attributes:
-        generation: of the spec.
-        begun: so many instances need no update, or theirs has begun.
-        available: so many of them are available.
-        since: since when, RFC 3339.
-    """
-
-    generation: int
-    begun: int
-    available: int
-    since: str
 
 
 def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
@@ -80,7 +62,7 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
     limit = tapp.spec.progress_deadline_seconds
     if not limit:
         return Roll()
-    noted, generation = _noted(tapp.status.progressed), tapp.metadata.generation
+    noted, generation = decoded(ReachedNote, tapp.status.progressed), tapp.metadata.generation
     waiting, is_on, begun, ready = list[tuple[Instance, Verdict]](), bool(noted), 0, 0
     for instance, verdict, decision in zip(instances, verdicts, decisions, strict=True):
         if not instance.wanted:
@@ -96,17 +78,17 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
     if not waiting or not is_on:
         return Roll()
     mine = [one for one in noted if one.generation == generation]
-    had = max(mine, default=_Reached(generation, -1, -1, ""))
+    had = max(mine, default=ReachedNote(generation, -1, -1))
     further = begun > had.begun or ready > had.available
-    since, at = noted_since("" if further else had.since, now)
-    key = f"{generation}/{max(begun, had.begun)}/{max(ready, had.available)}"
+    since, at = noted_since("" if further else noted.get(had, ""), now)
+    reached = ReachedNote(generation, max(begun, had.begun), max(ready, had.available))
     asked = _asked_to_wait(tapp.spec, waiting)
     left = at + limit + asked - now
     patience = max(0.0, at + min(limit, PATIENCE) + asked - now)
     if tapp.spec.update_strategy.paused:
-        return Roll({key: since}, since, waiting, patience=patience)
+        return Roll({reached: since}, since, waiting, patience=patience)
     waits = (left,) if left > 0 else ()
-    return Roll({key: since}, since, waiting, left <= 0, waits, patience)
+    return Roll({reached: since}, since, waiting, left <= 0, waits, patience)
 
 
 def _is_waited_for(instance: Instance, decision: Verdict, *, serves: bool) -> bool:
@@ -126,16 +108,3 @@ def _asked_to_wait(spec: TAppSpec, waiting: Iterable[tuple[Instance, Verdict]]) 
     ]
     grace = spec.update_strategy.in_place_update_strategy.grace_period_seconds
     return spec.min_ready_seconds + grace + max(stopping, default=0.0)
-
-
-_KEY = re.compile(r"(\d{1,19})/(\d{1,6})/(\d{1,6})", re.ASCII)
-
-
-def _noted(progressed: Mapping[str, str]) -> list[_Reached]:
-    """Reads what the status notes; what makes no sense there is left out."""
-    matches = [(_KEY.fullmatch(key), since) for key, since in progressed.items()]
-    return [
-        _Reached(int(match[1]), int(match[2]), int(match[3]), since)
-        for match, since in matches
-        if match is not None
-    ]

@@ -7,12 +7,10 @@ that it is made of the template as it is now are not looked at again, once a syn
 has: `status.outdated` has the others.
 """
 
-from itertools import islice
-
 from tapp.pod.pod import COMPLETED, Pod
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, content_name
-from tapp.words.ranges import MOST as MOST_NUMBERS
+from tapp.words.notes import decode_kept
 from tapp.words.ranges import numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
@@ -114,8 +112,7 @@ class Filling:
             return set()
         content = Contents(self._world).of(spec.rolling_name)
         newest = "" if content is None else content_name(content)
-        ids = (id for name, text in kept.items() if name != newest for id in numbers(text))
-        return set(islice(ids, MOST_NUMBERS))
+        return {id for id, revision in decode_kept(kept).items() if revision != newest}
 
     def _is_made_of(self, pod: Pod, name: str) -> bool:
         found = self._templates.named(name)

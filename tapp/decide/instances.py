@@ -14,6 +14,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import Claims, Made
+from tapp.words.notes import UpdateNote, decode_names, decoded
 from tapp.words.quoted import quoted
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
@@ -158,11 +159,9 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
     spec, pods, remembered = tapp.spec, world.pods, tapp.status.statuses
     replicas, never_migrate = spec.replicas, spec.never_migrate
     killed = {id for id, status in spec.statuses.items() if status == InstanceStatus.KILLED}
-    leaving_uids, settling, turned = (
-        tapp.status.replacing,
-        tapp.status.settling,
-        tapp.status.turned,
-    )
+    leaving_uids = tapp.status.replacing
+    unproved_since = decoded(UpdateNote, tapp.status.settling)
+    seen_by_kubelet = decoded(UpdateNote, tapp.status.turned)
     named, default = spec.templates, templates.shared(spec.default_name)
     instances = []
     surplus = sorted([id for id in pods if id >= replicas])
@@ -171,8 +170,9 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
         pod, wanted, is_killed = pods.get(id), id < replicas, key in killed
         update = NO_UPDATE
         if pod is not None and not pod.update_over:
-            of = f"{key}/{pod.generation}"
-            update = progress(pod, now, seconds(settling.get(of)), turned.get(of, "").split(","))
+            note = UpdateNote(id, pod.generation)
+            seen = decode_names(seen_by_kubelet.get(note, ""))
+            update = progress(pod, now, seconds(unproved_since.get(note)), seen)
         before = remembered.get(key, "")
         leaving = (
             pod is not None

@@ -7,14 +7,13 @@ and again does, so the status notes since when. Pods that do not come to be: `tu
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 from tapp.decide.instances import Instance
 from tapp.pod.trouble import PATIENCE
 from tapp.storage.claims import Claims
 from tapp.storage.services import ServicePlan
 from tapp.words.groups import grouped
-from tapp.words.ranges import MOST, numbers
+from tapp.words.notes import decode_since
 from tapp.words.times import seconds, written
 from tapp.world import World
 
@@ -57,7 +56,7 @@ def missing_services(world: World, services: ServicePlan, now: float) -> Missing
     return _missing(world.tapp.status.not_exposed, services.missing, now)
 
 
-def lasting(found: Since, now: float) -> dict[str, list[int]]:
+def overdue(found: Since, now: float) -> dict[str, list[int]]:
     """The part of it that has lasted for so long that it is trouble."""
     return {since: ids for since, ids in found.items() if now - seconds(since) >= PATIENCE}
 
@@ -75,17 +74,6 @@ def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
     return own.own_among(instance.made, unseen) if unseen else []
 
 
-def as_noted(noted: Mapping[str, str], now: float) -> dict[int, str]:
-    """Instance -> since when, of what a status notes the other way round; no times to come."""
-    since_of = (
-        (id, since)
-        for since, text in noted.items()
-        if seconds(since) <= now
-        for id in numbers(text)
-    )
-    return dict(islice(since_of, MOST))
-
-
 def _without_claim(world: World, instances: Iterable[Instance]) -> list[int]:
     own = Claims(world)
     return [item.id for item in instances if item.wanted and unseen_claims(world, own, item)]
@@ -95,7 +83,7 @@ def _missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
     """Since when each of them lacks something: as noted, or as of now."""
     if not ids:
         return Missing({}, ())
-    known = as_noted(noted, now)
+    known = decode_since(noted, now)
     found = grouped((known.get(id) or written(now), id) for id in ids)
     waits = tuple(left for time in found if (left := seconds(time) + PATIENCE - now) > 0)
     return Missing(dict(sorted(found.items())), waits)

@@ -7,7 +7,6 @@ looks at it. So no other rule knows of partitions.
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from itertools import islice
 from math import ceil
 
 from tapp.decide.as_recorded import AsRecorded, label_of
@@ -15,15 +14,13 @@ from tapp.decide.filling import LATER
 from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance
 from tapp.decide.rollout import FULL, turn
-from tapp.spec.observed import REVISION
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, Recorded, content_name
 from tapp.words.digits import percent
+from tapp.words.notes import decode_kept
 from tapp.words.quoted import quoted
-from tapp.words.ranges import MOST, numbers
 from tapp.words.reasons import Reason
-from tapp.words.vocabulary import MAX_REPLICAS
 from tapp.world import World
 
 UNKNOWN = "unknown"
@@ -95,7 +92,7 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     found = Partition(update or status.update_revision, status.current_revision)
     if found.current and strategy.partition == 0:
         return found
-    noted, wanted = _noted(status.kept), [item for item in instances if item.wanted]
+    noted, wanted = decode_kept(status.kept), [item for item in instances if item.wanted]
     group = [item for item in wanted if item.template.name == rolling]
     recorded = Recorded(world, MOST_FILLED)
     found.current = current = found.current or _before(update, group, recorded)
@@ -152,13 +149,6 @@ def follow_current(
         if item.should_run and item.template.name == rolling
     )
     return partition.update if complete else partition.current
-
-
-def _noted(kept: Mapping[str, str]) -> dict[int, str]:
-    """Instance -> the revision at which the status has it."""
-    named = {key: text for key, text in kept.items() if REVISION.fullmatch(key)}
-    pairs = ((id, revision) for revision, text in named.items() for id in numbers(text))
-    return {id: revision for id, revision in islice(pairs, MOST) if id < MAX_REPLICAS}
 
 
 def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:

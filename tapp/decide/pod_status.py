@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tapp.pod.availability import NEVER
-from tapp.pod.gate import is_begun, opens_in, settling_since, update_of
+from tapp.pod.gate import is_begun, opens_in, unproved_since, update_of
 from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, written
 from tapp.words.vocabulary import GROUP, INSTANCE, KIND
@@ -25,14 +25,14 @@ class Wish:
 
     Attributes:
         gates: condition type -> whether it is to be open, for those that change.
-        to_note: gates that stay closed, and are to note that from now on only time can prove the
-            update.
+        start_clock: gates that stay closed, and are to note that from now on only time can prove
+            the update.
         failed: why the pod is to be made Failed, or "".
         wait: seconds after which to look again; None where an event will do.
     """
 
     gates: Mapping[str, bool] = field(default_factory=dict)
-    to_note: tuple[str, ...] = ()
+    start_clock: tuple[str, ...] = ()
     failed: str = ""
     wait: float | None = None
 
@@ -85,7 +85,7 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
         since = pod.spec.lost
         return Wish(failed=f"its node is not heard of since {since}; its instance starts elsewhere")
     known, update = pod.conditions, update_of(pod, now)
-    gates, to_note, waits = dict[str, bool](), [], []
+    gates, start_clock, waits = dict[str, bool](), [], []
     opens = opens_in(pod, update, now)
     reported = "ContainersReady" in known
     for gate in (each for each in pod.spec.served_gates if reported or each in known):
@@ -99,9 +99,9 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
             gates[gate] = True
         elif opens != NEVER:
             waits.append(opens)
-            if update.to_note and settling_since(pod, condition) == UNKNOWN:
-                to_note.append(gate)
-    return Wish(gates, tuple(to_note), wait=min(waits, default=None))
+            if update.start_clock and unproved_since(pod, condition) == UNKNOWN:
+                start_clock.append(gate)
+    return Wish(gates, tuple(start_clock), wait=min(waits, default=None))
 
 
 def _is_lost(pod: Pod, now: float) -> bool:

@@ -19,6 +19,7 @@ from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import no_image, trouble
 from tapp.spec.templates import Template
+from tapp.words.notes import PullerNote, UnableNote, decoded
 from tapp.words.quoted import short
 from tapp.words.ranges import SHOWN, listed
 from tapp.words.reasons import Reason
@@ -41,7 +42,6 @@ IN_VAIN = 10.0
 """Seconds after which later updates' pullers give way to one that is not there: quotas are full."""
 REMEMBERED = 3_600.0
 """Seconds for which no update waits again where no puller could run."""
-_ASKED, _REFUSED = "asked for: ", "refused: "
 
 
 class Puller(NamedTuple):
@@ -69,9 +69,8 @@ class Pulls:
         keep: pullers that stay; the others go.
         create: pullers that are made.
         going: those of which updates wait for the pod that is there.
-        since: name of a puller that has not started, or `asked for: ` with one that is not there ->
-            since when it is waited for, RFC 3339; and what is remembered of those that could not
-            run -> when that was found out.
+        since: puller that has not started -> since when it is waited for, RFC 3339; and where none
+            could run -> when that was found out.
         failed: sentences on images that cannot be had.
         unable: sentences on pullers that cannot run, for which nobody waits any more.
         until: until when that is remembered, "" where it is not.
@@ -83,7 +82,7 @@ class Pulls:
     keep: list[Pod] = field(default_factory=list)
     create: list[Puller] = field(default_factory=list)
     going: list[Puller] = field(default_factory=list)
-    since: dict[str, str] = field(default_factory=dict)
+    since: dict[PullerNote | UnableNote, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     unable: list[str] = field(default_factory=list)
     until: str = ""
@@ -137,10 +136,11 @@ class _Pulling:
         self.ahead = self.in_vain = False
         ages = [now - seconds(pod.created) for pod in world.pullers.values()]
         self.others = [age for age in ages if age < options.pull_seconds]
-        noted = world.tapp.status.pulling.items()
-        self.refused = {key: at for key, at in noted if key.startswith(_REFUSED)}
+        self.noted = decoded(PullerNote, world.tapp.status.pulling)
+        self.refused = decoded(UnableNote, world.tapp.status.pulling)
+        self.nowhere = UnableNote(options.puller_image)
         if self.made:
-            self.refused.pop(self._key(), None)  # not everywhere, or no more
+            self.refused.pop(self.nowhere, None)  # not everywhere, or no more
 
     def all(self, instances: Sequence[Instance], verdicts: Sequence[Verdict]) -> None:
         """Goes over all instances, in the order in which the budget is spent."""
@@ -162,28 +162,25 @@ class _Pulling:
 
     def remember(self, nodes: Container[str]) -> Pulls:
         """All that was found out, and what was before, as far as it is about these nodes."""
-        found, every = self.found, self._key()
-        for key, at in self.refused.items():
-            if key == every or (key.startswith(f"{every} ") and key.rpartition(" ")[2] in nodes):
-                found.since.setdefault(key, at)
-        known = {key: at for key, at in found.since.items() if key.startswith(_REFUSED)}
+        found, nowhere = self.found, self.nowhere
+        for note, at in self.refused.items():
+            if note == nowhere or (note.image == nowhere.image and note.node in nodes):
+                found.since.setdefault(note, at)
+        known = {n: at for n, at in found.since.items() if isinstance(n, UnableNote)}
         if not known:
             return found
         found.until = written(max(map(seconds, known.values())) + REMEMBERED)
-        if not found.unable and every in known:
+        if not found.unable and nowhere in known:
             found.unable.append("the pods that pull them were asked for and were not there")
         elif not found.unable:
-            where = listed(sorted(key.rpartition(" ")[2] for key in known))
+            where = listed(sorted(note.node for note in known))
             found.unable.append(f"the pods that pull them did not start on nodes {where}")
         return found
 
-    def _key(self, node: str = "") -> str:
-        """The key under which a refused puller is remembered: everywhere, or on a node."""
-        return f"{_REFUSED}{self.options.puller_image}{node and f' on {node}'}"
-
     def _is_known_unable(self, puller: Puller) -> bool:
         """True if it was found out not long ago that it cannot run."""
-        times = [self.refused.get(key, "") for key in (self._key(), self._key(puller.node))]
+        notes = self.nowhere, self.nowhere._replace(node=puller.node)
+        times = [self.refused.get(note, "") for note in notes]
         return any(self.now - past(at, self.now) < REMEMBERED for at in times)
 
     def _puller(self, change: Update) -> Puller | None:
@@ -226,7 +223,7 @@ class _Pulling:
         if self.turns > most or (pod is None and (full or self.pulling >= most)):
             return self.next
         if pod is not None and _has_started(pod):
-            self.refused.pop(self._key(puller.node), None)
+            self.refused.pop(self.nowhere._replace(node=puller.node), None)
             if not self.in_vain:
                 self._keep(puller, pod)
             return None
@@ -244,9 +241,9 @@ class _Pulling:
         """A puller that has not started is waited for, for a while; one that was refused, less."""
         if pod is None and (self.ahead or self.others):
             return self._in_turn(puller)
-        key = puller.name if pod is not None else f"{_ASKED}{puller.name}"
-        noted, since = noted_since(self.world.tapp.status.pulling.get(key, ""), self.now)
-        self.found.since[key] = noted
+        note = PullerNote(puller.name, pod is not None)
+        noted, since = noted_since(self.noted.get(note, ""), self.now)
+        self.found.since[note] = noted
         most = float(self.options.pull_seconds)
         left = since + (min(most, NOT_MADE) if pod is None or pod.completed else most) - self.now
         if left > 0:
@@ -258,9 +255,9 @@ class _Pulling:
             self.found.going.append(puller)
             return hold(Reason.PULLING, f"{_pulls(puller)}, by pod {puller.name}")
         if pod is None and not self.made:
-            self.found.since[self._key()] = written(self.now)
+            self.found.since[self.nowhere] = written(self.now)
         elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:
-            self.found.since[self._key(puller.node)] = written(self.now)
+            self.found.since[self.nowhere._replace(node=puller.node)] = written(self.now)
         self._give_up(puller, pod)
         return None
 
@@ -292,7 +289,7 @@ class _Pulling:
         if pod is not None:
             self.found.keep.append(pod)
             self.pulling -= 1
-            noted = self.found.since.get(puller.name) or pod.created
+            noted = self.found.since.get(PullerNote(puller.name)) or pod.created
             why = trouble(pod, NO_UPDATE, self.now).text or f"it has not started since {noted}"
         self.found.unable.append(f"pod {puller.name} on node {short(puller.node)}: {why}")
 

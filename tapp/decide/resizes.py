@@ -15,6 +15,7 @@ from tapp.pod.pod import Pod
 from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, resizing_of, wanted_of
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template
+from tapp.words.notes import ResizeNote, decoded
 from tapp.words.times import UNKNOWN, noted_since, seconds, written
 from tapp.world import Options, World
 
@@ -24,7 +25,6 @@ PATIENCE = 60.0
 """Seconds that a resize may take before a person is told of it."""
 LAST = 20.0
 """Seconds after that in which the API server may still take it; then there is a new pod."""
-_REFUSED = "/refused"
 _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 
 
@@ -33,14 +33,14 @@ class Resizes:
     """Waits of pods for the resources of their template.
 
     Attributes:
-        since: instance/revision -> since when its pod is to have others, RFC 3339; with `/refused`
-            behind it since when it seems that the API server takes no such resize.
+        since: resize -> since when its pod is to have others, or the API server seems not to take
+            it, RFC 3339.
         late: those for which that has lasted -> what is known of it.
         deferred: those of them whose node has no room.
         waits: seconds after which to look again.
     """
 
-    since: dict[str, str] = field(default_factory=dict)
+    since: dict[ResizeNote, str] = field(default_factory=dict)
     late: dict[int, str] = field(default_factory=dict)
     deferred: set[int] = field(default_factory=set)
     waits: list[float] = field(default_factory=list)
@@ -49,6 +49,7 @@ class Resizes:
 def look(instances: Iterable[Instance], world: World, options: Options, now: float) -> None:
     """Sets what each pod lacks of its template's resources, and whether it can ever have it."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
+    noted = decoded(ResizeNote, world.tapp.status.resizing)
     for instance in instances:
         pod, template = instance.pod, instance.template
         if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
@@ -64,28 +65,24 @@ def look(instances: Iterable[Instance], world: World, options: Options, now: flo
             instance.resizing = resizing_of(pod)
         if pod.terminating:
             continue
-        state, key_of = instance.resizing, _key(instance)
-        noted, refused = (
-            seconds(world.tapp.status.resizing.get(text))
-            for text in (key_of, f"{key_of}{_REFUSED}")
-        )
+        state, note = instance.resizing, _note(instance)
+        since, refused = noted.get(note, ""), seconds(noted.get(note._replace(is_refused=True)))
         if instance.resize.resources and refused != UNKNOWN and now - refused >= LAST:
-            instance.infeasible = _not_given("it", world.tapp.status.resizing.get(key_of, ""))
-        if state is not None and state.pending == INFEASIBLE and _is_meant(pod, noted, now):
+            instance.infeasible = _not_given("it", since)
+        if state is not None and state.pending == INFEASIBLE and _is_meant(pod, since, now):
             instance.infeasible = f"its node can never give it these resources: {state.message}"
 
 
-def _key(instance: Instance) -> str:
-    """The key under which an instance's times are noted: another template is tried anew."""
+def _note(instance: Instance) -> ResizeNote:
     template = instance.template
-    return f"{instance.id}/{template.revision if isinstance(template, Template) else ''}"
+    return ResizeNote(instance.id, template.revision if isinstance(template, Template) else "")
 
 
-def _is_meant(pod: Pod, noted: float, now: float) -> bool:
+def _is_meant(pod: Pod, since: str, now: float) -> bool:
     """True if the kubelet means the newest spec: before Kubernetes 1.34 only time can tell."""
     if pod.tells_generation:
         return not pod.kubelet_is_behind
-    return noted != UNKNOWN and now - noted >= AGAIN
+    return bool(since) and now - seconds(since) >= AGAIN
 
 
 def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
@@ -96,7 +93,7 @@ def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
     pod, state = instance.pod, instance.resizing
     if pod is None or state is None or not state.restarts:
         return False
-    noted = seconds(tapp.status.resizing.get(_key(instance)))
+    noted = seconds(tapp.status.resizing.get(_note(instance).encode()))
     waits = state.pending and not pod.kubelet_is_behind
     return not waits and (noted == UNKNOWN or now - noted < PATIENCE)
 
@@ -112,19 +109,19 @@ def follow(
         decisions: what happens to each of them now.
         now: seconds since the epoch.
     """
-    found, noted = Resizes(), world.tapp.status.resizing
+    found, noted = Resizes(), decoded(ResizeNote, world.tapp.status.resizing)
     for instance, decision in zip(instances, decisions, strict=True):
-        asked, key = isinstance(decision.change, Resize), _key(instance)
+        asked, note = isinstance(decision.change, Resize), _note(instance)
         # A mark may come between two of its requests.
-        known = asked or (isinstance(decision.change, Mark) and key in noted)
+        known = asked or (isinstance(decision.change, Mark) and note in noted)
         if not known and instance.resizing is None and not instance.infeasible:
             continue
-        since, at = noted_since(noted.get(key, ""), now)
-        found.since[key] = since
+        since, at = noted_since(noted.get(note, ""), now)
+        found.since[note] = since
         left = at + PATIENCE - now
         if left <= 0 and instance.resizing is None:
-            key += _REFUSED
-            found.since[key] = noted.get(key) or written(now)
+            note = note._replace(is_refused=True)
+            found.since[note] = noted.get(note) or written(now)
         if left <= 0 and not instance.infeasible:
             found.late[instance.id] = _why(instance, since)
             if instance.resizing is not None and instance.resizing.pending == DEFERRED:

@@ -90,7 +90,7 @@ def _available(
             untrusted.add(instance.id)  # its kubelet has not looked yet: it is on its way out
             continue
         if instance.update.unfinished:
-            if instance.update.unproved:
+            if instance.update.only_time_can_tell:
                 untrusted.add(instance.id)
             continue
         if _restarts_for_resources(instance, pod):

@@ -16,12 +16,12 @@ import msgspec
 from tapp.decide.changes import Adopt, Update
 from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import Action, Verdict, hold
-from tapp.decide.missing import as_noted
 from tapp.decide.rollout import is_update
 from tapp.decide.serving import Serving
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.templates import Template
 from tapp.storage.claims import Claims
+from tapp.words.notes import decode_since
 from tapp.words.reasons import Reason
 from tapp.words.times import seconds, written
 from tapp.words.vocabulary import InstanceStatus
@@ -138,7 +138,7 @@ def take_turns(
     creating = [instance.id for instance in candidates if instance.pod is None]
     # That a pod is missing says nothing: it is about to be created. That it is missing again, at a
     # sync whose parent says `NotCreated` already, begins the time.
-    asked = as_noted(world.tapp.status.not_created, now) if creating else {}
+    asked = decode_since(world.tapp.status.not_created, now) if creating else {}
     refused = {id for id, since in asked.items() if now - seconds(since) >= _SOON_SEEN}
     later, room = _later(updated, max(1, limit))
     waiting, room = _waiting(world, candidates, max(1, room), refused)

@@ -9,6 +9,7 @@ from tapp.kube.objects import Condition
 from tapp.pod.availability import NEVER
 from tapp.pod.inplace import Progress, progress
 from tapp.pod.pod import Pod
+from tapp.words.notes import GateNote
 from tapp.words.times import UNKNOWN, past, seconds
 
 SECOND = 1.0
@@ -48,7 +49,7 @@ def is_begun(pod: Pod, update: Progress) -> bool:
     toleration, a resize), no kubelet has seen for a moment, and that makes no finished update
     unfinished. The condition's message is for people and decides nothing.
     """
-    return not update.unproved and any(
+    return not update.only_time_can_tell and any(
         (pod.container(name).container_id or "") == ran.id and ran.image != pod.spec.images[name]
         for name, ran in update.unfinished.items()
     )
@@ -75,7 +76,7 @@ def drained_in(pod: Pod, grace_seconds: int, now: float) -> float | None:
     return None if since is None else max(0.0, since + grace_seconds + SECOND - now)
 
 
-def settling_since(pod: Pod, gate: Condition | None) -> float:
+def unproved_since(pod: Pod, gate: Condition | None) -> float:
     """Since when only time can prove the pod's update, as its closed gate has it noted.
 
     `status.settling` of the TApp holds the same for the composite, which a decorator does not see.
@@ -84,16 +85,19 @@ def settling_since(pod: Pod, gate: Condition | None) -> float:
     """
     if gate is None or gate.status != "False":
         return UNKNOWN
-    noted, began = seconds(gate.last_probe_time), pod.record.at if pod.record is not None else ""
-    of_this = gate.observed_generation == pod.generation
-    if not gate.observed_generation and began and not pod.tells_generation:
+    note = GateNote.decode(gate.last_probe_time, gate.observed_generation)
+    if note is None:
+        return UNKNOWN
+    noted, began = seconds(note.since), pod.record.at if pod.record is not None else ""
+    of_this = note.generation == pod.generation
+    if not note.generation and began and not pod.tells_generation:
         of_this = noted >= seconds(began)
     return noted if of_this else UNKNOWN
 
 
 def update_of(pod: Pod, now: float) -> Progress:
     """Progress of the pod's update, from the pod alone."""
-    noted = [settling_since(pod, gate) for gate in _gates(pod)]
+    noted = [unproved_since(pod, gate) for gate in _gates(pod)]
     return progress(pod, now, max(noted, default=UNKNOWN))
 
 

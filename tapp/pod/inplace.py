@@ -61,56 +61,58 @@ class Progress:
     Attributes:
         unfinished: container -> what it ran, for the containers that are not updated yet.
         wait: seconds after which time alone may show that one of them is; None where it will not.
-        unproved: whether all of them may be updated already, and only time can tell.
-        to_note: whether it has to be noted since when that is so, because nothing in the pod tells;
-            also when the time is over, for as long as nothing else proves it.
-        turned: the containers whose kubelet was seen to turn to the newest spec before it stopped
-            them, for as long as nothing in the pod proves that they are started again.
+        only_time_can_tell: whether all of them may be updated already, and only time can tell.
+        start_clock: whether it has to be noted since when that is so, because nothing in the pod
+            tells; also when the time is over, for as long as nothing else proves it.
+        seen_by_kubelet: the containers whose kubelet was seen to turn to the newest spec before it
+            stopped them, for as long as nothing in the pod proves that they are started again.
     """
 
     unfinished: Mapping[str, RanImage] = field(default_factory=dict)
     wait: float | None = None
-    unproved: bool = False
-    to_note: bool = False
-    turned: tuple[str, ...] = ()
+    only_time_can_tell: bool = False
+    start_clock: bool = False
+    seen_by_kubelet: tuple[str, ...] = ()
 
 
 NO_UPDATE = Progress()
 
 
-def progress(pod: Pod, now: float, noted: float = UNKNOWN, turned: Container[str] = ()) -> Progress:
+def progress(
+    pod: Pod, now: float, unproved_since: float = UNKNOWN, seen_before: Container[str] = ()
+) -> Progress:
     """Follows the update that the pod's record tells of.
 
     Args:
         pod: the pod.
         now: seconds since the epoch.
-        noted: since when it is noted as unproved (`status.settling`), in seconds since the epoch.
-        turned: the containers that are noted as `Progress.turned` of this generation.
+        unproved_since: as noted (`status.settling`), in seconds since the epoch.
+        seen_before: the `seen_by_kubelet` of this generation, as noted (`status.turned`).
     """
     record = pod.record
     if record is None or pod.update_over:
         return NO_UPDATE
     left = {name: ran for name, ran in record.containers.items() if name in pod.spec.images}
-    stop, not_done, waits, to_note = _stop_seconds(pod, len(left)), dict[str, RanImage](), [], False
-    turning = []
+    stop, not_done, waits = _stop_seconds(pod, len(left)), dict[str, RanImage](), []
+    start_clock, seen = False, []
     for name, ran in left.items():
         times = _Times(now, UNKNOWN, stop)
         if ran.again and not _is_proved(pod, name, ran):
-            if _is_turning(pod, name, ran) or name in turned:
-                turning.append(name)
-            if name in turned and _is_another(pod, name, ran):
+            if _is_turning(pod, name, ran) or name in seen_before:
+                seen.append(name)
+            if name in seen_before and _is_another(pod, name, ran):
                 continue
         if _doubtful(pod, name, ran):
-            to_note = to_note or bool(_missing(pod, name, ran, times._replace(since=_NEVER)))
-            times = times._replace(since=now if noted == UNKNOWN else noted)
+            start_clock |= bool(_missing(pod, name, ran, times._replace(since=_NEVER)))
+            times = times._replace(since=now if unproved_since == UNKNOWN else unproved_since)
         missing = _missing(pod, name, ran, times)
         if missing is None or missing > 0:
             not_done[name] = ran
         if missing:
             waits.append(missing)
-    return Progress(
-        not_done, min(waits, default=None), 0 < len(not_done) == len(waits), to_note, tuple(turning)
-    )
+    only_time_can_tell = 0 < len(not_done) == len(waits)
+    wait = min(waits, default=None)
+    return Progress(not_done, wait, only_time_can_tell, start_clock, tuple(seen))
 
 
 def _is_turning(pod: Pod, name: str, ran: RanImage) -> bool:

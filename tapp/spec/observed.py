@@ -1,12 +1,12 @@
 """The status of a TApp: what of it is read back, and what the CRD says of all of it."""
 
-import re
 from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from tapp.spec.fields import Value
 from tapp.words.conditions import ALWAYS, KSTATUS, REFUSED
+from tapp.words.notes import REVISION
 from tapp.words.times import is_written
 
 NEVER: Final = -1
@@ -24,10 +24,6 @@ def _generation(value: Any) -> int | None:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-REVISION = re.compile(r"[A-Za-z0-9._-]{1,150}")
-"""The form of a name of a template's content (`storage/records.py`)."""
 
 
 def _revision(value: Any) -> str:

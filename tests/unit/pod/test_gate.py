@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tapp.kube.objects import Condition, InPlaceRecord
-from tapp.pod.gate import settling_since
+from tapp.pod.gate import unproved_since
 from tapp.pod.pod import Pod, PodSpec
 from tapp.words.times import UNKNOWN, seconds
 
@@ -29,7 +29,7 @@ def pod(at: str = "", seen: int = 0) -> Pod:
     ],
 )
 def test_a_note_is_of_the_generation_that_it_names(condition: Condition, found: str) -> None:
-    assert settling_since(pod(seen=3), condition) == (seconds(found) if found else UNKNOWN)
+    assert unproved_since(pod(seen=3), condition) == (seconds(found) if found else UNKNOWN)
 
 
 @pytest.mark.parametrize(("time", "found"), [(AFTER, AFTER), (AT, AT), (BEFORE, ""), ("", "")])
@@ -38,4 +38,4 @@ def test_an_old_server_drops_the_generation_and_the_record_has_the_time(
 ) -> None:
     """It was noted anew at every call, and the gate never opened."""
     condition = gate(last_probe_time=time or None)
-    assert settling_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)
+    assert unproved_since(pod(AT), condition) == (seconds(found) if found else UNKNOWN)
