@@ -11,7 +11,7 @@ from math import inf
 
 from tapp.decide.changes import Told
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Action, Verdict, hold
+from tapp.decide.judge import Action, Verdict, wait
 from tapp.decide.rollout import Budgets, is_update
 from tapp.pod.hold import NO_HOLD
 from tapp.pod.pod import Pod
@@ -126,7 +126,7 @@ def hold_back(
         if asked.held:
             since = f"wanted since {asked.since}" if asked.since else "wanted"
             text = f"{sentence(pod, asked)}; {since}: {verdict.message}"
-            result.holds[instance.id] = hold(Reason.HELD, text)
+            result.holds[instance.id] = wait(Reason.HELD, text)
             if asked.ends < inf:
                 result.waits.append(asked.ends - now)
     return result

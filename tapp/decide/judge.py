@@ -6,6 +6,7 @@ whether an update may happen now is decided afterwards, over all instances, by `
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +17,7 @@ from tapp.kube.resources import asked_for
 from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import COMPLETED, Pod, PodSpec
 from tapp.pod.resize import DEFERRED, obstacle_to_resize
-from tapp.pod.update import again, changed_images, edited, obstacle_to, restarts_of
+from tapp.pod.update import changed_images, edited, obstacle_to, plan_restart, restarts_of
 from tapp.spec.adopt import describes, differs_in_images_only
 from tapp.spec.revision import without_resources
 from tapp.spec.templates import Template, Unresolved, running
@@ -59,13 +60,27 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     change: Create | Adopt | Mark | Update | Resize | None = None
 
 
-def hold(reason: Reason, message: str) -> Verdict:
+def wait(reason: Reason, message: str) -> Verdict:
     """Nothing happens now."""
     return Verdict(Action.KEEP, reason, message)
 
 
-UP_TO_DATE = Verdict(Action.KEEP, Reason.UP_TO_DATE, "runs its template")
-_TERMINATING = Verdict(Action.KEEP, Reason.TERMINATING, "wait until its pod is gone")
+class Attempt(NamedTuple):
+    """A try at bringing a pod to its template without another pod.
+
+    Attributes:
+        verdict: what it comes to; None where this way leads nowhere.
+        obstacle: why, "" where there is nothing to be done in this way.
+    """
+
+    verdict: Verdict | None = None
+    obstacle: str = ""
+
+
+UP_TO_DATE = wait(Reason.UP_TO_DATE, "runs its template")
+_TERMINATING = wait(Reason.TERMINATING, "wait until its pod is gone")
+_NOTHING = Attempt()
+_IN_MORE = "more than images and metadata"
 
 
 def judge(instance: Instance) -> Verdict:
@@ -82,35 +97,34 @@ def judge(instance: Instance) -> Verdict:
         return _TERMINATING
     # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
     if pod.odd:
-        return Verdict(Action.KEEP, Reason.UNREADABLE_POD, f"left alone: {short(pod.odd)}")
+        return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.odd)}")
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
     # 6. The template cannot be resolved: a typo is no reason to delete.
     if isinstance(template, Unresolved):
-        return _unresolved(template)
+        return wait(template.reason, template.message)
     # A resize that cannot be done, under rule 7 or 8, needs a new pod.
     if instance.infeasible:
-        return _anew(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
+        return _recreate(instance, template, Reason.NOT_IN_PLACE, instance.infeasible)
     # 7. The pod carries the revision of its template: a restart may be asked for, or a resize due.
     if instance.updated:
         if pod.spec.asked and (restart := _restart_of(instance, pod, template)) is not None:
             return restart
         if pod.image_writers and (images := edited(pod)):
             message = f"{images}; it is left so: write it into the template, or replace the pod"
-            return Verdict(Action.KEEP, Reason.IMAGES_EDITED, message)
-        whole = instance.resize is None
-        return _as_it_is(instance) if whole else _resizing(instance, pod, template)
+            return wait(Reason.IMAGES_EDITED, message)
+        return _with_resources(instance, pod, template)
     # 8. In place where only images or metadata differ, else by a new pod.
     return _different(instance, pod, template)
 
 
-def _as_it_is(instance: Instance) -> Verdict:
+def _up_to_date_or_kept(instance: Instance) -> Verdict:
     """Nothing: it runs its template, be it the newest or the one that it is kept at."""
     if not instance.kept:
         return UP_TO_DATE
     more = instance.otherwise and f", {instance.otherwise}"
-    return hold(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
+    return wait(Reason.KEPT, f"the partition keeps it at revision {instance.kept}{more}")
 
 
 def _not_wanted(instance: Instance) -> Verdict | None:
@@ -129,8 +143,7 @@ def _missing(instance: Instance) -> Verdict:
     template = instance.template
     if isinstance(template, Unresolved):
         return Verdict(Action.ABSENT, template.reason, template.message)
-    blocked = instance.blocked or template.obstacle
-    if blocked:
+    if blocked := instance.blocked or template.obstacle:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {quoted(template.name)}"
     if instance.kept:
@@ -143,31 +156,29 @@ def _missing(instance: Instance) -> Verdict:
 def _completed(instance: Instance, pod: Pod) -> Verdict:
     template = instance.template
     if instance.finished:
-        return Verdict(Action.KEEP, Reason.FINISHED, f"it ended as {instance.status} and is kept")
+        return wait(Reason.FINISHED, f"it ended as {instance.status} and is kept")
     if instance.leaving:
-        return Verdict(
-            Action.DELETE, Reason.KILLED, "it was stopped, and is to start with a new pod"
-        )
+        message = "it was stopped, and is to start with a new pod"
+        return Verdict(Action.DELETE, Reason.KILLED, message)
     if isinstance(template, Unresolved):
-        return _unresolved(template)
+        return wait(template.reason, template.message)
     if obstacle := template.obstacle or instance.unmade:
-        return Verdict(Action.KEEP, Reason.BLOCKED, obstacle)
-    broken = ended_by_update(pod, instance.update)
-    why = "was ended by its update" if broken else f"has {pod.phase.lower()}"
+        return wait(Reason.BLOCKED, obstacle)
     if pod.made_failed:
-        why = "was on a node that is lost"
+        reason, why = Reason.NODE_LOST, "was on a node that is lost"
+    elif ended_by_update(pod, instance.update):
+        reason, why = Reason.ENDED_BY_UPDATE, "was ended by its update"
+    else:
+        reason, why = Reason.COMPLETED, f"has {pod.phase.lower()}"
     if instance.never_migrate:
         message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
-        return Verdict(Action.KEEP, Reason.NEVER_MIGRATE, message)
+        return wait(Reason.NEVER_MIGRATE, message)
     if not instance.due and instance.pace is not None:
-        message = (
-            f"its pod {why} soon after it was made, {_times(instance.pace.failures)} in a row; "
-            f"the next one follows at {written(instance.pace.due + 1)}"
-        )
-        return Verdict(Action.KEEP, Reason.BACK_OFF, message)
-    reason = Reason.ENDED_BY_UPDATE if broken else Reason.COMPLETED
-    if pod.made_failed:
-        reason = Reason.NODE_LOST
+        failures = instance.pace.failures
+        times = "once" if failures == 1 else f"{failures} times"
+        when = written(instance.pace.due + 1)
+        message = f"its pod {why} soon after it was made, {times} in a row; the next one follows"
+        return wait(Reason.BACK_OFF, f"{message} at {when}")
     return Verdict(Action.DELETE, reason, f"its pod {why} and is replaced")
 
 
@@ -175,58 +186,46 @@ def _names(containers: Iterable[str]) -> str:
     return short(listed([*containers]))
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
-
-
-def _unresolved(template: Unresolved) -> Verdict:
-    return Verdict(Action.KEEP, template.reason, template.message)
-
-
-def _anew(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
+def _recreate(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:
     """A new pod; the one that there is stays where no other could follow."""
     if obstacle := template.obstacle or instance.unmade:
-        return Verdict(Action.KEEP, Reason.BLOCKED, obstacle)
+        return wait(Reason.BLOCKED, obstacle)
     return Verdict(Action.RECREATE, reason, message)
 
 
-def _resizing(instance: Instance, pod: Pod, template: Template) -> Verdict:
+def _with_resources(instance: Instance, pod: Pod, template: Template) -> Verdict:
     """Judges a pod at its template's revision until it has the resources, too."""
-    found = _resized(instance, pod, template)
-    if isinstance(found, Verdict):
-        return found
-    state = instance.resizing
-    if state is None:
-        return _as_it_is(instance)
+    if verdict := _resize(instance, pod, template).verdict:
+        return verdict
+    if (state := instance.resizing) is None:
+        return _up_to_date_or_kept(instance)
     quote = f": {state.message}" if state.message else ""
     if state.pending == DEFERRED:
         message = f"its node has no room now for the resources of its template{quote}"
-        return Verdict(Action.KEEP, Reason.RESIZE_DEFERRED, message)
+        return wait(Reason.RESIZE_DEFERRED, message)
     message = f"its kubelet gives its containers the resources of its template{quote}"
-    return Verdict(Action.KEEP, Reason.RESIZING, message)
+    return wait(Reason.RESIZING, message)
 
 
-def _resized(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
-    """The resize of a pod that has other resources; or why there is none."""
+def _resize(instance: Instance, pod: Pod, template: Template) -> Attempt:
+    """Tries to give a pod other resources."""
     wanted = instance.resize
     if wanted is None or (not wanted.resources and not wanted.obstacle):
-        return ""
+        return _NOTHING
     if wanted.wrong and not instance.updated:
-        return Verdict(
-            Action.KEEP, Reason.BLOCKED, f"template {quoted(template.name)}: {wanted.wrong}"
-        )
+        return Attempt(wait(Reason.BLOCKED, f"template {quoted(template.name)}: {wanted.wrong}"))
     if obstacle := obstacle_to_resize(pod, wanted):
-        return obstacle
+        return Attempt(obstacle=obstacle)
     names = _names(wanted.resources)
     message = f"template {quoted(template.name)} changes resources of {names} in place"
     if wanted.restarts:
         message += f"; by its resizePolicy it restarts {_names(wanted.restarts)}"
     change = Resize(pod, template, wanted.resources)
-    return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
+    return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))
 
 
-def _of_another(instance: Instance, pod: Pod, template: Template) -> Verdict | bool:
-    """The verdict on another controller's pod; or whether it differs in images only."""
+def _of_another(instance: Instance, pod: Pod, template: Template) -> Attempt:
+    """Tries to take over another controller's pod; no obstacle where it differs in images only."""
     manifest = pod.manifest
     wanted, observed = comparable(template.spec), comparable(manifest.spec)
     if template.ignores_resources:
@@ -237,20 +236,20 @@ def _of_another(instance: Instance, pod: Pod, template: Template) -> Verdict | b
         and describes(template.annotations, manifest.annotations)
     ):
         message = "another controller made its pod, and the template fits it"
-        return Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template))
+        return Attempt(Verdict(Action.ADOPT, Reason.ADOPTED, message, Adopt(pod, template)))
     if instance.kept:
         message = "another controller made its pod, and the partition keeps it as it is"
-        return hold(Reason.KEPT, message)
-    return differs_in_images_only(wanted, observed)
+        return Attempt(wait(Reason.KEPT, message))
+    return _NOTHING if differs_in_images_only(wanted, observed) else Attempt(obstacle=_IN_MORE)
 
 
 def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
-    spec, more = pod.spec, "more than images and metadata"
+    spec = pod.spec
     if pod.foreign:
-        other = _of_another(instance, pod, template)
-        if isinstance(other, Verdict):
-            return other
-        in_place = other
+        attempt, more = _of_another(instance, pod, template), _IN_MORE
+        if attempt.verdict:
+            return attempt.verdict
+        in_place = not attempt.obstacle
     elif instance.respelled:
         return _labelled(pod, template)
     else:
@@ -259,35 +258,36 @@ def _different(instance: Instance, pod: Pod, template: Template) -> Verdict:
     asked = template.annotations.get(RESTARTED_AT, "")
     blocked = template.obstacle or instance.unmade
     if not pod.foreign and asked not in ("", spec.restarted_at) and not blocked:
-        message = (
-            f"template {quoted(template.name)} asks for new pods: {RESTARTED_AT} is {short(asked)}"
-        )
+        why = f"asks for new pods: {RESTARTED_AT} is {short(asked)}"
+        message = f"template {quoted(template.name)} {why}"
         return Verdict(Action.RECREATE, Reason.RESTART_ASKED, message)
-    obstacle = ""
-    if more and _differs_in_resources(instance, spec, template):
-        images = changed_images(spec, template)
-        if images and instance.resize is not None:
-            obstacle = f"images change, too, of {_names(images)}: a resize changes nothing else"
-        elif isinstance(found := _resized(instance, pod, template), Verdict):
-            return found
-        else:
-            obstacle = found
+    attempt = _NOTHING
     if in_place:
-        found = _in_place(instance, pod, template)
-        if isinstance(found, Verdict):
-            return found
-        obstacle = found
-    if obstacle:
-        return _anew(instance, template, Reason.NOT_IN_PLACE, obstacle)
+        attempt = _in_place(instance, pod, template)
+    elif _differs_in_resources(instance, spec, template):
+        attempt = _resize_alone(instance, pod, template)
+    if attempt.verdict:
+        return attempt.verdict
+    if attempt.obstacle:
+        return _recreate(instance, template, Reason.NOT_IN_PLACE, attempt.obstacle)
     message = f"template {quoted(template.name)} differs from its pod in {more}"
-    return _anew(instance, template, Reason.TEMPLATE_CHANGED, message)
+    return _recreate(instance, template, Reason.TEMPLATE_CHANGED, message)
+
+
+def _resize_alone(instance: Instance, pod: Pod, template: Template) -> Attempt:
+    """Tries to resize a pod whose template has changed in nothing else that matters."""
+    images = changed_images(pod.spec, template)
+    if images and instance.resize is not None:
+        why = f"images change, too, of {_names(images)}: a resize changes nothing else"
+        return Attempt(obstacle=why)
+    return _resize(instance, pod, template)
 
 
 def _labelled(pod: Pod, template: Template) -> Verdict:
     """The labels of a template that makes the pod that there is."""
     message = f"template {quoted(template.name)} makes the same pod, written in another way"
     if pod.spec.hold is not None and pod.spec.hold.covers(Wish.UPDATE):
-        return hold(Reason.UP_TO_DATE, f"{message}; it is labelled when its hold ends")
+        return wait(Reason.UP_TO_DATE, f"{message}; it is labelled when its hold ends")
     return Verdict(Action.ADOPT, Reason.SAME_MEANING, message, Adopt(pod, template))
 
 
@@ -300,7 +300,7 @@ def _beyond_metadata(instance: Instance, spec: PodSpec, template: Template) -> s
     if spec.uniq_hash == template.uniq or instance.alike:
         return ""
     if not _differs_in_resources(instance, spec, template):
-        return "more than images and metadata"
+        return _IN_MORE
     if template.ignores_resources:
         return ""
     for container in running(template.spec):
@@ -319,35 +319,30 @@ def _restart_of(instance: Instance, pod: Pod, template: Template) -> Verdict | N
     """The restart in place that annotations of the pod itself ask for, if there is any to do."""
     if not restarts_of(pod.spec, template):
         return None
-    found = _in_place(instance, pod, template)
-    if isinstance(found, Verdict):
-        return found
-    return _anew(instance, template, Reason.NOT_IN_PLACE, found)
+    attempt, not_in_place = _in_place(instance, pod, template), Reason.NOT_IN_PLACE
+    return attempt.verdict or _recreate(instance, template, not_in_place, attempt.obstacle)
 
 
-def _in_place(instance: Instance, pod: Pod, template: Template) -> Verdict | str:
-    """The update of a pod that differs in images and metadata only; or why there is none."""
+def _in_place(instance: Instance, pod: Pod, template: Template) -> Attempt:
+    """Tries to update a pod that differs in images and metadata only."""
     spec, name = pod.spec, f"template {quoted(template.name)}"
     images = changed_images(spec, template) if not instance.updated else {}
     restarts = [each for each in restarts_of(spec, template) if each not in images]
-    obstacle = obstacle_to([*images, *restarts], pod)
-    if obstacle:
-        return obstacle
-    anew = again(pod, restarts, instance.update, images)
-    if anew.waits:
-        return Verdict(
-            Action.KEEP, Reason.RESTART_WAITS, f"it shall restart in place: {anew.waits}"
-        )
-    if anew.obstacle:
-        return f"it cannot restart in place: {anew.obstacle}"
+    if obstacle := obstacle_to([*images, *restarts], pod):
+        return Attempt(obstacle=obstacle)
+    restart = plan_restart(pod, restarts, instance.update, images)
+    if restart.waits:
+        return Attempt(wait(Reason.RESTART_WAITS, f"it shall restart in place: {restart.waits}"))
+    if restart.obstacle:
+        return Attempt(obstacle=f"it cannot restart in place: {restart.obstacle}")
     parts = [f"changes images of {_names(images)}"] if images else []
     parts += [f"restarts {_names(restarts)}"] if restarts else []
-    change = Update(pod, template, {**images, **anew.images}, tuple(restarts))
+    change = Update(pod, template, {**images, **restart.images}, tuple(restarts))
     if instance.updated:
         message = f"annotation {RESTART_INSTANCE} of its pod {parts[0]} in place"
-        return Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change)
+        return Attempt(Verdict(Action.UPDATE, Reason.RESTART_ASKED, message, change))
     message = f"{name} {' and '.join(parts) or 'changes labels and annotations'} in place"
     same = spec.uniq_hash == template.uniq or instance.alike or template.ignores_resources
     if not pod.foreign and not same:
         message += "; its pod has the resources already"
-    return Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change)
+    return Attempt(Verdict(Action.UPDATE, Reason.TEMPLATE_CHANGED, message, change))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
-from tapp.decide.judge import Verdict, hold
+from tapp.decide.judge import Verdict, wait
 from tapp.decide.rollout import turn
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
@@ -125,7 +125,7 @@ class _Pulling:
         self.policies: dict[str, dict[str, str]] = {}
         self.names: dict[str, set[str]] = {}
         most = options.max_pullers
-        self.next = hold(
+        self.next = wait(
             Reason.PULLING,
             f"its node is to have its new images first, as one of the next; {most} pull at once",
         )
@@ -234,7 +234,7 @@ class _Pulling:
             sentence = f"node {short(puller.node)}: {refused}"
             self.found.failed.append(sentence)
             self._keep(puller, pod)
-            return hold(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
+            return wait(Reason.PULL_FAILED, f"{sentence}; nothing is stopped for it")
         return self._patience(puller, pod)
 
     def _patience(self, puller: Puller, pod: Pod | None) -> Verdict | None:
@@ -251,9 +251,9 @@ class _Pulling:
             self._keep(puller, pod)
             if pod is None:
                 why = f"{_what(puller)}; pod {puller.name} is asked for, and is not there yet"
-                return hold(Reason.PULLING, why)
+                return wait(Reason.PULLING, why)
             self.found.going.append(puller)
-            return hold(Reason.PULLING, f"{_pulls(puller)}, by pod {puller.name}")
+            return wait(Reason.PULLING, f"{_pulls(puller)}, by pod {puller.name}")
         if pod is None and not self.made:
             self.found.since[self.nowhere] = written(self.now)
         elif pod is not None and trouble(pod, NO_UPDATE, self.now).text:

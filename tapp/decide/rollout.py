@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from tapp.decide.instances import Instance
-from tapp.decide.judge import DISRUPTIVE, Verdict, hold
+from tapp.decide.judge import DISRUPTIVE, Verdict, wait
 from tapp.decide.serving import Serving
 from tapp.spec.model import TAppSpec
 from tapp.spec.policies import UpdateStrategy
@@ -196,7 +196,7 @@ def spend(
     for instance, _ in sorted(pending, key=lambda pair: turn(pair[0], strategy, rolling_name)):
         limit = budgets.limit_of(instance, rolling_name)
         held = (
-            hold(Reason.PAUSED, "spec.updateStrategy.paused is set")
+            wait(Reason.PAUSED, "spec.updateStrategy.paused is set")
             if strategy.paused
             else _held(instance.id, available, serving, limit)
         )
@@ -209,19 +209,19 @@ def spend(
 
 def _held(instance: int, available: set[int], serving: Serving, limit: Budget) -> Verdict | None:
     if limit.least is None:
-        return hold(Reason.INVALID_BUDGET, limit.problem)
+        return wait(Reason.INVALID_BUDGET, limit.problem)
     if instance in serving.silent:
         # Its kubelet could not act, and would when it is back, whatever has been taken by then.
-        return hold(Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone")
+        return wait(Reason.NODE_SILENT, "its node is not heard of: it may serve, and is left alone")
     if instance not in available and instance not in serving.in_doubt:
         return None
     if serving.unsettled:
-        return hold(Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way")
+        return wait(Reason.SPEC_JUST_CHANGED, "updates of the previous spec may still be under way")
     others = len(available) - (instance in available)
     if others >= limit.least:
         return None
     of = limit.should_run
-    return hold(
+    return wait(
         Reason.WAITING_FOR_BUDGET,
         f"{limit.name}: {limit.value} allows {of - limit.least} of {of} to be unavailable, "
         f"{of - len(available)} are",

@@ -15,7 +15,7 @@ import msgspec
 
 from tapp.decide.changes import Adopt, Update
 from tapp.decide.instances import RECHECK, Instance
-from tapp.decide.judge import Action, Verdict, hold
+from tapp.decide.judge import Action, Verdict, wait
 from tapp.decide.rollout import is_update
 from tapp.decide.serving import Serving
 from tapp.pod.trouble import PATIENCE
@@ -37,7 +37,7 @@ _WAITING = Verdict(
     "its pod follows with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
 )
 
-_LATER = hold(
+_LATER = wait(
     Reason.WAITING_FOR_TURN,
     "it is updated with one of the next answers: this one is full (TAPP_MAX_NEW_PODS_BYTES)",
 )
@@ -54,7 +54,7 @@ def _after(what: str, reason: Reason = Reason.WAITING_FOR_ORDER) -> _After:
     """Decisions on whoever waits until this is so."""
     return _After(
         Verdict(Action.ABSENT, reason, f"its pod is made when {what} ({_POLICY})"),
-        hold(reason, f"its pod goes when {what} ({_POLICY})"),
+        wait(reason, f"its pod goes when {what} ({_POLICY})"),
     )
 
 

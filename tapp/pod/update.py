@@ -61,7 +61,7 @@ def restarts_of(spec: PodSpec, template: Template) -> list[str]:
     return list(dict.fromkeys([*reading, *asked]))
 
 
-class Again(NamedTuple):
+class Restart(NamedTuple):
     """The way to start containers once more with the image that they run.
 
     Attributes:
@@ -75,7 +75,9 @@ class Again(NamedTuple):
     obstacle: str = ""
 
 
-def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str, str]) -> Again:
+def plan_restart(
+    pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str, str]
+) -> Restart:
     """Finds how to start these containers once more, none with another image's content.
 
     Args:
@@ -90,18 +92,18 @@ def again(pod: Pod, names: Iterable[str], update: Progress, images: Mapping[str,
         asked, status = pod.spec.images[name], pod.container(name)
         if not status.container_id or (name in update.unfinished and status.now.running is None):
             why = f"container {quoted(name)} does not run"
-            return Again({}, obstacle=why) if images else Again({}, waits=f"{why} yet")
+            return Restart({}, obstacle=why) if images else Restart({}, waits=f"{why} yet")
         if name in update.unfinished or pod.kubelet_is_behind:
-            return Again({}, waits=f"the last update of container {quoted(name)} is not finished")
+            return Restart({}, waits=f"the last update of container {quoted(name)} is not finished")
         known = runs_image(asked, status.image, status.image_id)
         names = pinned(asked, status.image_id, pod.spec.template_images.get(name, ""))
         other = [text for text in names if known and text != asked]
         if not other:
-            return Again(
+            return Restart(
                 {}, obstacle=f"the digest of container {quoted(name)}'s image is not known"
             )
         found[name] = other[0]
-    return Again(found)
+    return Restart(found)
 
 
 def obstacle_to(names: Iterable[str], pod: Pod) -> str:
