@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, field
 
 from simulator.node.container import Container, Run, Stamp
-from simulator.node.levers import KILLED, NEVER, Levers, normal
+from simulator.node.levers import KILLED, NEVER, Levers
 from simulator.node.pod_plan import begins_anew, specs_of, to_be_started
 from simulator.node.pod_status import (
     FINISHED,
@@ -22,6 +22,7 @@ from simulator.node.pod_status import (
 )
 from simulator.node.prober import Prober, prober
 from simulator.objects.objects import Object, generation_of
+from tapp.kube.images import canonical_name
 
 PROBE_SECONDS = 0.1
 """Seconds of a probe that the kubelet asks for beside the ticks."""
@@ -44,7 +45,7 @@ class Node:
     def name_of(self, image: str) -> str:
         """Return the name that is reported for an image."""
         digest = self.levers.digest(image)
-        return self.names.setdefault(digest, self.levers.known.get(digest, normal(image)))
+        return self.names.setdefault(digest, self.levers.known.get(digest, canonical_name(image)))
 
     def spread(self, seconds: float) -> float:
         """Return a time that is a bit longer."""
