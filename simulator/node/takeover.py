@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from simulator.node.container import Container, Run
 from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import specs_of
-from simulator.node.pod_status import FINISHED, statuses_of
+from simulator.node.pod_status import statuses_of
 from simulator.objects.objects import Object, generation_of, is_terminating, meta
 from tapp.kube.images import canonical_name
-from tapp.kube.restarts import RESTARTING_ALL
+from tapp.kube.restarts import COMPLETED, RESTARTING_ALL
 
 _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
@@ -37,7 +37,7 @@ def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
     """Begin with what the API object says; return whether anything is left to do by itself."""
     pod = local.pod
     status = pod.get("status") or {}
-    if status.get("phase") in FINISHED:
+    if status.get("phase") in COMPLETED:
         local.end = status["phase"], status.get("reason", ""), status.get("message", "")
     shown = statuses_of(pod)
     local.recall()

@@ -9,7 +9,8 @@ has: `status.outdated` has the others.
 
 from itertools import islice
 
-from tapp.pod.pod import COMPLETED, Pod
+from tapp.kube.restarts import COMPLETED
+from tapp.pod.pod import Pod
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, content_name
 from tapp.words.ranges import MOST as MOST_NUMBERS
