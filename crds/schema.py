@@ -18,8 +18,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
 from crds.kubernetes_schema import CORE, META, Schema, structural, with_placeholders
+from tapp.kube.names import MAX_NAME
 from tapp.spec import rules
-from tapp.spec.fields import MAX_NAME
 from tapp.spec.model import TApp
 from tapp.spec.placeholders import SERVICE_NUMBERS
 

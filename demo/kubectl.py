@@ -20,7 +20,8 @@ from kubectl_tapp.cluster.kubectl import Finished
 from simulator.api.store import ApiError, DeleteOptions, Event, NotFoundError
 from simulator.objects.kinds import POD, Kind, UnknownKindError
 from simulator.objects.objects import key_of, labels_of, name_of, namespace_of, version_of
-from simulator.world import World, merge_patch
+from simulator.world import World
+from tapp.kube.merges import merge_patch
 
 Document = dict[str, Any]
 

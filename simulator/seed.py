@@ -12,12 +12,13 @@ from collections.abc import Iterable
 
 from simulator.metacontroller.hook_client import HookClient
 from simulator.node.levers import Levers
-from simulator.node.nodes import NO_EXECUTE, UNREACHABLE
+from simulator.node.nodes import UNREACHABLE
 from simulator.node.takeover import Sight
 from simulator.objects.clock import EPOCH, Clock
 from simulator.objects.kinds import NAMESPACE, NODE, Kind, UnknownKindError
 from simulator.objects.objects import Object, namespace_of, owners_of, uid_of, version_of
 from simulator.world import World
+from tapp.kube.tolerations import NO_EXECUTE
 
 SPARE = "another-node"
 

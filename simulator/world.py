@@ -11,7 +11,7 @@ DecoratorControllers run beside it: `World(..., decorators=[manifest])`.
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -33,7 +33,6 @@ from simulator.node.nodes import Nodes
 from simulator.objects.clock import Clock
 from simulator.objects.kinds import NAMESPACE, Kind, Kinds
 from simulator.objects.objects import (
-    Json,
     Object,
     annotations_of,
     finalizers_of,
@@ -45,8 +44,7 @@ from simulator.objects.objects import (
     with_meta,
 )
 from simulator.recording import RecordingStore, Write
-
-KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+from tapp.kube.merges import KUBECTL_APPLIED, kubectl_applied, merge_patch
 
 
 class UnsettledError(AssertionError):
@@ -282,34 +280,3 @@ class World:
 def _copy(value: Object) -> Object:
     copied: Object = msgspec.json.decode(msgspec.json.encode(value))
     return copied
-
-
-def merge_patch(target: Json, patch: Json) -> Json:
-    """Apply a JSON merge patch (RFC 7386)."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = merge_patch(merged.get(key), value)
-    return merged
-
-
-def kubectl_applied(live: Object, wanted: Object) -> Object:
-    """Return what `kubectl apply` makes of a live object and a manifest."""
-    last = msgspec.json.decode(annotations_of(live).get(KUBECTL_APPLIED, "{}"))
-    merged: Object = _three_way(live, last, wanted)
-    return merged
-
-
-def _three_way(live: Json, last: Json, wanted: Json) -> Json:
-    """Merge like kubectl does for custom resources: maps by key, lists as a whole."""
-    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
-        return wanted
-    before = last if isinstance(last, Mapping) else {}
-    merged = {key: value for key, value in live.items() if key in wanted or key not in before}
-    for key, value in wanted.items():
-        merged[key] = _three_way(merged.get(key), before.get(key), value)
-    return merged

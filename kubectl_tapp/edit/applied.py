@@ -15,7 +15,7 @@ from kubectl_tapp.cluster.cluster import TAPPS, Cluster
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit.edits import json_patch
-from simulator.world import kubectl_applied
+from tapp.kube.merges import kubectl_applied
 
 KUBECTL = "kubectl"
 """The field manager of `kubectl apply --server-side`."""

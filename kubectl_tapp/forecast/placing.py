@@ -1,11 +1,10 @@
 """Pods of a forecast that find no node: those that have none, and new ones that ask the same."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, containers
-from simulator.objects.quantity import QuantityError, canonical
+from tapp.kube.resources import asked_for
 
 _ASKED = (
     *("nodeSelector", "affinity", "topologySpreadConstraints"),
@@ -46,23 +45,13 @@ def demands(pod: Document) -> Demands:
         (volume.get("persistentVolumeClaim") or {}).get("claimName")
         for volume in spec.get("volumes") or []
     ]
-    asked = [(each.get("name"), _requests(each), _host_ports(each)) for each in containers(spec)]
+    asked = [
+        (each.get("name"), asked_for(each.get("resources")).get("requests"), _host_ports(each))
+        for each in containers(spec)
+    ]
     rest = tuple(spec.get(field) or None for field in _ASKED)
     scheduler = spec.get("schedulerName") or "default-scheduler"
     return (*rest, scheduler, tolerated, [claim for claim in claims if claim], asked)
-
-
-def _requests(container: Document) -> dict[str, str]:
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: _quantity(value) for name, value in asked.items()}
-
-
-def _quantity(value: Any) -> str:
-    try:
-        return canonical(value)
-    except QuantityError:
-        return str(value)
 
 
 def _host_ports(container: Document) -> list[object]:

@@ -30,7 +30,7 @@ from simulator.objects.objects import (
 from simulator.objects.quantity import compare
 from tapp.kube.resources import quality_of as quality
 from tapp.kube.resources import with_pod_limits
-from tapp.kube.stored import admitted_spec, encoded, stored_spec
+from tapp.kube.stored import admitted_spec, stored_claim, stored_spec
 from tapp.kube.tolerations import SECONDS, with_defaults
 
 Operation = Literal["CREATE", "UPDATE"]
@@ -129,7 +129,7 @@ class Admission:
 
     def claim_create(self, claim: Object, classes: Iterable[Object] = ()) -> Object:
         """Return the claim as it is stored when created, where there are these StorageClasses."""
-        spec = {"volumeMode": "Filesystem", **encoded(claim.get("spec") or {})}
+        spec = stored_claim(claim.get("spec") or {})
         if "storageClassName" not in spec and OLD_CLASS not in annotations_of(claim):
             marks = {name_of(each): annotations_of(each).get(DEFAULT_CLASS) for each in classes}
             if defaults := [name for name, mark in marks.items() if mark == "true"]:
@@ -140,7 +140,7 @@ class Admission:
 
     def claim_update(self, claim: Object) -> Object:
         """Return the claim as the API server reads it from an update."""
-        spec = {"volumeMode": "Filesystem", **encoded(claim.get("spec") or {})}
+        spec = stored_claim(claim.get("spec") or {})
         return self._policies("UPDATE", {**claim, "spec": spec})
 
     def service_create(self, service: Object) -> Object:

@@ -63,6 +63,7 @@ from simulator.objects.objects import (
     version_of,
     with_meta,
 )
+from tapp.kube.restarts import COMPLETED
 from tapp.kube.stored import encoded
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
@@ -75,7 +76,6 @@ _SERVER_FIELDS = (
     "resourceVersion",
     "managedFields",
 )
-_FINISHED = ("Succeeded", "Failed")
 
 
 class Cluster:
@@ -143,6 +143,7 @@ class Cluster:
             check_metadata(obj)
         elif kind is SERVICE:
             obj = self.admission.service_create(obj)
+            check_metadata(obj)
         elif kind is REVISION:
             obj = self.admission.revision_create(obj)
             check_revision(obj)
@@ -334,7 +335,7 @@ def _grace(kind: Kind, obj: Object, asked: int | None) -> int:
     """Return the seconds a pod gets: none if it never ran anywhere or has finished."""
     if kind is not POD or not obj["spec"].get("nodeName"):
         return 0
-    if (obj.get("status") or {}).get("phase") in _FINISHED:
+    if (obj.get("status") or {}).get("phase") in COMPLETED:
         return 0
     if asked is not None:
         return asked

@@ -6,10 +6,9 @@ Sources: Kubernetes' registry/core/pod/strategy.go (podResizeStrategy), Validate
 from simulator.api.defaults import CONTAINER_LISTS, containers_of
 from simulator.api.validation import check_amounts, refuse
 from simulator.objects.objects import Object
+from tapp.kube.resources import fixed, sizes_of, taken_away
 from tapp.kube.resources import quality_of as quality
 from tapp.kube.stored import stored_spec
-
-_RESIZABLE = ("cpu", "memory")
 
 
 def resized(old: Object, asked: Object) -> Object:
@@ -42,22 +41,10 @@ def _check(new: Object, old: Object) -> None:
     pairs = zip(containers_of(new["spec"]), containers_of(old["spec"]), strict=True)
     for (field, index, after), (_, _, before) in pairs:
         path = f"spec.{field}[{index}].resources"
-        for kind in ("limits", "requests"):
-            was, asked = (one["resources"].get(kind) or {} for one in (before, after))
-            if was.keys() - asked.keys():
-                reason = f"Forbidden: resource {kind} cannot be removed"
-                raise refuse(new, f"{path}.{kind}", reason)
-        if _rest(after["resources"]) != _rest(before["resources"]):
+        was, asked = sizes_of(before["resources"]), sizes_of(after["resources"])
+        for kind, _ in taken_away(was, asked):
+            reason = f"Forbidden: resource {kind} cannot be removed"
+            raise refuse(new, f"{path}.{kind}", reason)
+        claims = [one["resources"].get("claims") for one in (before, after)]
+        if fixed(was, asked) or claims[0] != claims[1]:
             raise refuse(new, path, "Forbidden: only cpu and memory resources are mutable")
-
-
-def _rest(resources: Object) -> Object:
-    """Return what is neither cpu nor memory."""
-    kinds = {kind: resources.get(kind) or {} for kind in ("limits", "requests")}
-    sizes = {
-        (kind, name): size
-        for kind, found in kinds.items()
-        for name, size in found.items()
-        if name not in _RESIZABLE
-    }
-    return {"sizes": sizes, "claims": resources.get("claims")}

@@ -5,8 +5,6 @@ validation. Every refusal is a 422 that names a path. Of what may change in a po
 and tolerations are modelled; deadlines and scheduling gates are refused like all the rest.
 """
 
-import re
-
 from simulator.api.defaults import CONTAINER_LISTS, containers_of
 from simulator.api.store import InvalidError
 from simulator.objects.objects import (
@@ -23,6 +21,8 @@ from simulator.objects.objects import (
     same,
 )
 from simulator.objects.quantity import QuantityError, canonical, compare
+from tapp.kube.names import is_dns_label, is_label_key, is_label_value, is_subdomain
+from tapp.kube.resources import beyond_limits, sizes_of
 
 ONLY_THESE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -30,12 +30,7 @@ ONLY_THESE = (
     "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
     "to 1 if it was previously negative)"
 )
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LABEL_KEY = re.compile(
-    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
-)
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_MAX_NAME, _MAX_LABEL, _MAX_ANNOTATIONS = 253, 63, 256 * 1024
+_MAX_ANNOTATIONS = 256 * 1024
 _FIXED_ANNOTATIONS = (
     "container.apparmor.security.beta.kubernetes.io/",
     "kubernetes.io/config.mirror",
@@ -61,12 +56,12 @@ def check_metadata(obj: Object) -> None:
     _check_strings(obj, "labels")
     _check_strings(obj, "annotations")
     name = name_of(obj)
-    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+    if not (is_dns_label if obj["kind"] == "Service" else is_subdomain)(name):
         raise refuse(obj, "metadata.name", f'Invalid value: "{name}"')
     for key, value in labels_of(obj).items():
-        if not _LABEL_KEY.fullmatch(key):
+        if not is_label_key(key):
             raise refuse(obj, "metadata.labels", f'Invalid value: "{key}"')
-        if not _LABEL_VALUE.fullmatch(value) or len(value) > _MAX_LABEL:
+        if not is_label_value(value):
             raise refuse(obj, "metadata.labels", f'Invalid value: "{value}"')
     size = 0
     for key, value in annotations_of(obj).items():
@@ -110,9 +105,9 @@ def check_pod(pod: Object) -> None:
     names: set[str] = set()
     for field, index, container in containers_of(spec):
         path = f"spec.{field}[{index}]"
-        name = container.get("name")
-        if not name or not _NAME.fullmatch(str(name)):
-            raise refuse(pod, f"{path}.name", f'Invalid value: "{name or ""}"')
+        name = str(container.get("name") or "")
+        if not is_dns_label(name):
+            raise refuse(pod, f"{path}.name", f'Invalid value: "{name}"')
         if name in names:
             raise refuse(pod, f"{path}.name", f'Duplicate value: "{name}"')
         names.add(name)
@@ -163,13 +158,18 @@ def _check_image(pod: Object, path: str, container: Object) -> None:
 
 
 def check_amounts(pod: Object, path: str, container: Object) -> None:
-    """Refuse resources that are no quantities; a real API server cannot even decode them."""
+    """Refuse requests beyond limits, and what is no quantity (a real API server cannot decode)."""
+    resources = container.get("resources") or {}
     for kind in ("limits", "requests"):
-        for name, amount in ((container.get("resources") or {}).get(kind) or {}).items():
+        for name, amount in (resources.get(kind) or {}).items():
             try:
                 canonical(amount)
             except QuantityError as error:
                 raise refuse(pod, f"{path}.resources.{kind}[{name}]", str(error)) from None
+    for name in beyond_limits(sizes_of(resources)):
+        least = f"must be less than or equal to {name} limit of {resources['limits'][name]}"
+        value = f'Invalid value: "{resources["requests"][name]}"'
+        raise refuse(pod, f"{path}.resources.requests", f"{value}: {least}")
 
 
 def check_pod_update(new: Object, old: Object) -> None:

@@ -13,12 +13,12 @@ from simulator.api.cluster import Cluster
 from simulator.api.store import DeleteOptions, Event
 from simulator.node.levers import Levers
 from simulator.node.local_pod import Node
-from simulator.node.pod_status import FINISHED
 from simulator.node.pod_worker import PodWorker
 from simulator.node.takeover import Sight
 from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import POD
 from simulator.objects.objects import Object, is_terminating, key_of, same, uid_of, with_meta
+from tapp.kube.restarts import COMPLETED
 
 
 class Kubelet:
@@ -173,7 +173,7 @@ class Kubelet:
 
 def _was_run(pod: Object) -> bool:
     status = pod.get("status") or {}
-    return bool(status.get("containerStatuses") or status.get("phase") in FINISHED)
+    return bool(status.get("containerStatuses") or status.get("phase") in COMPLETED)
 
 
 def _removed(pod: Object) -> Object:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from simulator.objects.objects import Object
+from tapp.kube.images import canonical_name
 
 NEVER = math.inf
 KILLED = 137
-NAME = re.compile(r"[a-z0-9]+([._:/@-]+[a-zA-Z0-9]+)*")
 Exit = tuple[float, int] | None
 
 
@@ -99,7 +99,8 @@ class Levers:
 
     def pull_error(self, image: str) -> str:
         """Return what a registry says that does not have the image."""
-        why = f'failed to pull and unpack image "{normal(image)}": {normal(image)}: not found'
+        name = canonical_name(image)
+        why = f'failed to pull and unpack image "{name}": {name}: not found'
         return f"rpc error: code = NotFound desc = {why}"
 
     def stop_of(self, _pod: Object, image: str) -> tuple[float, int]:
@@ -154,7 +155,7 @@ class Levers:
 
     def image_id(self, image: str) -> str:
         """Return the imageID of a container that runs this image."""
-        repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", normal(image))
+        repository = re.sub(r"(:[^/:]*)?(@.*)?$", "", canonical_name(image))
         digest = self.digest(image)
         self.spelt.setdefault(digest, image)
         return f"{repository}@{digest}"
@@ -167,22 +168,6 @@ class Levers:
         """Return what the image's name stands for."""
         if "@" in image:
             return image.rpartition("@")[2]
-        known = self.digests.get(image) or hashlib.sha256(normal(image).encode()).hexdigest()
+        own = hashlib.sha256(canonical_name(image).encode()).hexdigest()
+        known = self.digests.get(image) or own
         return f"sha256:{known.removeprefix('sha256:')}"
-
-
-def valid(image: str) -> bool:
-    """Tell whether a container runtime would take it for an image's name at all."""
-    path = re.sub(r"(:[^/:@]*)?(@.*)?$", "", image)
-    return bool(NAME.fullmatch(image)) and path == path.lower()
-
-
-def normal(image: str) -> str:
-    """Return the name as a runtime reports it: nginx is docker.io/library/nginx:latest."""
-    first, slash, _ = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif "." not in first and ":" not in first and first != "localhost":
-        image = f"docker.io/{image}"
-    last = image.rpartition("/")[2]
-    return image if ":" in last or "@" in last else f"{image}:latest"

@@ -8,10 +8,9 @@ import random
 from dataclasses import dataclass, field
 
 from simulator.node.container import Container, Run, Stamp
-from simulator.node.levers import KILLED, NEVER, Levers, normal
+from simulator.node.levers import KILLED, NEVER, Levers
 from simulator.node.pod_plan import begins_anew, specs_of, to_be_started
 from simulator.node.pod_status import (
-    FINISHED,
     REMOVED,
     anew_of,
     conditions,
@@ -22,6 +21,8 @@ from simulator.node.pod_status import (
 )
 from simulator.node.prober import Prober, prober
 from simulator.objects.objects import Object, generation_of
+from tapp.kube.images import canonical_name
+from tapp.kube.restarts import COMPLETED
 
 PROBE_SECONDS = 0.1
 """Seconds of a probe that the kubelet asks for beside the ticks."""
@@ -44,7 +45,7 @@ class Node:
     def name_of(self, image: str) -> str:
         """Return the name that is reported for an image."""
         digest = self.levers.digest(image)
-        return self.names.setdefault(digest, self.levers.known.get(digest, normal(image)))
+        return self.names.setdefault(digest, self.levers.known.get(digest, canonical_name(image)))
 
     def spread(self, seconds: float) -> float:
         """Return a time that is a bit longer."""
@@ -154,9 +155,9 @@ class LocalPod:
         known = (self.pod.get("status") or {}).get("phase")
         if self.end is not None:
             phase = self.end[0]
-        elif known in FINISHED:
+        elif known in COMPLETED:
             phase = str(known)
-        self.ending = phase if phase in FINISHED else ""
+        self.ending = phase if phase in COMPLETED else ""
         self.status = {"phase": self.phase if self.ending and not final else phase}
         self.compose()
 
@@ -209,7 +210,7 @@ class LocalPod:
         foreign = [one for one in there.get("conditions") or [] if one["type"] not in own]
         both = sorted([*foreign, *self._conditions], key=lambda one: str(one["type"]))
         status = {**there, **self.status, "conditions": both}
-        if there.get("phase") in FINISHED:  # nothing leads out of these
+        if there.get("phase") in COMPLETED:  # nothing leads out of these
             status |= {key: there[key] for key in ("phase", "reason", "message") if key in there}
         return status
 

@@ -26,9 +26,9 @@ from simulator.objects.objects import (
     same,
     uid_of,
 )
+from tapp.kube.tolerations import NO_EXECUTE, SILENT, seconds_of
 
-NO_EXECUTE = "NoExecute"
-UNREACHABLE = "node.kubernetes.io/unreachable"
+_, UNREACHABLE = SILENT
 
 
 class Nodes:
@@ -197,20 +197,6 @@ def _taints(node: Object | None) -> list[Object]:
 
 def _tolerated(pod: Object, taints: list[Object]) -> float | None:
     """Return how long the pod tolerates all of the taints; None is without end."""
-    times: list[float] = []
-    for taint in taints:
-        fitting = (one for one in pod["spec"].get("tolerations") or [] if _fits(one, taint))
-        first = next(fitting, {"tolerationSeconds": 0})
-        if first.get("tolerationSeconds") is not None:
-            times.append(max(float(first["tolerationSeconds"]), 0.0))
-    return min(times, default=None)
-
-
-def _fits(toleration: Object, taint: Object) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]):
-        return False
-    if toleration.get("key") not in (None, "", taint["key"]):
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("value", "") == taint.get("value", ""))
+    tolerations = pod["spec"].get("tolerations") or []
+    times = [seconds_of(tolerations, taint) for taint in taints]
+    return min((time for time in times if time is not None), default=None)

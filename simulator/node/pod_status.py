@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from simulator.node.restart_policy import could_restart_all, starts_again
 from simulator.objects.objects import Object
-from tapp.kube.restarts import RESTARTING_ALL
+from tapp.kube.restarts import COMPLETED, RESTARTING_ALL
 
-FINISHED = ("Succeeded", "Failed")
 Truth = tuple[bool, str, str]
 """A condition's status, its reason and its message."""
 _REMOVED = {
@@ -107,9 +106,9 @@ def truths_of(
     closed = [_closed(gate, status) for gate, status in gates_of(pod).items() if status != "True"]
     reason = "ContainersNotReady"
     message = f"containers with unready status: [{' '.join(unready_names)}]"
-    if phase in FINISHED:
+    if phase in COMPLETED:
         reason, message = ("PodCompleted" if phase == "Succeeded" else "PodFailed"), ""
-    containers = _truth(not unready_names and phase not in FINISHED, reason, message)
+    containers = _truth(not unready_names and phase not in COMPLETED, reason, message)
     gated = _truth(not closed, "ReadinessGatesNotReady", ", ".join(closed))
     return {
         "Initialized": _truth(initialized or phase == "Succeeded", "ContainersNotInitialized"),

@@ -7,10 +7,11 @@ kuberuntime's SyncPod, doBackOff, startContainer and killContainer, images' imag
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from simulator.node.container import Container, Run
-from simulator.node.levers import KILLED, Levers, valid
+from simulator.node.levers import KILLED, Levers
 from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import make_plan, specs_of
 from simulator.objects.objects import Object, is_terminating, meta
+from tapp.kube.images import is_reference
 
 SANDBOX_SECONDS = 0.3
 """The seconds that it takes to stop the rest of a pod whose containers have ended."""
@@ -179,7 +180,7 @@ class Sync:
         local = self._local
         if image in local.node.pulled and policy != "Always":
             return None
-        if not valid(image):
+        if not is_reference(image):
             why = f'couldn\'t parse image name "{image}": invalid reference format'
             return "InvalidImageName", f'Failed to apply default image tag "{image}": {why}'
         if self._levers.plain(image) != image and policy != "Always":

@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from simulator.node.container import Run
 from simulator.node.levers import KILLED
 from simulator.node.local_pod import LocalPod, Node
-from simulator.node.pod_status import FINISHED, gates_of
+from simulator.node.pod_status import gates_of
 from simulator.node.pod_sync import Busy, Sync
 from simulator.node.takeover import Sight, take_over
 from simulator.objects.objects import Json, Object, generation_of, is_terminating
+from tapp.kube.restarts import COMPLETED
 
 RESYNC = 60.0
 _OLD = 10.0
@@ -202,5 +203,5 @@ def _due(time: float | None, now: float) -> bool:
 def _matters(pod: Object) -> Json:
     """The parts of an API object that make its kubelet sync it, beside readiness gates."""
     grace = (pod.get("metadata") or {}).get("deletionGracePeriodSeconds")
-    finished = (pod.get("status") or {}).get("phase") in FINISHED
+    finished = (pod.get("status") or {}).get("phase") in COMPLETED
     return generation_of(pod), is_terminating(pod), grace, finished

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simulator.node.container import Container, Run
-from simulator.node.levers import normal
 from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import specs_of
-from simulator.node.pod_status import FINISHED, statuses_of
+from simulator.node.pod_status import statuses_of
 from simulator.objects.objects import Object, generation_of, is_terminating, meta
-from tapp.kube.restarts import RESTARTING_ALL
+from tapp.kube.images import canonical_name
+from tapp.kube.restarts import COMPLETED, RESTARTING_ALL
 
 _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
@@ -37,7 +37,7 @@ def take_over(local: LocalPod, sight: Sight, now: float) -> bool:
     """Begin with what the API object says; return whether anything is left to do by itself."""
     pod = local.pod
     status = pod.get("status") or {}
-    if status.get("phase") in FINISHED:
+    if status.get("phase") in COMPLETED:
         local.end = status["phase"], status.get("reason", ""), status.get("message", "")
     shown = statuses_of(pod)
     local.recall()
@@ -124,7 +124,7 @@ def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float
     A runtime may report another name of the same image. And a kubelet says that it has seen a
     generation before it stops a container because of it: right after that the name counts.
     """
-    if normal(known["image"]) == normal(spelt):
+    if canonical_name(known["image"]) == canonical_name(spelt):
         return True
     if "@" in spelt and known["imageID"].endswith(spelt.rpartition("@")[2]):
         return True

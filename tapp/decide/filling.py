@@ -7,7 +7,8 @@ that it is made of the template as it is now are not looked at again, once a syn
 has: `status.outdated` has the others.
 """
 
-from tapp.pod.pod import COMPLETED, Pod
+from tapp.kube.restarts import COMPLETED
+from tapp.pod.pod import Pod
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, content_name
 from tapp.words.notes import decode_kept

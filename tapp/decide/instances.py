@@ -1,13 +1,13 @@
 """Instances, the numbers of a TApp: its pod, its template, its status, and what it may wait for."""
 
-import re
-
 import msgspec
 
 from tapp.decide.filling import Filling
+from tapp.kube.names import is_dns_label
+from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace, pace
-from tapp.pod.pod import COMPLETED, Pod
+from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import PATIENCE
 from tapp.spec.lookup import Templates
@@ -24,7 +24,6 @@ FINISHED = (InstanceStatus.SUCC, InstanceStatus.FAILED)
 KILLING = InstanceStatus.KILLING
 RECHECK = 1.0
 """Seconds after which to look again where no event of the cluster will wake us."""
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class Instance(msgspec.Struct, gc=False):
@@ -220,7 +219,7 @@ def block_creations(world: World, instances: list[Instance]) -> None:
 def host_problem(app: str, instance: Instance) -> str:
     """The reason why an instance's pod cannot have a host name in the headless Service, or ""."""
     pod_name = f"{app}-{instance.id}"
-    if not instance.service_name or _DNS_LABEL.fullmatch(pod_name):
+    if not instance.service_name or is_dns_label(pod_name):
         return ""
     return (
         f"spec.serviceName needs pod names that are host names, and {quoted(pod_name)} is none: "

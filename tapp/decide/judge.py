@@ -14,8 +14,9 @@ from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.kube.canonical import comparable
 from tapp.kube.resources import asked_for
+from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import ended_by_update
-from tapp.pod.pod import COMPLETED, Pod, PodSpec
+from tapp.pod.pod import Pod, PodSpec
 from tapp.pod.resize import DEFERRED, obstacle_to_resize
 from tapp.pod.update import changed_images, edited, obstacle_to, plan_restart, restarts_of
 from tapp.spec.adopt import describes, differs_in_images_only

@@ -30,12 +30,23 @@ def pull_policy(image: Any) -> str:
     `Always` for the tag `latest`, also where no tag and no digest is written; what is no name at
     all has no tag.
     """
-    is_short = isinstance(image, str) and len(image) <= _LONGEST
-    found = _REFERENCE.fullmatch(image) if is_short else None
-    if found is None or _IDENTIFIER.fullmatch(image):
+    found = _parsed(image)
+    if found is None:
         return "IfNotPresent"
     tag = found["tag"] or ("" if found["digest"] else "latest")
     return "Always" if tag == "latest" else "IfNotPresent"
+
+
+def is_reference(image: Any) -> bool:
+    """True if a container runtime takes a text for an image's name."""
+    return _parsed(image) is not None
+
+
+def _parsed(image: Any) -> re.Match[str] | None:
+    """An image's name in its parts; None for what is none (ParseNormalizedNamed)."""
+    if not isinstance(image, str) or len(image) > _LONGEST or _IDENTIFIER.fullmatch(image):
+        return None
+    return _REFERENCE.fullmatch(image)
 
 
 def canonical_name(image: str) -> str:

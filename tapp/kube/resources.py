@@ -5,6 +5,8 @@ from typing import Any
 
 from tapp.kube.canonical import comparable, nano, quantity
 
+RESIZABLE = ("cpu", "memory")
+"""The resources that a container may be given others of while it runs."""
 Sizes = dict[tuple[str, str], int]
 """`limits` or `requests`, and the resource -> how much, in billionths; -1 for what is no size."""
 
@@ -138,6 +140,25 @@ def _of_containers(
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
     return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
+
+
+def taken_away(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
+    """Sizes that a container has and is not to have: no resize takes any (ValidatePodResize)."""
+    return sorted(old.keys() - new.keys())
+
+
+def fixed(old: Sizes, new: Sizes) -> list[tuple[str, str]]:
+    """Sizes that are to be others, of resources that no resize changes."""
+    return [key for key in sorted(new) if key[1] not in RESIZABLE and old.get(key) != new[key]]
+
+
+def beyond_limits(sizes: Sizes) -> list[str]:
+    """Resources of which a container requests more than its limit; no pod may have that."""
+    return [
+        name
+        for (kind, name), size in sorted(sizes.items())
+        if kind == "requests" and size > sizes.get(("limits", name), size)
+    ]
 
 
 def sizes_of(resources: Any) -> Sizes:

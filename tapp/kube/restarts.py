@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+COMPLETED = ("Succeeded", "Failed")
+"""Phases of a pod of which nothing is started again."""
 ALWAYS = "Always"
 RESTARTING_ALL = "RestartingAllContainers"
 """The reason of a container that was ended because all of its pod start again."""

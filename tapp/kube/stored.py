@@ -265,6 +265,12 @@ def stored_spec(spec: Document) -> Document:
     return with_pod_resources(filled)
 
 
+def stored_claim(spec: Document) -> Document:
+    """The spec of a claim as it is stored when no admission changes it."""
+    filled: Document = _filled(encoded(spec), "ClaimSpec")
+    return filled
+
+
 def admitted_spec(spec: Document) -> Document:
     """A stored spec with what the admission plugins ServiceAccount and Priority fill in.
 

@@ -1,10 +1,12 @@
-"""Seconds that a pod tolerates a silent node (Kubernetes, "Taints and Tolerations")."""
+"""Seconds that a pod tolerates a taint of its node (Kubernetes, "Taints and Tolerations")."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Toleration = dict[str, Any]
 
+NO_EXECUTE = "NoExecute"
+"""The effect of a taint that evicts pods."""
 SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """The taints of a node that is not heard of."""
 SECONDS = 300
@@ -12,12 +14,34 @@ SECONDS = 300
 (`--default-not-ready-toleration-seconds`)."""
 
 
-def is_limited(tolerations: Iterable[Toleration]) -> bool:
-    """True if a node that is not heard of is tolerated for a limited time only.
+def seconds_of(tolerations: Iterable[Toleration], taint: Mapping[str, Any]) -> float | None:
+    """Seconds for which a taint is tolerated, 0 where it is not; None is without end.
 
-    For each taint the first toleration that fits it decides (k8s.io/component-helpers,
-    GetMatchingTolerations).
+    The first toleration that fits it decides (k8s.io/component-helpers, GetMatchingTolerations).
     """
+    for item in tolerations:
+        if _tolerates(item, taint):
+            seconds = item.get("tolerationSeconds")
+            if seconds is None:
+                return None
+            return max(seconds, 0) if isinstance(seconds, int | float) else 0
+    return 0
+
+
+def _tolerates(toleration: Toleration, taint: Mapping[str, Any]) -> bool:
+    """True if a toleration fits a taint (core/v1, ToleratesTaint)."""
+    if toleration.get("key") not in (taint["key"], None, ""):
+        return False
+    if toleration.get("effect") not in (taint["effect"], None, ""):
+        return False
+    operator = toleration.get("operator")
+    if operator in ("Equal", None, ""):
+        return (toleration.get("value") or "") == (taint.get("value") or "")
+    return bool(operator == "Exists")
+
+
+def is_limited(tolerations: Iterable[Toleration]) -> bool:
+    """True if a node that is not heard of is tolerated for a limited time only, or not at all."""
     items = list(tolerations)
     return any(_limit(items, key) is not None for key in SILENT)
 
@@ -60,20 +84,22 @@ def with_defaults(tolerations: Iterable[Toleration], seconds: int | None) -> lis
     items = list(tolerations)
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return items + [
-        _exists(key) | limit for key in SILENT if not any(_fits(item, key) for item in items)
+        _exists(key) | limit for key in SILENT if not any(_is_about(item, key) for item in items)
     ]
 
 
 def _exists(key: str) -> Toleration:
-    return {"key": key, "operator": "Exists", "effect": "NoExecute"}
+    return {"key": key, "operator": "Exists", "effect": NO_EXECUTE}
 
 
-def _fits(toleration: Toleration, key: str) -> bool:
-    effects = ("NoExecute", None, "")
+def _is_about(toleration: Toleration, key: str) -> bool:
+    """True if admission adds nothing for a taint because of this one, whatever its value."""
+    effects = (NO_EXECUTE, None, "")
     return toleration.get("key") in (key, None, "") and toleration.get("effect") in effects
 
 
-def _limit(tolerations: list[Toleration], key: str) -> Any:
-    """`tolerationSeconds` of the first one that fits a taint; None is without limit."""
-    first = next((item for item in tolerations if _fits(item, key)), None)
-    return None if first is None else first.get("tolerationSeconds")
+def _limit(tolerations: list[Toleration], key: str) -> float | None:
+    """The limit for a taint that a toleration is about; None for any other, and for no limit."""
+    if not any(_is_about(item, key) for item in tolerations):
+        return None
+    return seconds_of(tolerations, {"key": key, "effect": NO_EXECUTE})

@@ -14,7 +14,7 @@ import msgspec
 
 from tapp.kube import objects
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Terminated
-from tapp.kube.restarts import ALWAYS, RESTART_ALL, RESTARTING_ALL, Restarts
+from tapp.kube.restarts import ALWAYS, COMPLETED, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.spec.reads import Reads
@@ -24,7 +24,6 @@ from tapp.words.vocabulary import GATES, NODE_LOST
 
 NONE: Mapping[str, str] = MappingProxyType({})
 """The entries of all pods that have none."""
-COMPLETED = ("Succeeded", "Failed")
 GRACE = 30.0
 """`terminationGracePeriodSeconds` where the pod does not say (core/v1 PodSpec)."""
 

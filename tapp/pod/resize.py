@@ -10,12 +10,21 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tapp.kube.objects import Condition, readable_conditions
-from tapp.kube.resources import Sizes, asked_for, quality, sizes_of, with_requests
+from tapp.kube.resources import (
+    RESIZABLE,
+    Sizes,
+    asked_for,
+    beyond_limits,
+    fixed,
+    quality,
+    sizes_of,
+    taken_away,
+    with_requests,
+)
 from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.templates import Template, running
 from tapp.words.quoted import quoted
 
-RESIZABLE = ("cpu", "memory")
 DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
 """Reasons of a pod's condition `PodResizePending`."""
 
@@ -75,12 +84,11 @@ def _obstacles(
     old, new = sizes
     found = [
         f"{kind}.{resource} of container {quoted(name)} cannot be taken away"
-        for kind, resource in sorted(old.keys() - new.keys())
+        for kind, resource in taken_away(old, new)
     ]
     found += [
         f"{resource} of container {quoted(name)} cannot be resized"
-        for kind, resource in sorted(new)
-        if resource not in RESIZABLE and old.get((kind, resource)) != new[kind, resource]
+        for _, resource in fixed(old, new)
     ]
     claims = [item.get("claims") if isinstance(item, dict) else None for item in resources]
     return (
@@ -99,8 +107,7 @@ def _wrong(name: str, sizes: Sizes) -> list[str]:
     ]
     return found + [
         f"container {quoted(name)} requests more {resource} than its limit"
-        for (kind, resource), value in sorted(sizes.items())
-        if kind == "requests" and value > sizes.get(("limits", resource), value)
+        for resource in beyond_limits(sizes)
     ]
 
 

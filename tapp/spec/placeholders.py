@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tapp.kube.depth import DEEPEST, is_too_deep
+from tapp.kube.names import is_label_value
 from tapp.words.digits import is_whole
 from tapp.words.quoted import quoted, short
 from tapp.words.vocabulary import VALUE_KEY
@@ -29,7 +30,6 @@ ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"
 _FOUND = re.compile(r"\$\$\(tapp\.|\$\(tapp\.([^()]*)\)|\$\(tapp\.")
 _NAME = re.compile(rf"index|name|namespace|values\.{VALUE_KEY}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
-_LABEL = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 
 Path = tuple[str | int, ...]
 
@@ -127,7 +127,7 @@ class Slot:
         found = "".join(parts)
         if self.numbers is not None:
             return self._number(found, self.numbers)
-        if self.path[:2] == ("metadata", "labels") and not _LABEL.fullmatch(found):
+        if self.path[:2] == ("metadata", "labels") and not is_label_value(found):
             wrong = f"{written(self.path)} becomes {_shown(found)}"
             raise UnfilledError(f"{wrong}: a label takes at most 63 letters, digits, '-_.'")
         return found

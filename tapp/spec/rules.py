@@ -8,6 +8,7 @@ only what an update makes worse: a name that was dangling before may go on dangl
 
 from typing import Any, Final
 
+from tapp.kube.names import DNS_LABEL
 from tapp.words.vocabulary import VALUE_KEY
 
 Rule = dict[str, Any]
@@ -43,7 +44,7 @@ def _one_line(expression: str) -> str:
     return " ".join(expression.split())
 
 
-DNS_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_DNS_LABEL: Final = f"^{DNS_LABEL}$"
 
 BUDGET: Final = _keyword(
     _rule(
@@ -94,7 +95,7 @@ CLAIM_NAMES: Final = _keyword(
     _rule(
         f"""self.all(claim, has(claim.metadata) && has(claim.metadata.name)
                   && claim.metadata.name.size() <= 63
-                  && claim.metadata.name.matches('{DNS_LABEL}'))""",
+                  && claim.metadata.name.matches('{_DNS_LABEL}'))""",
         "each claim template needs a metadata.name that is a DNS label, because the volume in the "
         "pod gets the same name: at most 63 lower-case letters, digits and '-'",
     ),
@@ -108,7 +109,7 @@ CLAIM_NAMES: Final = _keyword(
 
 SERVICE_NAME: Final = _keyword(
     _rule(
-        f"self == '' || (self.size() <= 63 && self.matches('{DNS_LABEL}'))",
+        f"self == '' || (self.size() <= 63 && self.matches('{_DNS_LABEL}'))",
         "must be the name of a headless Service: at most 63 lower-case letters, digits and '-'",
     )
 )

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tapp.kube.project import duplicate_merge_key, project
+from tapp.kube.stored import encoded
 from tapp.pod.manifest import Manifest
 from tapp.spec.lookup import Templates
 from tapp.spec.placeholders import LARGEST, UnfilledError
@@ -101,7 +102,7 @@ def _parts(body: Document) -> tuple[Document, Document]:
     Raises:
         UnfilledError: Metacontroller could not apply the spec.
     """
-    spec = _without_blanks(body["spec"])
+    spec = encoded(_without_blanks(body["spec"]))
     if (path := duplicate_merge_key(spec)) is not None:
         raise UnfilledError(
             f"spec{path} has one port number twice, which Metacontroller cannot apply: give each "
@@ -176,12 +177,8 @@ def _shape_problem(body: Document) -> str:
 
 
 def _without_blanks(value: Any) -> Any:
-    """A spec without what Kubernetes reads as absent; the API server fills that in itself."""
+    """A spec without what is empty; the API server fills that in itself, or refuses it."""
     if isinstance(value, dict):
         items = {key: _without_blanks(item) for key, item in value.items()}
-        return {
-            key: item
-            for key, item in items.items()
-            if item not in (None, "", [], {}) and not (key == "nodePort" and item == 0)
-        }
+        return {key: item for key, item in items.items() if item not in (None, "", [], {})}
     return [_without_blanks(item) for item in value] if isinstance(value, list) else value

@@ -3,7 +3,8 @@
 from simulator.node.container import Run
 from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import specs_of
-from simulator.node.pod_status import FINISHED, statuses_of
+from simulator.node.pod_status import statuses_of
+from tapp.kube.restarts import COMPLETED
 
 from .kube import Json
 
@@ -11,7 +12,7 @@ from .kube import Json
 def adopt(local: LocalPod, now: float) -> None:
     """Takes over a pod that another kubelet ran, by what the API object says of it."""
     status = local.pod.get("status") or {}
-    if status.get("phase") in FINISHED:
+    if status.get("phase") in COMPLETED:
         local.end = status["phase"], status.get("reason", ""), status.get("message", "")
     known, specs = statuses_of(local.pod), specs_of(local.pod)
     for one in local.all:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulator.world import merge_patch
+from tapp.kube.merges import merge_patch
 from tests.scenarios.life import EXAMPLES, example
 from tests.spellings import fully_written
 

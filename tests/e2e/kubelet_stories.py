@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.objects.objects import Object
+from tapp.kube.restarts import COMPLETED
 
 from .kube import Json
 from .kubelet_levers import Levers
 from .realnode.images import BEHAVIOURS, app
 from .realnode.workloads import BOOT, PROBE, container, environment, real_spec
 
-FINISHED = ("Succeeded", "Failed")
 SETTLED = 7.0
 """Seconds after which an edit is done, beside the time that the container takes to stop."""
 PATIENT = PROBE | {"periodSeconds": 4, "failureThreshold": 30}
@@ -250,7 +250,7 @@ def told(versions: Iterable[Json]) -> list[str]:
 
 def _line(status: Json, one: Json) -> str:
     tag = one["image"].rpartition(":")[2]
-    if status["phase"] in FINISHED:
+    if status["phase"] in COMPLETED:
         ended = one["state"].get("terminated") or {}
         return f"{tag} {status['phase']} {ended.get('exitCode')}"
     ready = any(

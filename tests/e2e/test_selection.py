@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from simulator.node.levers import normal
-
 from .binaries import build
 from .cluster import REPOSITORY, Choice, Workspace, choose
 from .controlplane import NEEDED
@@ -201,22 +199,6 @@ def runs(pid: int) -> bool:
 def test_definitions_are_there() -> None:
     """Every definition that a cluster starts with exists."""
     assert len(definition_files({})) == 3
-
-
-@pytest.mark.parametrize(
-    ("image", "shown"),
-    [
-        ("nginx", "docker.io/library/nginx:latest"),
-        ("nginx:1", "docker.io/library/nginx:1"),
-        ("team/app:2", "docker.io/team/app:2"),
-        ("registry.test:5000/app", "registry.test:5000/app:latest"),
-        ("localhost/app:1", "localhost/app:1"),
-        ("app@sha256:00", "docker.io/library/app@sha256:00"),
-    ],
-)
-def test_image_names_are_shown_as_a_runtime_shows_them(image: str, shown: str) -> None:
-    """status.image is not what the spec said."""
-    assert normal(image) == shown
 
 
 def test_two_names_can_have_one_image_id() -> None:

@@ -72,7 +72,8 @@ def test_the_service_of_all_gives_each_pod_a_name(app: App) -> None:
 
 
 def test_an_edit_reaches_the_services_and_no_pod(app: App) -> None:
-    app.apply(exposed(type="LoadBalancer", clusterIP="", sessionAffinity="None")).settle()
+    filled = {"clusterIP": "", "sessionAffinity": "None", "publishNotReadyAddresses": False}
+    app.apply(exposed(type="LoadBalancer", **filled)).settle()
     app.until(lambda: [*services(app)] == NAMES, "each has its Service")
     app.quiet()
     before, pods = services(app), app.uids()

@@ -8,7 +8,7 @@ from typing import Any
 from demo.kubectl import RefusedError
 from simulator.api.store import ApiError
 from simulator.objects.objects import annotations_of, with_meta
-from simulator.world import KUBECTL_APPLIED, kubectl_applied
+from tapp.kube.merges import KUBECTL_APPLIED, kubectl_applied
 
 Document = dict[str, Any]
 

@@ -10,7 +10,7 @@ from kubectl_tapp.forecast.forecast import Assumptions, Forecast
 from kubectl_tapp.forecast.foresee import forecast
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import NAMESPACE, UnknownKindError
-from simulator.world import kubectl_applied, merge_patch
+from tapp.kube.merges import kubectl_applied, merge_patch
 from tapp.world import Options
 from tests.e2e.edits import Step
 from tests.scenarios.life import Document, Life, manifest

@@ -18,7 +18,7 @@ from simulator.api.store import NotFoundError
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import key_of
-from simulator.world import kubectl_applied
+from tapp.kube.merges import kubectl_applied
 from tests.plugin.applying import by_server, in_its_words, managed
 
 USER = "jane"

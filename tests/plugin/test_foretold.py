@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kubectl_tapp.forecast.forecast import Outcome
 from simulator.api.store import NotFoundError
-from simulator.world import merge_patch
+from tapp.kube.merges import merge_patch
 from tests.builders import Document
 from tests.e2e.edits import BAD, Story, example_stories, random_story
 from tests.e2e.worlds import Simulated

@@ -88,6 +88,7 @@ def open_gate(world: World, status: str) -> None:
         ({"tolerations": [{"operator": "Exists"}]}, None),
         ({"tolerations": [*tolerations(10), {"operator": "Exists"}]}, 10),
         ({"tolerations": [{"operator": "Exists"}, *tolerations(10)]}, None),
+        ({"tolerations": [{"key": KEYS[1], "value": "no such", "tolerationSeconds": 9}]}, 0),
     ],
 )
 def test_who_is_evicted(spec: Object, evicted: float | None) -> None:

@@ -79,14 +79,16 @@ def test_changed_containers_are_killed_one_after_the_other() -> None:
     [
         ("app", "app:other", "docker.io/library/app:latest"),
         ("r.test:5000/x/app:1", "app:1", "r.test:5000/x/app:1"),
-        ("app:1", "app@sha256:aa", "docker.io/library/app:1"),
+        ("app:1", f"app@sha256:{'aa' * 32}", "docker.io/library/app:1"),
+        ("docker.io/app:1", "app:2", "docker.io/library/app:1"),
+        (f"app:1@sha256:{'aa' * 32}", "app:2", f"docker.io/library/app@sha256:{'aa' * 32}"),
     ],
 )
 def test_a_node_reports_the_first_name_that_it_knew_for_an_image(
     first: str, second: str, shown: str
 ) -> None:
     pod = OnePod(image=first)
-    pod.levers.digests |= {first: "aa", second: "aa"}
+    pod.levers.digests |= {first: "aa" * 32, second: "aa" * 32}
     pod.up()
     before = pod.status
     pod.edit(second).run(10)
@@ -231,7 +233,11 @@ def test_before_its_first_start_a_container_only_waits_for_its_image() -> None:
 
 @pytest.mark.parametrize(
     ("image", "policy", "reason"),
-    [("app:Typo:1", "Always", "InvalidImageName"), ("app:typo", "Never", "ErrImageNeverPull")],
+    [
+        ("app:Typo:1", "Always", "InvalidImageName"),
+        ("team//app:1", "Always", "InvalidImageName"),
+        ("app:typo", "Never", "ErrImageNeverPull"),
+    ],
 )
 def test_other_reasons_why_an_image_cannot_be_had(image: str, policy: str, reason: str) -> None:
     pod = bad(container={"imagePullPolicy": policy}).edit(image).run(8)

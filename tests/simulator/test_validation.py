@@ -159,10 +159,29 @@ def test_stale_update_conflicts() -> None:
         world.cluster.update(POD, stored)
 
 
+def labelled(key: str) -> Object:
+    """A pod with a label of this key."""
+    made = pod("p")
+    return {**made, "metadata": {**made["metadata"], "labels": {key: "v"}}}
+
+
+def asking(requests: str, limits: str) -> Object:
+    """A pod whose container asks for so much cpu, of at most so much."""
+    resources = {"requests": {"cpu": requests}, "limits": {"cpu": limits}}
+    return pod("p", containers=[{"name": "a", "image": "x", "resources": resources}])
+
+
 @pytest.mark.parametrize(
     ("manifest", "path"),
     [
         (pod("Bad_Name"), "metadata.name"),
+        (pod("two..dots"), "metadata.name"),
+        ({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a.b"}}, "metadata.name"),
+        (labelled("k" * 64), "metadata.labels"),
+        (labelled("a..b/k"), "metadata.labels"),
+        (pod("p", containers=[{"name": "a.b", "image": "x"}]), "spec.containers[0].name"),
+        (pod("p", containers=[{"name": "a" * 64, "image": "x"}]), "spec.containers[0].name"),
+        (asking("2", "1"), "spec.containers[0].resources.requests"),
         (pod("p", containers=[]), "spec.containers"),
         (pod("p", restartPolicy="Sometimes"), "spec.restartPolicy"),
         (pod("p", containers=[{"name": "a", "image": "x"}] * 2), "spec.containers[1].name"),

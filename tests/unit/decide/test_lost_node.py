@@ -63,6 +63,16 @@ def test_pods_tolerate_a_silent_node_without_limit() -> None:
     assert not any("tolerationSeconds" in item for item in tolerations)
 
 
+def test_what_is_about_another_value_of_the_taint_does_not_keep_a_pod() -> None:
+    """It tolerates nothing, and keeps admission from adding what does: the pod would be evicted."""
+    other = {"key": SILENT[1], "operator": "Equal", "value": "x", "effect": "NoExecute"}
+    world = Nodes(1, forceDeletePod=False, template=template(tolerations=[other]))
+    kept = {"key": SILENT[1], "operator": "Exists", "effect": "NoExecute"}
+    assert kept in Nodes(1, template=template(tolerations=[other])).pod(0)["spec"]["tolerations"]
+    world.change(forceDeletePod=True).settle()
+    assert kept in world.pod(0)["spec"]["tolerations"]
+
+
 def test_pods_that_are_there_already_tolerate_it_after_the_edit() -> None:
     world = Nodes(2, forceDeletePod=False, template=template(tolerations=[
         {"key": SILENT[0], "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9},

@@ -1,0 +1,41 @@
+"""Patches of Kubernetes on documents: JSON merge patches, and the merge of `kubectl apply`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+Document = dict[str, Any]
+
+KUBECTL_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """A value after a JSON merge patch (RFC 7386)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def kubectl_applied(live: Document, wanted: Document) -> Document:
+    """A live custom resource after `kubectl apply` of a manifest: maps by key, lists as a whole."""
+    annotations = (live.get("metadata") or {}).get("annotations") or {}
+    last = msgspec.json.decode(annotations.get(KUBECTL_APPLIED, "{}"))
+    merged: Document = _three_way(live, last, wanted)
+    return merged
+
+
+def _three_way(live: Any, last: Any, wanted: Any) -> Any:
+    if not isinstance(live, Mapping) or not isinstance(wanted, Mapping):
+        return wanted
+    before = last if isinstance(last, Mapping) else {}
+    merged = {key: value for key, value in live.items() if key in wanted or key not in before}
+    for key, value in wanted.items():
+        merged[key] = _three_way(merged.get(key), before.get(key), value)
+    return merged
