@@ -7,7 +7,7 @@ from functools import partial
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError, Exit, plain
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.words import age, instances
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
@@ -96,7 +96,7 @@ def wait(session: Session, watch: Watch) -> None:
 
     late = f"{name} is not {'stuck' if watch.stuck_is_reached else 'there'} after {{}}: {{}}"
     until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
-    took = spell(session.now() - begun)
+    took = age(session.now() - begun)
     session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")
 
 
@@ -114,7 +114,7 @@ def until_done(
             waited = (now := session.now()) - begun
             show(waits.format(why), waited)
             if waited >= timeout:
-                raise CommandError(late.format(spell(timeout), why), Exit.STUCK)
+                raise CommandError(late.format(age(timeout), why), Exit.STUCK)
             session.sleep(max(INTERVAL, _SHARE * (now - before)))
             before = session.now()
 
@@ -144,15 +144,6 @@ def _never_stuck(watch: Watch) -> str:
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
 
 
-def spell(seconds: float) -> str:
-    """A time for people: `42 s`, `3 min 5 s`."""
-    whole = round(seconds)
-    minutes, rest = divmod(whole, 60)
-    if not minutes:
-        return f"{rest} s"
-    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-
-
 @contextmanager
 def shown(session: Session) -> Iterator[Show]:
     """One line that changes on a terminal, else a line per change."""
@@ -163,7 +154,7 @@ def shown(session: Session) -> Iterator[Show]:
     def show_change(text: str, elapsed: float) -> None:
         nonlocal last
         if text != last:
-            session.say(f"{spell(elapsed):>10}  {text}")
+            session.say(f"{age(elapsed):>10}  {text}")
             last = text
 
     if not console.is_terminal:
@@ -171,4 +162,4 @@ def shown(session: Session) -> Iterator[Show]:
         return
     with console.status("looking") as status:
         # No markup, and nothing that a terminal obeys: a kubelet's own words.
-        yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {spell(elapsed)}"))
+        yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {age(elapsed)}"))

@@ -117,6 +117,11 @@ class Look:
         """The instances that are updated now."""
         return [i.id for i, verdict in self.plan.cases if is_update(verdict)]
 
+    @property
+    def serving(self) -> int:
+        """The number of available instances that are not updated now."""
+        return len(self.plan.available - set(self.taken))
+
     def pod(self, id: int) -> Document | None:
         """The pod of an instance, as the API server has it."""
         return self.pods.get(f"{self.name}-{id}")

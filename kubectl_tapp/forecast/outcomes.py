@@ -1,15 +1,16 @@
 """From the record of a run to what a person asks: who, why, when, how many, and what is stuck."""
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.decide.budget import Limit, limits
 from kubectl_tapp.edit.revisions import ours
-from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Rest, Step
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Rest, Step
 from kubectl_tapp.forecast.record import Act, Record, Write, paused, stuck, unavailable
 from kubectl_tapp.forecast.templates import template_bodies, templates_of
 from tapp.answer.refusals import refusals
@@ -293,20 +294,7 @@ class Outcomes:
 
     def _limits(self) -> tuple[Limit, ...]:
         plan = self.record.first
-        if plan is None:
-            return ()
-        rolling = plan.world.tapp.spec.rolling_name
-        rolls = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
-        return tuple(
-            Limit(
-                budget.name,
-                budget.value,
-                None if budget.least is None else budget.should_run - budget.least,
-                rolls[is_rolling],
-            )
-            for budget, is_rolling in ((plan.budgets.rolling, True), (plan.budgets.force, False))
-            if rolls[is_rolling]
-        )
+        return () if plan is None else tuple(each for each in limits(plan) if each.instances)
 
     # What else is said of the edit.
 

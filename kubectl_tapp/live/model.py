@@ -7,6 +7,7 @@ from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions, last_time, state_of, times
 from kubectl_tapp.cluster.cluster import PODS
+from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.events import describe, newest
 from kubectl_tapp.decide.from_status import rows_of_status, sentences_of_status
 from kubectl_tapp.decide.look import Look, Row
@@ -83,9 +84,7 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
     waiting = [] if stuck else document["waits"]  # that sentence says who waits, and why
     waits = [f"{some(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
-    budget = document["budget"]
-    least, left = budget["rollingMustStayAvailable"], budget["available"] - len(look.taken)
-    must = budget["shouldRun"] if least is None else max(0, least)
+    limit, serving = limits(plan)[0], look.serving
     return {
         "head": {
             "headline": headline(look),
@@ -97,8 +96,9 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
             "notes": [*waits, *refused, *document["events"], *document["unread"].values()],
         },
         "budget": {
-            "must": must, "may": max(0, left - must), "gone": budget["shouldRun"] - left,
-            "have": left, "sentences": budget["sentences"],
+            "must": limit.must_stay, "may": limit.may_go(serving),
+            "gone": limit.should_run - serving, "have": serving,
+            "sentences": document["budget"]["sentences"],
         },
         "partition": {"size": plan.partition.size, "kept": sorted(kept)},
         "moving": [[text, some(ids)] for text, ids in known.moving.items()],
