@@ -11,8 +11,8 @@ from kubectl_tapp.base.words import age, instances
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.decide.decisions import MEMORY, decided
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.decisions import MEMORY, decide_or_fail
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import PATIENCE
@@ -29,7 +29,7 @@ Show = Callable[[str, float], None]
 
 
 @dataclass
-class Watch:
+class WaitGoal:
     """The goal of a wait.
 
     Attributes:
@@ -53,7 +53,7 @@ class Watch:
         return now.is_done(self.ids) if self.goal is None else self.goal(now)
 
 
-def wait(session: Session, watch: Watch) -> None:
+def wait(session: Session, watch: WaitGoal) -> None:
     """Waits until the goal is reached.
 
     Raises:
@@ -63,10 +63,10 @@ def wait(session: Session, watch: Watch) -> None:
     begun, name = session.now(), watch.name
     look = partial(_look, session, name, session.cluster.registration(), Memo(MEMORY))
     stuck_since: float | None = None
-    mark, stuck = 0, ""
+    fingerprint, stuck = 0, ""
 
     def attempt() -> str:
-        nonlocal stuck_since, mark, stuck
+        nonlocal stuck_since, fingerprint, stuck
         try:
             current = look()
         except KubectlError as error:
@@ -80,8 +80,8 @@ def wait(session: Session, watch: Watch) -> None:
         why, now = _stuck(current, watch), session.now()
         # The answer is noted after all children are written: until then, whoever writes one acts
         # on the spec.
-        moves = not current.answered and current.mark != mark
-        mark = current.mark
+        moves = not current.answered and current.fingerprint != fingerprint
+        fingerprint = current.fingerprint
         stuck_since = (stuck_since or now) if why and not moves else None
         paused = current.answered and current.paused
         if stuck_since is not None and (
@@ -121,13 +121,13 @@ def until_done(
 
 def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Progress:
     cluster, seen = session.cluster, session.observed(name)
-    plan = decided(seen, registration, session.now(), memo)
+    plan = decide_or_fail(seen, registration, session.now(), memo)
     if plan.not_created:
         seen = cluster.with_events(seen)
-    return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
+    return Progress(Inspection(seen, plan, Obstacles(cluster, seen, plan)))
 
 
-def _stuck(current: Progress, watch: Watch) -> str:
+def _stuck(current: Progress, watch: WaitGoal) -> str:
     if not current.answered:
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
@@ -136,7 +136,7 @@ def _stuck(current: Progress, watch: Watch) -> str:
     return current.stuck(watch.ids)
 
 
-def _never_stuck(watch: Watch) -> str:
+def _never_stuck(watch: WaitGoal) -> str:
     """The error for what is complete: it gets stuck only after somebody changes something."""
     who = "all its instances are"
     if watch.ids is not None:

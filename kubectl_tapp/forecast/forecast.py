@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kubectl_tapp.decide.budget import Limit
-from kubectl_tapp.forecast.record import Write
+from kubectl_tapp.forecast.run_log import Write
 from tapp.spec.differences import Difference
 
 

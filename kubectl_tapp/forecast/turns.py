@@ -29,7 +29,7 @@ def waiting(plan: Plan) -> list[Instance]:
 
 
 @dataclass
-class Turns:
+class PlayedTurns:
     """The turns that were played, by the budget that they are spent from.
 
     Attributes:

@@ -8,9 +8,9 @@ import pytest
 from kubectl_tapp.base.arguments import read_duration
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.decide.decisions import decide
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.progress import Progress
 from simulator.objects.clock import EPOCH
@@ -401,10 +401,10 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     plan = decide(observed, registered(Options()), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
     plan.decisions[2] = odd
-    cluster = Cluster({}, web)
+    cluster = ClusterAccess({}, web)
 
     def progress(seen: Observed) -> Progress:
-        return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
+        return Progress(Inspection(seen, plan, Obstacles(cluster, seen, plan)))
 
     found = progress(observed)
     assert found.left(None) == [2]
