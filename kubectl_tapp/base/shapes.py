@@ -6,7 +6,7 @@ _OBJECT, _LIST, _TEXT = (dict, "an object"), (list, "a list"), (str, "a text")
 _CONTAINERS = ("containers", "initContainers")
 
 
-def strange(tapp: dict[str, Any]) -> str:
+def malformed(tapp: dict[str, Any]) -> str:
     """A sentence about the first part of a TApp that has another shape than it should; "": none.
 
     Only shapes, which an API server would refuse by the schema: values are for it and the service.
@@ -20,8 +20,8 @@ def strange(tapp: dict[str, Any]) -> str:
         *(_wrong(f"metadata.{each}", _of(metadata, each), _OBJECT) for each in _NOTES),
         _wrong("spec", spec, _OBJECT),
         _wrong("spec.templatePool", pool, _OBJECT),
-        strange_template("spec.template", _of(spec, "template")),
-        *(strange_template(f"spec.templatePool.{name}", body) for name, body in bodies.items()),
+        malformed_template("spec.template", _of(spec, "template")),
+        *(malformed_template(f"spec.templatePool.{name}", body) for name, body in bodies.items()),
     ]
     return next((found for found in checks if found), "")
 
@@ -29,7 +29,7 @@ def strange(tapp: dict[str, Any]) -> str:
 _NOTES = ("labels", "annotations")
 
 
-def strange_template(path: str, body: object) -> str:
+def malformed_template(path: str, body: object) -> str:
     """The same of a pod template."""
     metadata, spec = _of(body, "metadata"), _of(body, "spec")
     checks = [_wrong(path, body, _OBJECT), _wrong(f"{path}.metadata", metadata, _OBJECT)]

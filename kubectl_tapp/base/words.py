@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def age(seconds: float) -> str:
-    """A time span as kubectl writes one: `45s`, `3m10s`, `2h5m`, `3d4h`, `40d`."""
+    """A time that has passed, or a limit, as kubectl writes one: `45s`, `3m10s`, `40d`."""
     whole = max(0, int(seconds))
     if whole < 2 * _MINUTE:
         return f"{whole}s"
@@ -23,6 +23,17 @@ def age(seconds: float) -> str:
 
 _MANY = 10
 """From ten of a unit on, the smaller one does not matter."""
+
+
+def spoken(seconds: float) -> str:
+    """An estimate as people say it, rounded: `45 s`, `4 min`, `2 h 10 min`."""
+    if seconds < 90:  # noqa: PLR2004 - a minute and a half
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 120:  # noqa: PLR2004 - two hours
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 def plural(number: int, word: str) -> str:

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 
 SCALERS = "horizontalpodautoscalers.autoscaling"
 _BY_KEY = {
@@ -31,7 +31,7 @@ _UNDONE = {
 }
 
 
-def warnings(cluster: Cluster, tapp: Document, *, scaling: bool) -> list[str]:
+def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[str]:
     """A sentence for each tool that will undo an edit, as far as it can be known.
 
     Args:
@@ -44,7 +44,7 @@ def warnings(cluster: Cluster, tapp: Document, *, scaling: bool) -> list[str]:
     return result + (_scalers(cluster, tapp) if scaling else [])
 
 
-def _tools(cluster: Cluster, tapp: Document) -> list[str]:
+def _tools(cluster: ClusterAccess, tapp: Document) -> list[str]:
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
     found = {tool for key, tool in _BY_KEY.items() if key in keys}
@@ -55,7 +55,7 @@ def _tools(cluster: Cluster, tapp: Document) -> list[str]:
     return sorted(found)
 
 
-def _scalers(cluster: Cluster, tapp: Document) -> list[str]:
+def _scalers(cluster: ClusterAccess, tapp: Document) -> list[str]:
     try:
         scalers = cluster.list(SCALERS)
     except CommandError:

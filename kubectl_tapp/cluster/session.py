@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError, plain
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.targets import Given, together
-from kubectl_tapp.cluster.cluster import PODS, Cluster
+from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import Runner
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class Session:
         return replace(self, targets=together(self.targets, targets))
 
     @cached_property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterAccess:
         """The cluster that is asked for; nothing is called before it is used."""
-        return Cluster(self.targets, self.runner)
+        return ClusterAccess(self.targets, self.runner)
 
     @cached_property
     def console(self) -> "Console":
@@ -66,9 +66,9 @@ class Session:
         )  # fmt: skip
 
     @staticmethod
-    def unread() -> None:
+    def ignore_closed_output() -> None:
         """Goes on where nobody reads any more: who said `-y` asked for the write, not the text."""
-        sys.stdout = cast("TextIO", _Unread(sys.stdout))
+        sys.stdout = cast("TextIO", _ClosableOutput(sys.stdout))
 
     @property
     def interactive(self) -> bool:
@@ -124,7 +124,7 @@ class Session:
         print(plain(text), file=sys.stderr)
 
 
-class _Unread:
+class _ClosableOutput:
     """Standard output whose reader may go away, as `grep -q` does; the rest goes nowhere then."""
 
     def __init__(self, file: TextIO) -> None:

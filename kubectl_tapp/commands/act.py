@@ -12,11 +12,11 @@ from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import instances
 from kubectl_tapp.cluster import owners
-from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.access import TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session, uninterrupted
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
-from kubectl_tapp.commands.waiting import Watch, wait
+from kubectl_tapp.commands.waiting import WaitGoal, wait
 from kubectl_tapp.edit import edits
 
 Operations = Sequence[edits.Operation]
@@ -71,7 +71,7 @@ def carry_out(  # noqa: PLR0913 - what a verb under way consists of
     if choices.wait:
         which = None if everything else ids
         message = f"{instances(ids)} done" if which else "done"
-        follow(session, Watch(name, which, choices.seconds, message))
+        follow(session, WaitGoal(name, which, choices.seconds, message))
 
 
 def is_no_change(session: Session, name: str, operations: Operations, notes: Sequence[str]) -> bool:
@@ -91,7 +91,7 @@ def tell(session: Session, seen: Observed, operations: Operations, notes: Sequen
         session.note(f"warning: {warning}")
 
 
-def follow(session: Session, watch: Watch) -> None:
+def follow(session: Session, watch: WaitGoal) -> None:
     """Waits after a write; whoever interrupts that is told that it goes on."""
     try:
         wait(session, watch)

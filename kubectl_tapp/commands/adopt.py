@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.words import plural
-from kubectl_tapp.cluster.cluster import CLAIMS, PODS, TAPPS
+from kubectl_tapp.cluster.access import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.act import changed
 from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
-from kubectl_tapp.edit.adoption import Found, adopting_patch, as_adopted, strays, unprotected
+from kubectl_tapp.edit.adoption import Stray, adopting_patch, as_adopted, strays, unprotected
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
 
@@ -43,7 +43,7 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
                 _take(verb, each, living, dry_run=True)
         session.say(NOTHING_WRITTEN)
         return
-    done: list[Found] = []
+    done: list[Stray] = []
     try:
         session.confirm(yes=verb.choices.yes)
         if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
@@ -59,14 +59,14 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
     verb.follow(sorted({each.id for each in taken}))
 
 
-def _count(taken: list[Found]) -> str:
+def _count(taken: list[Stray]) -> str:
     pods = sum(each.resource == PODS for each in taken)
     claims = len(taken) - pods
     counts = ((pods, "pod"), (claims, "claim"))
     return " and ".join(f"{number} {plural(number, word)}" for number, word in counts if number)
 
 
-def _show(verb: Verb, found: list[Found]) -> None:
+def _show(verb: Verb, found: list[Stray]) -> None:
     """Prints all that is there, whose it is, and what of it stays as it is."""
     lines = grouped(((x.resource, x.prefix, x.whose, x.why_not), x.id) for x in found)
     for title, left in (("Taken over", False), ("Left as it is", True)):
@@ -80,7 +80,7 @@ def _show(verb: Verb, found: list[Found]) -> None:
             verb.session.say(f"  {kind} {names}: {whose}{more}")
 
 
-def _show_next(verb: Verb, taken: list[Found]) -> None:
+def _show_next(verb: Verb, taken: list[Stray]) -> None:
     """Prints the service's next step with what it sees then: a pod may not be as the spec asks."""
     session, seen = verb.session, verb.seen
     pods, claims = (
@@ -116,7 +116,7 @@ def _show_next(verb: Verb, taken: list[Found]) -> None:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
 
 
-def _take(verb: Verb, found: Found, living: dict[str, str], *, dry_run: bool = False) -> None:
+def _take(verb: Verb, found: Stray, living: dict[str, str], *, dry_run: bool = False) -> None:
     """One guarded write; whoever writes the object meanwhile makes us look again."""
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.cluster import PODS
+from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb

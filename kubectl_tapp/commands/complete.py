@@ -10,14 +10,14 @@ import typer
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.targets import TARGETS
-from kubectl_tapp.cluster.cluster import NAMESPACES, TAPPS, Cluster
+from kubectl_tapp.cluster.access import NAMESPACES, TAPPS, ClusterAccess
 from kubectl_tapp.cluster.session import Session
 
 _SECONDS = "3s"
 Offer = Callable[[typer.Context, list[str], str], list[str]]
 
 
-def _cluster(ctx: typer.Context) -> Cluster:
+def _cluster(ctx: typer.Context) -> ClusterAccess:
     """The cluster of the options that stand on the line so far."""
     session = next((found for at in _line(ctx) if isinstance(found := at.obj, Session)), Session())
     for at in reversed(_line(ctx)):
@@ -34,7 +34,7 @@ def _line(ctx: Any) -> list[Any]:
     return found
 
 
-def offer(find: Callable[[Cluster, dict[str, Any]], Iterable[str]]) -> Offer:
+def offer(find: Callable[[ClusterAccess, dict[str, Any]], Iterable[str]]) -> Offer:
     """A source of words that never fails: `find` gets the cluster and the arguments so far."""
 
     def found(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
@@ -47,12 +47,12 @@ def offer(find: Callable[[Cluster, dict[str, Any]], Iterable[str]]) -> Offer:
     return found
 
 
-def _ids(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
+def _ids(cluster: ClusterAccess, given: dict[str, Any]) -> Iterable[str]:
     replicas = cluster.get(TAPPS, given["name"])["spec"].get("replicas", 1)
     return ["all", *(str(id) for id in range(min(replicas, 1000)))]
 
 
-def _templates(cluster: Cluster, given: dict[str, Any]) -> Iterable[str]:
+def _templates(cluster: ClusterAccess, given: dict[str, Any]) -> Iterable[str]:
     spec = cluster.get(TAPPS, given["name"])["spec"]
     return sorted({"default", *(spec.get("templatePool") or {})})
 

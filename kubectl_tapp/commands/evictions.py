@@ -12,7 +12,7 @@ from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
-from kubectl_tapp.commands.waiting import Watch, until_done, wait
+from kubectl_tapp.commands.waiting import WaitGoal, until_done, wait
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import is_update, spend
@@ -97,7 +97,7 @@ def _replace(verb: Verb, id: int, uid: str) -> None:
     waits = f"{verb.name}: instance {id} waits: {{}}"
     late = f"instance {id} was not restarted within {{}}: {{}}"
     until_done(session, timeout, attempt, waits, late)
-    wait(session, Watch(verb.name, [id], timeout, f"instance {id} has a new pod"))
+    wait(session, WaitGoal(verb.name, [id], timeout, f"instance {id} has a new pod"))
 
 
 def _held(plan: Plan, id: int, uid: str) -> str:

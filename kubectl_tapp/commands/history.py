@@ -49,7 +49,7 @@ def history(
 def _table(session: Session, found: "list[Entry]") -> None:
     from rich.text import Text  # noqa: PLC0415 - it costs start time
 
-    from kubectl_tapp.show.columns import listed  # noqa: PLC0415
+    from kubectl_tapp.show.columns import plain_table  # noqa: PLC0415
 
     keeps = any(each.kept for each in found)
     rows: list[list[str | Text]] = []
@@ -60,7 +60,7 @@ def _table(session: Session, found: "list[Entry]") -> None:
         rows.append([*cells, each.short, each.cause])
     kept = ["KEPT"] if keeps else []
     heads = dict.fromkeys(("", "REVISION", "TEMPLATE", "HASH", "WHEN", *kept), False)
-    session.console.print(listed(heads | {"WHAT CHANGED": True, "CAUSE": True}, rows))
+    session.console.print(plain_table(heads | {"WHAT CHANGED": True, "CAUSE": True}, rows))
 
 
 def _show(session: Session, entry: "Entry", output: Format | None) -> None:

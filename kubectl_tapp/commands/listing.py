@@ -8,9 +8,9 @@ from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.base.reading import state_of
-from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.base.words import age
-from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.access import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import ListFormat, ListOutput, option
 from tapp.words.times import seconds
@@ -67,7 +67,7 @@ def _cells(tapp: Document, now: float) -> dict[str, str]:
     containers = [
         container
         for template in templates
-        if not strange_template("", template)
+        if not malformed_template("", template)
         for container in (template.get("spec") or {}).get("containers") or []
     ]
     return {

@@ -40,7 +40,7 @@ def migrate(  # noqa: PLR0913 - the options of `python -m migration`, each by it
     if tapps and all_namespaces:
         raise UsageError("name TApps, or ask for all namespaces, not both")
     if yes:
-        session.unread()
+        session.ignore_closed_output()
     switches = {
         "--all-namespaces": all_namespaces, "--keep-claims": keep_claims, "--force": force,
         "--apply": not dry_run,

@@ -1,11 +1,11 @@
 """`kubectl tapp plan`: what an edit would do, before anybody makes it."""
 
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.plan_options import Asked
+from kubectl_tapp.commands.plan_options import PlanOptions
 
 
-def plan(session: Session, asked: Asked) -> int:
+def plan(session: Session, options: PlanOptions) -> int:
     """What an edit would do: to whom, why, in which order, how long. Nothing is written."""
     from kubectl_tapp.commands import planning  # noqa: PLC0415 - it costs start time
 
-    return planning.plan(session, asked)
+    return planning.plan(session, options)

@@ -12,7 +12,7 @@ _Texts = list[str] | None
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlanOptions:
     """The command line: which TApp, the edit of it, and what is to be told of that."""
 
     name: Annotated[

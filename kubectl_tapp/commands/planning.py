@@ -18,10 +18,10 @@ from kubectl_tapp.base.arguments import (
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.cluster.cluster import PODS, STOPS
+from kubectl_tapp.cluster.access import PODS, STOPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.commands.plan_options import Asked
+from kubectl_tapp.commands.plan_options import PlanOptions
 from kubectl_tapp.edit import applied, edits
 from kubectl_tapp.edit.files import read_tapp
 from kubectl_tapp.forecast import assumed
@@ -34,16 +34,16 @@ from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTARTED_AT
 
 
-def plan(session: Session, asked: Asked) -> Exit:
+def plan(session: Session, options: PlanOptions) -> Exit:
     """Shows what the edit would do; the exit code says if it is refused, or a condition holds."""
-    conditions = [read_condition(text) for text in asked.fail_if or []]
-    found = _forecast(session, asked)
-    if asked.html is not None:  # before anything is printed: a reader may go away
-        _write_page(found, asked.html)
-    if asked.output is None:
-        print_plan(session.console, found, folded=not asked.unfold)
+    conditions = [read_condition(text) for text in options.fail_if or []]
+    found = _forecast(session, options)
+    if options.html is not None:  # before anything is printed: a reader may go away
+        _write_page(found, options.html)
+    if options.output is None:
+        print_plan(session.console, found, folded=not options.unfold)
     else:
-        session.say(printed(as_document(found), asked.output))
+        session.say(printed(as_document(found), options.output))
     if found.refused:
         return Exit.FAILED
     held = [each for each in conditions if each.holds(found)]
@@ -59,67 +59,69 @@ def _write_page(found: Forecast, path: str) -> None:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _forecast(session: Session, asked: Asked) -> Forecast:
-    if asked.filename is not None and asked.by_options:
+def _forecast(session: Session, options: PlanOptions) -> Forecast:
+    if options.filename is not None and options.by_options:
         raise UsageError("give the edit as a file or by options such as --image, not both")
-    if asked.in_place and not asked.restart:
+    if options.in_place and not options.restart:
         raise UsageError("--in-place goes with --restart")
-    if asked.template and not (asked.image or asked.restart):
+    if options.template and not (options.image or options.restart):
         message = "--template goes with --image or --restart; --use gives a template to instances"
         raise UsageError(message)
-    if asked.filename is None and asked.name is None and asked.from_ is None:
+    if options.filename is None and options.name is None and options.from_ is None:
         raise UsageError("name a TApp, or give a file with -f")
-    if asked.filename is None and (asked.server_side is not None or asked.force_conflicts):
+    if options.filename is None and (options.server_side is not None or options.force_conflicts):
         raise UsageError("--server-side and --force-conflicts go with -f")
-    if asked.filename == "-" and asked.from_ == "-":
+    if options.filename == "-" and options.from_ == "-":
         raise UsageError("only one of the two files can be standard input")
-    return _without_cluster(session, asked) if asked.from_ else _with_cluster(session, asked)
+    return _without_cluster(session, options) if options.from_ else _with_cluster(session, options)
 
 
-def _without_cluster(session: Session, asked: Asked) -> Forecast:
+def _without_cluster(session: Session, options: PlanOptions) -> Forecast:
     """Two files, or one and an edit of it: the first is taken as running."""
-    old = read_tapp(asked.from_ or "-", asked.name)
+    old = read_tapp(options.from_ or "-", options.name)
     name = old["metadata"]["name"]
-    edited = read_tapp(asked.filename, name) if asked.filename else None
+    edited = read_tapp(options.filename, name) if options.filename else None
     if edited is not None:
         old["metadata"].setdefault("namespace", edited["metadata"].get("namespace") or "default")
-        _same_place(edited, old["metadata"]["namespace"], f"{asked.from_} has")
+        _same_place(edited, old["metadata"]["namespace"], f"{options.from_} has")
     registration, now = assumed.registration(), session.now()
     try:
         observed = as_running(old, registration, now)
     except WireError as error:
-        raise CommandError(f"{asked.from_} cannot be taken as running: {error}") from None
+        raise CommandError(f"{options.from_} cannot be taken as running: {error}") from None
     if edited is None:
-        edited = _edited(observed.tapp, asked, now)
+        edited = _edited(observed.tapp, options, now)
     with playing():
-        assumptions = Assumptions(asked.broken, made_up=True)
+        assumptions = Assumptions(options.broken, made_up=True)
         found = forecast(observed, edited, registration, now, assumptions)
     return replace(found, notes=(*found.notes, *assumed.said(found, observed.tapp, edited)))
 
 
-def _with_cluster(session: Session, asked: Asked) -> Forecast:
-    edited = read_tapp(asked.filename, asked.name) if asked.filename else None
+def _with_cluster(session: Session, options: PlanOptions) -> Forecast:
+    edited = read_tapp(options.filename, options.name) if options.filename else None
     if edited is not None and (space := edited["metadata"].get("namespace")):
         # As kubectl does it: the file says where it belongs, and nobody may say otherwise.
         _same_place(edited, session.targets.get("namespace", space), "--namespace says")
         session = session.narrowed(namespace=space)
     cluster = session.cluster
-    name = asked.name if edited is None else str(edited["metadata"]["name"])
+    name = options.name if edited is None else str(edited["metadata"]["name"])
     observed = _observed(session, name or "", edited)
     how = None
     if edited is None:
-        edited = _edited(observed.tapp, asked, session.now())
+        edited = _edited(observed.tapp, options, session.now())
     else:
-        how = applied.way(cluster, observed, asked.server_side, force=asked.force_conflicts)
+        how = applied.apply_method(
+            cluster, observed, options.server_side, force=options.force_conflicts
+        )
     refused: tuple[str, ...] = ()
-    if asked.dry_run:
+    if options.dry_run:
         edited, refused = applied.tried(session, observed, edited, how)
     elif how is not None:
         edited = applied.untried(observed, edited, how)
     remarks = (how.remark,) if how is not None and how.remark else ()
     registration, now = cluster.registration(observed), session.now()
     with playing():
-        assumptions = Assumptions(asked.broken, refused, remarks=remarks)
+        assumptions = Assumptions(options.broken, refused, remarks=remarks)
         return forecast(observed, edited, registration, now, assumptions)
 
 
@@ -151,24 +153,24 @@ def _observed(session: Session, name: str, edited: Document | None) -> Observed:
     return session.cluster.with_events(observed, STOPS)
 
 
-def _edited(tapp: Document, asked: Asked, now: float) -> Document:
+def _edited(tapp: Document, options: PlanOptions, now: float) -> Document:
     """The TApp with what the options ask for."""
-    if asked.replicas is not None:
-        tapp = edits.scaled(tapp, read_replicas(asked.replicas))
+    if options.replicas is not None:
+        tapp = edits.scaled(tapp, read_replicas(options.replicas))
     spec = edits.spec_of(tapp)
-    if asked.image:
-        tapp = edits.with_images(tapp, read_images(asked.image), asked.template)
-    if asked.partition is not None:
-        tapp = edits.partitioned(tapp, read_partition(asked.partition))
-    for text in asked.use or []:
+    if options.image:
+        tapp = edits.with_images(tapp, read_images(options.image), options.template)
+    if options.partition is not None:
+        tapp = edits.partitioned(tapp, read_partition(options.partition))
+    for text in options.use or []:
         template, ids = read_use(text, spec)
         tapp = edits.using(tapp, template, ids)
-    if asked.kill:
-        tapp = edits.killed(tapp, read_ids(asked.kill, spec.replicas))
-    if asked.start:
-        tapp = edits.started(tapp, read_ids(asked.start, spec.replicas))
-    if asked.restart:
-        names = [asked.template] if asked.template else edits.used_templates(spec)
-        key = RESTART_IN_PLACE if asked.in_place else RESTARTED_AT
+    if options.kill:
+        tapp = edits.killed(tapp, read_ids(options.kill, spec.replicas))
+    if options.start:
+        tapp = edits.started(tapp, read_ids(options.start, spec.replicas))
+    if options.restart:
+        names = [options.template] if options.template else edits.used_templates(spec)
+        key = RESTART_IN_PLACE if options.in_place else RESTARTED_AT
         tapp = edits.restarted(tapp, names, written(now), key)
     return tapp

@@ -14,7 +14,7 @@ from rich.console import Console
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.cluster.cluster import STOPS
+from kubectl_tapp.cluster.access import STOPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.act import changed, is_no_change, out_of_date, tell
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
@@ -29,7 +29,7 @@ _WIDTH = 110
 
 
 @dataclass
-class Heard(Session):
+class RecordedSession(Session):
     """A session whose words are kept, and which has nobody to ask."""
 
     out: io.StringIO = field(default_factory=io.StringIO)
@@ -114,9 +114,9 @@ class Proposal:
             raise out_of_date("these pods")
         self._function(Verb(self.heard, self._seen, Choices(yes=True)), **self._values)
 
-    def _new(self) -> Heard:
+    def _new(self) -> RecordedSession:
         session = self._session
-        return Heard(session.runner, session.now, session.targets, session.sleep)
+        return RecordedSession(session.runner, session.now, session.targets, session.sleep)
 
     def _named(self, observed: Observed) -> list[tuple[str, ...]]:
         """The pods of the instances that are named, and their holds: no generation counts them."""

@@ -9,7 +9,7 @@ from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.base.reading import generation_seen
-from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS
+from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Name, Output, Watch
@@ -17,7 +17,7 @@ from kubectl_tapp.commands.options import Name, Output, Watch
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kubectl_tapp.decide.look import Look
+    from kubectl_tapp.decide.inspection import Inspection
 
 Unfold = Annotated[
     bool, typer.Option("--unfold", help="A line for each instance, however many there are.")
@@ -46,17 +46,17 @@ def status(
     if output is not None:
         from kubectl_tapp.show.documents import status_document  # noqa: PLC0415 - start time
 
-        session.say(printed(status_document(_decided(session, observed)), output))
+        session.say(printed(status_document(_inspected(session, observed)), output))
     elif watch:
         _follow(session, observed, unfold)
     else:
         _print(session, observed, unfold)
 
 
-def _decided(session: Session, observed: Observed) -> "Look":
-    from kubectl_tapp.decide.look import decided  # noqa: PLC0415 - it costs start time
+def _inspected(session: Session, observed: Observed) -> "Inspection":
+    from kubectl_tapp.decide.inspection import inspect  # noqa: PLC0415 - it costs start time
 
-    return decided(session.cluster, observed, session.now())
+    return inspect(session.cluster, observed, session.now())
 
 
 def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableType":
@@ -64,7 +64,7 @@ def _shown(session: Session, observed: Observed, unfold: bool) -> "RenderableTyp
 
     if PODS in observed.unread:
         return show_status.shown_told(observed, session.console, unfold=unfold)
-    return show_status.shown(_decided(session, observed), session.console, unfold=unfold)
+    return show_status.shown(_inspected(session, observed), session.console, unfold=unfold)
 
 
 def _print(session: Session, observed: Observed, unfold: bool) -> None:
@@ -87,9 +87,9 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
         from kubectl_tapp.show.status import Changes  # noqa: PLC0415
 
         _print(session, observed, unfold)
-        before = Changes(_decided(session, observed))
+        before = Changes(_inspected(session, observed))
         for newer in _looks(session, observed):
-            for line in before.until(_decided(session, newer)):
+            for line in before.until(_inspected(session, newer)):
                 session.say(line)
     session.note(f"note: TApp {observed.name} is gone")
 

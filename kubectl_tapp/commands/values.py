@@ -5,7 +5,7 @@ from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format
 from kubectl_tapp.edit.edits import spec_of
-from kubectl_tapp.show.columns import listed
+from kubectl_tapp.show.columns import plain_table
 from tapp.spec.lookup import Templates
 from tapp.spec.placeholders import VALUES
 from tapp.spec.templates import Template
@@ -57,4 +57,4 @@ def _table(session: Session, rows: list[Document]) -> None:
     folded = grouped((_cells(row), row["instance"]) for row in rows)
     ordered = sorted(folded.items(), key=lambda item: (item[0][0], item[1]))
     heads = dict.fromkeys(("INSTANCES", "KEY", "VALUE", "FIRST USED AT"), True)
-    session.console.print(listed(heads, ((some(ids), *cells) for cells, ids in ordered)))
+    session.console.print(plain_table(heads, ((some(ids), *cells) for cells, ids in ordered)))

@@ -9,7 +9,7 @@ import typer
 
 from kubectl_tapp.base.arguments import read_ids, template_users
 from kubectl_tapp.base.errors import UsageError
-from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import ids as complete_ids
 from kubectl_tapp.commands.complete import templates
@@ -99,9 +99,10 @@ class Verb:
 
     def decided(self, observed: "Observed") -> "Plan":
         """The plan of a sync now on this."""
-        from kubectl_tapp.decide.decisions import decided  # noqa: PLC0415 - it costs start time
+        from kubectl_tapp.decide import decisions  # noqa: PLC0415 - it costs start time
 
-        return decided(observed, self.session.cluster.registration(self.seen), self.session.now())
+        registration = self.session.cluster.registration(self.seen)
+        return decisions.decide_or_fail(observed, registration, self.session.now())
 
     def chosen(
         self, texts: list[str] | None, share: str | None, template: str, base: str | None = None
@@ -131,7 +132,7 @@ class Verb:
             if name == template:
                 continue
             body = spec.find_template(name) or {}
-            sound = {} if strange_template("", body) else body.get("spec") or {}
+            sound = {} if malformed_template("", body) else body.get("spec") or {}
             own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
                 what = f"{some(ids)} run template {name!r}, which stays as it is"
@@ -165,9 +166,11 @@ class Verb:
         """Waits for these instances, if that is asked for and they were written."""
         if self.choices.wait and self.choices.dry_run is None:
             from kubectl_tapp.commands.act import follow  # noqa: PLC0415 - it costs start time
-            from kubectl_tapp.commands.waiting import Watch  # noqa: PLC0415
+            from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
 
-            follow(self.session, Watch(self.name, ids, self.choices.seconds, f"{some(ids)} done"))
+            follow(
+                self.session, WaitGoal(self.name, ids, self.choices.seconds, f"{some(ids)} done")
+            )
 
 
 def register_verb(app: typer.Typer, function: Callable[..., None], name: str | None = None) -> None:
@@ -181,7 +184,7 @@ def register_verb(app: typer.Typer, function: Callable[..., None], name: str | N
     def run(session: Session, name: str, **values: Any) -> None:
         choices = Choices(**{each: values.pop(each) for each in shared})
         if choices.yes:
-            session.unread()
+            session.ignore_closed_output()
         function(Verb(session, session.observed(name), choices), **values)
 
     first = [keyword("session", Session), keyword("name", Name)]

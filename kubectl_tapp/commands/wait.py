@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kubectl_tapp.base.arguments import read_duration, read_ids
-from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.access import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name
 
@@ -40,7 +40,7 @@ def wait(
     timeout: Timeout = "10m",
 ) -> None:
     """Wait until all instances, or the named ones, are as the spec asks; or say what is stuck."""
-    from kubectl_tapp.commands.waiting import Watch  # noqa: PLC0415
+    from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
     from kubectl_tapp.commands.waiting import wait as wait_until  # noqa: PLC0415
     from kubectl_tapp.edit.edits import spec_of  # noqa: PLC0415
 
@@ -57,5 +57,5 @@ def wait(
     messages = {Goal.READY: "it is Ready", Goal.AVAILABLE: "enough instances are available"}
     message = messages.get(goal, "done")
     wait_until(
-        session, Watch(name, chosen, seconds, message, reached.get(goal), goal is Goal.STUCK)
+        session, WaitGoal(name, chosen, seconds, message, reached.get(goal), goal is Goal.STUCK)
     )

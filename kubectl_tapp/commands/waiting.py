@@ -7,12 +7,12 @@ from functools import partial
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError, Exit, plain
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.words import age, instances
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.decide.decisions import MEMORY, decided
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.decisions import MEMORY, decide_or_fail
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import PATIENCE
@@ -29,7 +29,7 @@ Show = Callable[[str, float], None]
 
 
 @dataclass
-class Watch:
+class WaitGoal:
     """The goal of a wait.
 
     Attributes:
@@ -53,7 +53,7 @@ class Watch:
         return now.is_done(self.ids) if self.goal is None else self.goal(now)
 
 
-def wait(session: Session, watch: Watch) -> None:
+def wait(session: Session, watch: WaitGoal) -> None:
     """Waits until the goal is reached.
 
     Raises:
@@ -63,10 +63,10 @@ def wait(session: Session, watch: Watch) -> None:
     begun, name = session.now(), watch.name
     look = partial(_look, session, name, session.cluster.registration(), Memo(MEMORY))
     stuck_since: float | None = None
-    mark, stuck = 0, ""
+    fingerprint, stuck = 0, ""
 
     def attempt() -> str:
-        nonlocal stuck_since, mark, stuck
+        nonlocal stuck_since, fingerprint, stuck
         try:
             current = look()
         except KubectlError as error:
@@ -80,8 +80,8 @@ def wait(session: Session, watch: Watch) -> None:
         why, now = _stuck(current, watch), session.now()
         # The answer is noted after all children are written: until then, whoever writes one acts
         # on the spec.
-        moves = not current.answered and current.mark != mark
-        mark = current.mark
+        moves = not current.answered and current.fingerprint != fingerprint
+        fingerprint = current.fingerprint
         stuck_since = (stuck_since or now) if why and not moves else None
         paused = current.answered and current.paused
         if stuck_since is not None and (
@@ -96,7 +96,7 @@ def wait(session: Session, watch: Watch) -> None:
 
     late = f"{name} is not {'stuck' if watch.stuck_is_reached else 'there'} after {{}}: {{}}"
     until_done(session, watch.timeout, attempt, f"{name}: {{}}", late)
-    took = spell(session.now() - begun)
+    took = age(session.now() - begun)
     session.say(f"{name}: {stuck}" if stuck else f"{name}: {watch.message}, after {took}")
 
 
@@ -114,20 +114,20 @@ def until_done(
             waited = (now := session.now()) - begun
             show(waits.format(why), waited)
             if waited >= timeout:
-                raise CommandError(late.format(spell(timeout), why), Exit.STUCK)
+                raise CommandError(late.format(age(timeout), why), Exit.STUCK)
             session.sleep(max(INTERVAL, _SHARE * (now - before)))
             before = session.now()
 
 
 def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Progress:
     cluster, seen = session.cluster, session.observed(name)
-    plan = decided(seen, registration, session.now(), memo)
+    plan = decide_or_fail(seen, registration, session.now(), memo)
     if plan.not_created:
         seen = cluster.with_events(seen)
-    return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
+    return Progress(Inspection(seen, plan, Obstacles(cluster, seen, plan)))
 
 
-def _stuck(current: Progress, watch: Watch) -> str:
+def _stuck(current: Progress, watch: WaitGoal) -> str:
     if not current.answered:
         return (
             f"nobody has acted on its generation {current.generation}: are Metacontroller and the "
@@ -136,21 +136,12 @@ def _stuck(current: Progress, watch: Watch) -> str:
     return current.stuck(watch.ids)
 
 
-def _never_stuck(watch: Watch) -> str:
+def _never_stuck(watch: WaitGoal) -> str:
     """The error for what is complete: it gets stuck only after somebody changes something."""
     who = "all its instances are"
     if watch.ids is not None:
         who = f"{instances(sorted(watch.ids))} {'is' if len(watch.ids) == 1 else 'are'}"
     return f"{watch.name} is not stuck: {who} as the spec asks, and nothing is under way"
-
-
-def spell(seconds: float) -> str:
-    """A time for people: `42 s`, `3 min 5 s`."""
-    whole = round(seconds)
-    minutes, rest = divmod(whole, 60)
-    if not minutes:
-        return f"{rest} s"
-    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
 @contextmanager
@@ -163,7 +154,7 @@ def shown(session: Session) -> Iterator[Show]:
     def show_change(text: str, elapsed: float) -> None:
         nonlocal last
         if text != last:
-            session.say(f"{spell(elapsed):>10}  {text}")
+            session.say(f"{age(elapsed):>10}  {text}")
             last = text
 
     if not console.is_terminal:
@@ -171,4 +162,4 @@ def shown(session: Session) -> Iterator[Show]:
         return
     with console.status("looking") as status:
         # No markup, and nothing that a terminal obeys: a kubelet's own words.
-        yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {spell(elapsed)}"))
+        yield lambda text, elapsed: status.update(Text(f"{plain(text)}  {age(elapsed)}"))

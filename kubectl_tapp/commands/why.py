@@ -3,7 +3,7 @@
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.cluster.cluster import EVENTS
+from kubectl_tapp.cluster.access import EVENTS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name, Output
 from tapp.words.ranges import some
@@ -11,13 +11,13 @@ from tapp.words.ranges import some
 
 def why(session: Session, name: Name, ids: Ids = None, output: Output = None) -> None:
     """Why each instance is as it is, with the arithmetic, its containers' errors and its events."""
-    from kubectl_tapp.decide.look import decided  # noqa: PLC0415
+    from kubectl_tapp.decide.inspection import inspect  # noqa: PLC0415
     from kubectl_tapp.show.documents import why_document  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.why import lines  # noqa: PLC0415
 
     observed = session.cluster.observe(name, events=True)
     everyone = not ids or ids == ["all"]
-    found = decided(session.cluster, observed, session.now())
+    found = inspect(session.cluster, observed, session.now())
     chosen = list(found.cases) if everyone else _chosen(ids or [], list(found.cases))
     found.obstacles.matter(chosen)
     if EVENTS in found.observed.unread:

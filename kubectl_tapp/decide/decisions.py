@@ -33,7 +33,7 @@ def decide(
     return plan(world_of(request), registration.options, now)
 
 
-def decided(
+def decide_or_fail(
     observed: Observed, registration: Registration, now: float, memo: Memo | None = None
 ) -> Plan:
     """The same, for a command that cannot go on without it.
@@ -47,7 +47,7 @@ def decided(
         raise CommandError(f"TApp {observed.name} is invalid: {error}") from None
 
 
-def decided_before(observed: Observed, registration: Registration, now: float) -> Plan | None:
+def decide_if_readable(observed: Observed, registration: Registration, now: float) -> Plan | None:
     """The plan of the TApp as it is; None where it is not there yet, or cannot be read.
 
     What the service cannot read, an edit may repair: then all of it is new.

@@ -7,7 +7,7 @@ from typing import Any
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, last_time, statuses, times
 from kubectl_tapp.base.words import age
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.refused import REASON
 from tapp.words.times import UNKNOWN, seconds
 
@@ -17,29 +17,29 @@ _CONTAINER = re.compile(r"\{([^{}]*)\}$")
 """A container's name at the end of what an event is about: `spec.containers{web}`."""
 
 
-def failing_syncs(look: Look) -> list[str]:
+def failing_syncs(view: Inspection) -> list[str]:
     """Failures of Metacontroller for the TApp as a whole that still last, newest first."""
-    now, found = look.plan.now, look.obstacles.of_tapp[:_OF_TAPP]
+    now, found = view.plan.now, view.obstacles.of_tapp[:_OF_TAPP]
     return [f"{REASON}{_when(each.at, each.count, now)}: {each.text}" for each in found]
 
 
-def of_instance(look: Look, id: int) -> list[Document]:
+def of_instance(view: Inspection, id: int) -> list[Document]:
     """The warnings about the pod of an instance and its claims, the newest first.
 
     Those of an earlier pod of that name do not count while there is one, or none is wanted; nor
     does what was over later: a pod found its node, a container started, a claim its volume.
     """
-    name, (instance, _) = f"{look.name}-{id}", look.cases[id]
-    pod = look.pod(id)
+    name, (instance, _) = f"{view.name}-{id}", view.cases[id]
+    pod = view.pod(id)
     found = []
-    for event in look.observed.events:
+    for event in view.observed.events:
         about = _object(event)
         kind, other = about.get("kind"), about.get("name", "")
         if kind == "Pod" and other == name:
             is_true = instance.should_run if pod is None else _of_pod(event, pod)
         else:
             is_claim = kind == "PersistentVolumeClaim" and other.endswith(f"-{name}")
-            is_true = is_claim and not _has_all(look.observed.claims, other)
+            is_true = is_claim and not _has_all(view.observed.claims, other)
         if is_true:
             found.append(event)
     return newest(found)[:_SHOWN]

@@ -2,7 +2,7 @@
 
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import conditions, generation_seen
-from kubectl_tapp.decide.look import Row
+from kubectl_tapp.decide.inspection import Row
 from tapp.words.conditions import KSTATUS
 from tapp.words.ranges import numbers
 from tapp.words.vocabulary import DEFAULT_TEMPLATE

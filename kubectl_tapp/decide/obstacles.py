@@ -9,9 +9,9 @@ from functools import cached_property
 
 from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import conditions, last_write
+from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import advised
-from kubectl_tapp.cluster.cluster import CLAIMS, PODS, Cluster
-from kubectl_tapp.decide.refused import Quote, Refused, refused, short
+from kubectl_tapp.decide.refused import Refusal, Refusals, refused, short
 from kubectl_tapp.decide.standing import STILL
 from tapp.decide.instances import Instance
 from tapp.plan import Plan
@@ -48,7 +48,7 @@ class _Missing:
 class Obstacles:
     """All that stands in the way of each instance of one TApp, and of the TApp as a whole."""
 
-    def __init__(self, cluster: Cluster, observed: Observed, plan: Plan) -> None:
+    def __init__(self, cluster: ClusterAccess, observed: Observed, plan: Plan) -> None:
         """Nothing is looked up before somebody asks.
 
         Args:
@@ -84,11 +84,11 @@ class Obstacles:
         return {id: text for id, text in sorted(texts.items()) if text}
 
     @cached_property
-    def _refused(self) -> Refused:
+    def _refused(self) -> Refusals:
         return refused(self._observed.events, self._observed.tapp["metadata"]["uid"])
 
     @property
-    def of_tapp(self) -> list[Quote]:
+    def of_tapp(self) -> list[Refusal]:
         """Refusals that are still true of the TApp as a whole, the newest first."""
         now = self._plan.now
         answered = _newest_answer(self._observed)
@@ -150,7 +150,7 @@ class Obstacles:
 
 
 def _named(
-    cluster: Cluster, resource: str, names: list[str], namespace: str
+    cluster: ClusterAccess, resource: str, names: list[str], namespace: str
 ) -> tuple[dict[str, Document], str]:
     """The objects of these names that are there, and why nobody knows that, where it is so."""
     found = cluster.named(resource, names, namespace) if names else []

@@ -1,10 +1,10 @@
-"""Phrases about a look: for how long, where, and the arithmetic of a budget."""
+"""Phrases about a TApp as it was seen: for how long, where, and what its budgets let happen."""
 
 from collections.abc import Iterable
 
 from kubectl_tapp.base.words import age, plural
-from kubectl_tapp.decide.look import Look, Row
-from tapp.decide.rollout import Budget
+from kubectl_tapp.decide.budget import are, limits
+from kubectl_tapp.decide.inspection import Inspection, Row
 from tapp.words.ranges import some
 
 
@@ -23,57 +23,39 @@ def places(rows: Iterable[Row]) -> str:
     return next(iter(nodes), "") if len(nodes) <= 1 else f"{len(nodes)} nodes"
 
 
-def budget(look: Look) -> list[str]:
+def budget(view: Inspection) -> list[str]:
     """The arithmetic of the budgets, a line each: who should run, who does, how many may go."""
-    plan = look.plan
-    should = plan.budgets.should_run
+    plan = view.plan
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
-    text = f"{should} should run, {len(plan.available)} {_are(len(plan.available))} available"
+    count = len(plan.available)
+    text = f"{plan.budgets.should_run} should run, {count} {are(count)} available"
     text += f" (not {some(unavailable)})" if unavailable else ""
-    text += f", updated now: {some(look.taken)}" if look.taken else ""
+    text += f", updated now: {some(view.taken)}" if view.taken else ""
     if plan.budgets.strategy.paused:
         text += "; updates are paused"
-    spec = plan.world.tapp.spec
-    names = {i.template.name for i in plan.instances if i.should_run}
-    left = len(plan.available - set(look.taken))
+    rolling, force = limits(plan)
+    name = plan.world.tapp.spec.rolling_name
     lines = [text]
-    if spec.rolling_name in names or not names:
-        lines.append(f"template {spec.rolling_name}: {_arithmetic(plan.budgets.rolling, left)}")
-    others = sorted(names - {spec.rolling_name})
+    if rolling.instances or not force.instances:
+        lines.append(f"template {name}: {rolling.sentence_now(view.serving)}")
+    others = sorted({i.template.name for i in plan.instances if i.should_run} - {name})
     if others:
         shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
         word = plural(len(others), "template")
-        lines.append(f"{word} {shown}: {_arithmetic(plan.budgets.force, left)}")
+        lines.append(f"{word} {shown}: {force.sentence_now(view.serving)}")
     return lines
 
 
-def budget_block(look: Look) -> list[str]:
+def budget_block(view: Inspection) -> list[str]:
     """The same below whatever else is shown, after a blank line."""
-    first, *rest = budget(look)
+    first, *rest = budget(view)
     return ["", f"budget: {first}", *(f"  {line}" for line in rest)]
 
 
-def refused_block(look: Look) -> list[str]:
+def refused_block(view: Inspection) -> list[str]:
     """All that is refused or ignored and was not said yet, after a blank line."""
-    found = [f"{each.type}: {each.message}" for each in look.refused_beyond]
+    found = [f"{each.type}: {each.message}" for each in view.refused_beyond]
     return ["", *found] if found else []
 
 
 _SHOWN = 4
-
-
-def _arithmetic(budget: Budget, left: int) -> str:
-    name = budget.name.removeprefix("spec.updateStrategy.")
-    if budget.least is None:
-        return budget.problem
-    most = budget.should_run - budget.least
-    value = f"{budget.value}" + (f" ({most})" if str(most) != str(budget.value) else "")
-    must, more = max(0, budget.least), max(0, left - max(0, budget.least))
-    return (
-        f"{name} {value} of {budget.should_run}: {must} must stay available, {left} "
-        f"{_are(left)}, so {more} {'more ' if left < budget.should_run else ''}may go"
-    )
-
-
-def _are(number: int) -> str:
-    return "is" if number == 1 else "are"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.base.words import instances
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.refused import short
 from kubectl_tapp.decide.standing import Standing
 from tapp.plan import Plan
@@ -33,10 +33,10 @@ class Progress:
         mark: another one where anything has changed: what was created, deleted, started, reported.
     """
 
-    def __init__(self, look: Look) -> None:
-        """Reads a look."""
-        tapp, plan = look.observed.tapp, look.plan
-        self._standings = [*look.standings.values()]
+    def __init__(self, view: Inspection) -> None:
+        """Reads an inspection."""
+        tapp, plan = view.observed.tapp, view.plan
+        self._standings = [*view.standings.values()]
         self.generation = int(tapp["metadata"].get("generation") or 0)
         # A spec without a number was acted on by nobody, as far as anybody can tell.
         self.answered = 0 < self.generation <= generation_seen(tapp)
@@ -48,7 +48,7 @@ class Progress:
         self.ready, self.enough = "Ready" in told, "Available" in told
         self.stalled = told.get(Type.STALLED, "")
         self.paused = plan.budgets.strategy.paused
-        self.mark = _mark(plan, tapp)
+        self.fingerprint = _fingerprint(plan, tapp)
 
     def of(self, disposition: Disposition) -> dict[str, Ids]:
         """Few words -> the instances that they are about, of all that stand so."""
@@ -125,7 +125,7 @@ def _named(left: Iterable[Standing]) -> list[str]:
     return [f"{instances(ids)}: {text}" for text, ids in found.items()]
 
 
-def _mark(plan: Plan, tapp: Document) -> int:
+def _fingerprint(plan: Plan, tapp: Document) -> int:
     """A number for all that shows whether anybody does anything."""
     pods = frozenset(
         (pod.uid, pod.generation, pod.terminating, pod.phase, pod.ready)

@@ -32,7 +32,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Quote:
+class Refusal:
     """A sentence, when it was said last, in seconds since the epoch, and how often."""
 
     text: str
@@ -41,7 +41,7 @@ class Quote:
 
 
 @dataclass
-class Refused:
+class Refusals:
     """The refusals that the events of one TApp tell of, the newest of each.
 
     Attributes:
@@ -50,12 +50,12 @@ class Refused:
         whole: what ended a sync before any child was tried, such as a service that is away.
     """
 
-    named: dict[Key, Quote] = field(default_factory=dict)
-    unnamed: list[Quote] = field(default_factory=list)
-    whole: list[Quote] = field(default_factory=list)
+    named: dict[Key, Refusal] = field(default_factory=dict)
+    unnamed: list[Refusal] = field(default_factory=list)
+    whole: list[Refusal] = field(default_factory=list)
 
 
-def refused(events: Iterable[Document], uid: str) -> Refused:
+def refused(events: Iterable[Document], uid: str) -> Refusals:
     """Reads what Metacontroller was refused of late.
 
     Args:
@@ -67,19 +67,19 @@ def refused(events: Iterable[Document], uid: str) -> Refused:
         for event in events
         if event.get("reason") == REASON and (event.get("involvedObject") or {}).get("uid") == uid
     ]
-    result = Refused()
+    result = Refusals()
     for event in sorted(ours, key=last_time, reverse=True)[:_SHOWN]:
         at, text = last_time(event), " ".join(str(event.get("message") or "").split())
         text = _HEAD.sub("", text, count=1)
         children = _CHILDREN.match(text)
         if children is None:
-            result.whole.append(Quote(short(text), at, times(event)))
+            result.whole.append(Refusal(short(text), at, times(event)))
             continue
         for key, said in _parts(text[children.end() :]):
             if key is None:
-                result.unnamed.append(Quote(said, at))
+                result.unnamed.append(Refusal(said, at))
             else:
-                result.named.setdefault(key, Quote(said, at))
+                result.named.setdefault(key, Refusal(said, at))
     return result
 
 

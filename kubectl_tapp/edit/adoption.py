@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubectl_tapp.base.observed import Document
+from kubectl_tapp.cluster.access import CLAIMS, PODS
 from kubectl_tapp.cluster.belonging import belonging
-from kubectl_tapp.cluster.cluster import CLAIMS, PODS
 from kubectl_tapp.edit.edits import spec_of
 from tapp.spec.beside import claim_templates
 from tapp.storage.claims import instance_number
@@ -21,7 +21,7 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 
 @dataclass(frozen=True)
-class Found:
+class Stray:
     """An object with the name of a pod or claim of an instance.
 
     Attributes:
@@ -47,7 +47,7 @@ def strays(
     claims: Iterable[Document],
     living: dict[str, str],
     namespace: Document | None,
-) -> list[Found]:
+) -> list[Stray]:
     """All that has such a name and is not the TApp's, by resource, prefix and number.
 
     Args:
@@ -69,12 +69,12 @@ def strays(
             label = (item["metadata"].get("labels") or {}).get(CONTROLLER_UID)
             if label in living and label != tapp["metadata"]["uid"]:
                 whose = f"has the label of TApp {living[label]}"
-                found.append(Found(resource, prefix, id, item, whose, "that TApp is there"))
+                found.append(Stray(resource, prefix, id, item, whose, "that TApp is there"))
                 continue
             why_not = _why_not(item, tapp, beyond=id >= spec.replicas)
             if resource == CLAIMS and not why_not and namespace is None and unprotected(item, None):
                 why_not = "it needs its Namespace as an owner, which you may not read"
-            found.append(Found(resource, prefix, id, item, whose, why_not))
+            found.append(Stray(resource, prefix, id, item, whose, why_not))
     return sorted(found, key=lambda each: (each.resource, each.prefix, each.id))
 
 

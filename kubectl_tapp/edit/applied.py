@@ -11,7 +11,7 @@ from typing import Any
 
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit.edits import json_patch
@@ -24,7 +24,7 @@ _APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
 
 
 @dataclass(frozen=True)
-class Way:
+class ApplyMethod:
     """The way in which a file is applied.
 
     Attributes:
@@ -47,7 +47,9 @@ class Way:
         return ["--server-side", f"--field-manager={self.manager}", *more] if self.manager else []
 
 
-def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool) -> Way:
+def apply_method(
+    cluster: ClusterAccess, observed: Observed, asked: bool | None, *, force: bool
+) -> ApplyMethod:
     """The way in which the file will be applied: as asked, or else as the TApp was applied last.
 
     Args:
@@ -65,7 +67,7 @@ def way(cluster: Cluster, observed: Observed, asked: bool | None, *, force: bool
     if force and not manager:
         raise UsageError("--force-conflicts goes with --server-side")
     first = bool(manager) and by_client
-    return Way(manager, force, first, _remark(manager, asked) if exists else "")
+    return ApplyMethod(manager, force, first, _remark(manager, asked) if exists else "")
 
 
 def _remark(manager: str, asked: bool | None) -> str:
@@ -78,7 +80,7 @@ def _remark(manager: str, asked: bool | None) -> str:
     return text
 
 
-def _last(cluster: Cluster, observed: Observed) -> tuple[str, bool]:
+def _last(cluster: ClusterAccess, observed: Observed) -> tuple[str, bool]:
     """The manager that applied it last by the server ("": nobody); and if the client ever did."""
     metadata = cluster.get(
         TAPPS, observed.name, observed.tapp["metadata"]["namespace"], managed=True
@@ -104,7 +106,7 @@ def _updates_what_was_applied(managed: Document) -> bool:
 
 
 def tried(
-    session: Session, observed: Observed, edited: Document, how: Way | None
+    session: Session, observed: Observed, edited: Document, how: ApplyMethod | None
 ) -> tuple[Document, tuple[str, ...]]:
     """The edit as the API server would take it; or as it is, and why it is refused.
 
@@ -133,7 +135,9 @@ def tried(
         return edited, (f"{error}{hint if old and how is not None and not by_server else ''}",)
 
 
-def _asked(cluster: Cluster, observed: Observed, edited: Document, how: Way | None) -> Document:
+def _asked(
+    cluster: ClusterAccess, observed: Observed, edited: Document, how: ApplyMethod | None
+) -> Document:
     if how is None:
         patch = json_patch(observed.tapp, edited)
         return cluster.patch(TAPPS, observed.name, patch, dry_run=True) if patch else edited
@@ -147,7 +151,7 @@ _ONLY_THERE = (
 )
 
 
-def untried(observed: Observed, edited: Document, how: Way) -> Document:
+def untried(observed: Observed, edited: Document, how: ApplyMethod) -> Document:
     """The TApp after a client-side apply of a file, without a server's defaults.
 
     Raises:

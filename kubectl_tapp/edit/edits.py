@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from kubectl_tapp.base.arguments import nearest, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.base.shapes import malformed_template
 from tapp.spec.model import TAppSpec
 from tapp.spec.placeholders import placeholders_in
 from tapp.spec.templates import running
@@ -106,7 +106,7 @@ def with_images(tapp: Document, images: Mapping[str, str], template: str | None 
     spec = spec_of(tapp)
     name = spec.default_name if template is None else template
     body = dict(body_of(spec, name))
-    if wrong := strange_template(f"template {name!r}", body):
+    if wrong := malformed_template(f"template {name!r}", body):
         raise UsageError(wrong)
     pod: Document = dict(body.get("spec") or {})
     known: set[str] = set()
@@ -162,7 +162,7 @@ def running_containers(spec: TAppSpec, template: str) -> set[str]:
         CommandError: there is no such template.
     """
     body = body_of(spec, template)
-    if wrong := strange_template(f"template {template!r}", body):
+    if wrong := malformed_template(f"template {template!r}", body):
         raise UsageError(wrong)
     return {item["name"] for item in running(body.get("spec") or {})}
 

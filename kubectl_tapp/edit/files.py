@@ -9,7 +9,7 @@ import yaml
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.base.shapes import strange
+from kubectl_tapp.base.shapes import malformed
 
 _KIND, _GROUP = "TApp", "apps.tkestack.io/"
 _MOST = 5_000_000
@@ -38,7 +38,7 @@ def read_tapp(path: str, name: str | None = None) -> Document:
         metadata = each.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
             raise CommandError(f"{_called(path)}: a TApp without metadata.name")
-        if wrong := strange(each):
+        if wrong := malformed(each):
             raise CommandError(f"{_called(path)}: {wrong}")
     if name is not None:
         named = [each for each in found if each["metadata"]["name"] == name]

@@ -8,7 +8,7 @@ import msgspec
 from kubectl_tapp.base.arguments import template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
 from tapp.spec.differences import Difference, Effect, differences
 from tapp.spec.lookup import Templates
@@ -193,7 +193,7 @@ def ours(revisions: Iterable[Document]) -> Iterable[Document]:
         named = TEMPLATE in (metadata.get("annotations") or {})
         hashed = TEMPLATE_HASH in (metadata.get("labels") or {})
         body = data.get("template") if isinstance(data, dict) else None
-        whole = isinstance(body, dict) and not strange_template("", body)
+        whole = isinstance(body, dict) and not malformed_template("", body)
         if named and hashed and whole:
             yield each
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kubectl_tapp.forecast.record import Write
+from kubectl_tapp.decide.budget import Limit
+from kubectl_tapp.forecast.run_log import Write
 from tapp.spec.differences import Difference
 
 
@@ -108,23 +109,6 @@ class Rest:
     instances: tuple[int, ...]
     at: float
     seconds: float
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One budget of the edited TApp.
-
-    Attributes:
-        name: where it is written.
-        value: as it is written.
-        allowed: how many may be unavailable; None where the value makes no sense.
-        instances: how many instances it is for.
-    """
-
-    name: str
-    value: int | str
-    allowed: int | None
-    instances: int
 
 
 @dataclass(frozen=True)

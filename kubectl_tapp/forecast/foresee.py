@@ -8,7 +8,7 @@ from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.decide.decisions import decided_before
+from kubectl_tapp.decide.decisions import decide_if_readable
 from kubectl_tapp.forecast import assumed
 from kubectl_tapp.forecast.behaviour import (
     Behaviour,
@@ -68,7 +68,7 @@ def forecast(
         return replace(base, refused=(f"TApp {observed.name} is being deleted",))
     if assumptions.refused:
         return replace(base, refused=assumptions.refused)
-    before = decided_before(observed, registration, now)
+    before = decide_if_readable(observed, registration, now)
     times = Timing() if assumptions.made_up else _times(observed, before)
     paces = _paces(observed.tapp, edited, times)
     known = behaviour(paces, observed.pods, now)
@@ -76,20 +76,20 @@ def forecast(
     take_as_broken(known, broken, assumptions.broken)
     try:
         runner = Run(observed, registration, known, now)
-        record = runner.play(edited, _quiet(edited, known))
+        log = runner.play(edited, _quiet(edited, known))
     except ApiError as error:
         return replace(base, refused=(str(error),))
-    if record.refused:
-        return replace(base, refused=(record.refused,))
+    if log.refused:
+        return replace(base, refused=(log.refused,))
     notes = [
         f"image {item.image} is taken as broken: {item.reason} in {', '.join(item.pods[:_FEW])}"
         + (f" and {len(item.pods) - _FEW} more" if len(item.pods) > _FEW else "")
         for item in broken
     ]
     notes += [f"image {image} is assumed not to come up" for image in assumptions.broken]
-    if record.gave_up:
+    if log.gave_up:
         notes.append("it was not followed for longer than 30 days")
-    outcomes = Outcomes(observed, edited, before, record, now)
+    outcomes = Outcomes(observed, edited, before, log, now)
     return outcomes.forecast(base, pace=_sources(edited, times), notes=notes)
 
 
@@ -107,11 +107,11 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
     known = behaviour(_paces(tapp, tapp, Timing()), [], now)
     runner = Run(empty, registration, known, now - 3600)
     try:
-        record = runner.play(tapp, _quiet(tapp, known))
+        log = runner.play(tapp, _quiet(tapp, known))
     except ApiError as error:
         raise WireError("", str(error)) from None
-    if record.refused:
-        raise WireError("", record.refused)
+    if log.refused:
+        raise WireError("", log.refused)
     world, space = runner.world, tapp["metadata"]["namespace"]
     claims = world.list("PersistentVolumeClaim", space)
     return Observed(

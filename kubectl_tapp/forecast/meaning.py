@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.decide.decisions import decide, decided_before
-from kubectl_tapp.forecast.asked import asked_for
+from kubectl_tapp.decide.decisions import decide, decide_if_readable
+from kubectl_tapp.forecast.due import due_writes
 from kubectl_tapp.forecast.forecast import Forecast
 from kubectl_tapp.forecast.outcomes import Outcomes
-from kubectl_tapp.forecast.record import Record, unavailable
+from kubectl_tapp.forecast.run_log import RunLog, unavailable
 from kubectl_tapp.forecast.templates import other_fields, template_changes
 from tapp.plan import Plan
 from tapp.words.times import written
@@ -39,7 +39,7 @@ def meaning(
     options = replace(registration.options, max_new_pods_bytes=1 << 60)
     registration = registration._replace(options=options)
     after = decide(replace(observed, tapp=_at_once(edited)), registration, now)
-    before = decided_before(observed, registration, now)
+    before = decide_if_readable(observed, registration, now)
     base = Forecast(
         observed.name,
         edited["metadata"].get("namespace") or "default",
@@ -47,7 +47,7 @@ def meaning(
         fields=other_fields(observed.tapp, edited),
         played=False,
     )
-    outcomes = Outcomes(observed, edited, before, _record(after), now)
+    outcomes = Outcomes(observed, edited, before, _run_log(after), now)
     concerned = (
         [each.id for each in after.instances if each.wanted]
         if before is None
@@ -83,12 +83,12 @@ def _meanings(plan: Plan) -> dict[int, tuple[object, ...]]:
     }
 
 
-def _record(after: Plan) -> Record:
+def _run_log(after: Plan) -> RunLog:
     """The decision as a run that has done all of it at once."""
-    acts, left = asked_for(after)
+    acts, left = due_writes(after)
     made = [act.instance for act in acts if act.verb == "create" and act.instance is not None]
     # What is asked for is refused where no pod can be made.
     asked = {written(after.now): made} if made else {}
     last = replace(after, cases=left, troubles={}, not_created=asked)
     looks = [(after.now, unavailable(after))]
-    return Record(looks, acts, first=after, last=last, ended=after.now, played=False)
+    return RunLog(looks, acts, first=after, last=last, ended=after.now, played=False)

@@ -1,16 +1,17 @@
 """From the record of a run to what a person asks: who, why, when, how many, and what is stuck."""
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.decide.budget import Limit, limits
 from kubectl_tapp.edit.revisions import ours
-from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Limit, Outcome, Rest, Step
-from kubectl_tapp.forecast.record import Act, Record, Write, paused, stuck, unavailable
+from kubectl_tapp.forecast.forecast import Forecast, InstanceForecast, Outcome, Rest, Step
+from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Write, paused, stuck, unavailable
 from kubectl_tapp.forecast.templates import template_bodies, templates_of
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
@@ -41,28 +42,28 @@ class Outcomes:
     observed: Observed
     edited: Document
     before: Plan | None
-    record: Record
+    log: RunLog
     now: float
 
     def __post_init__(self) -> None:
         """Sorts it by instances."""
-        before, record = self.before, self.record
-        self._first: dict[int, Instance] = _by_id(before or record.first)
-        self._last: dict[int, Instance] = _by_id(record.last)
-        later = () if record.rest is None else record.rest.acts
-        self._acts = grouped((a.instance, a) for a in record.acts if a.instance is not None)
+        before, log = self.before, self.log
+        self._first: dict[int, Instance] = _by_id(before or log.first)
+        self._last: dict[int, Instance] = _by_id(log.last)
+        later = () if log.rest is None else log.rest.acts
+        self._acts = grouped((a.instance, a) for a in log.acts if a.instance is not None)
         self._later = {a.instance: a for a in later if a.instance is not None}
         self._templates_before, self._templates = map(
             templates_of, (self.observed.tapp, self.edited)
         )
-        cases = [] if record.last is None else record.last.cases
+        cases = [] if log.last is None else log.last.cases
         self._left: dict[int, Verdict] = {instance.id: verdict for instance, verdict in cases}
         self._bodies = self._known_bodies()
         self._fields: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def forecast(self, base: Forecast, *, pace: Iterable[str], notes: Iterable[str]) -> Forecast:
         """All of it, put into `base`."""
-        record = self.record
+        log = self.log
         claims = self._claims()
         ids = sorted({*self._first, *self._last, *self._acts})
         unavailable_then = self._unavailable()
@@ -70,29 +71,29 @@ class Outcomes:
             base,
             instances=tuple(self._instance(id, claims) for id in ids),
             services=self._became("Service", "changed"),
-            steps=self._steps() if record.played else (),
-            writes=self._writes() if record.played else (),
+            steps=self._steps() if log.played else (),
+            writes=self._writes() if log.played else (),
             limits=self._limits(),
-            should_run=0 if record.last is None else record.last.budgets.should_run,
+            should_run=0 if log.last is None else log.last.budgets.should_run,
             unavailable_before=0 if self.before is None else unavailable(self.before),
             unavailable_worst=max([count for _, count in unavailable_then], default=0),
             unavailable=unavailable_then,
-            duration=self._since(record.ended),
+            duration=self._since(log.ended),
             pace=tuple(pace),
-            stuck=tuple(stuck(record)),
-            paused=tuple(paused(record)),
+            stuck=tuple(stuck(log)),
+            paused=tuple(paused(log)),
             refusals=self._refusals(),
             notes=tuple(notes),
             states={
                 id: tuple((self._since(at), state) for at, state in spans)
-                for id, spans in sorted(record.states.items())
+                for id, spans in sorted(log.states.items())
             },
             claims=claims,
             rest=self._rest(),
         )
 
     def _rest(self) -> Rest | None:
-        found = self.record.rest
+        found = self.log.rest
         if found is None:
             return None
         return Rest(tuple(found.ids), self._since(found.at), round(found.seconds, 2))
@@ -134,7 +135,7 @@ class Outcomes:
         )
 
     def _outcome(
-        self, first: Instance | None, last: Instance | None, done: list[Act]
+        self, first: Instance | None, last: Instance | None, done: list[DecidedWrite]
     ) -> tuple[Outcome, Verdict | None]:
         had = first is not None and first.pod is not None and not first.pod.terminating
         old = None if first is None or first.pod is None else first.pod.uid
@@ -216,9 +217,9 @@ class Outcomes:
                     found[resolved.revision] = body
         return found
 
-    def _done(self, id: int, done: list[Act]) -> float | None:
+    def _done(self, id: int, done: list[DecidedWrite]) -> float | None:
         """The time it was last seen to change, after its last write."""
-        spans = self.record.states.get(id)
+        spans = self.log.states.get(id)
         if not done or not spans:
             return None
         return self._since(max(spans[-1][0], done[-1].at))
@@ -235,13 +236,13 @@ class Outcomes:
         """One step for each sync that writes."""
         by_time = grouped(
             (act.at, act)
-            for act in self.record.acts
+            for act in self.log.acts
             if act.instance is not None and act.outcome == "ok"
         )
         times = [*sorted(by_time), float("inf")]
         return tuple(self._step(at, until, by_time[at]) for at, until in pairwise(times))
 
-    def _step(self, at: float, until: float, acts: list[Act]) -> Step:
+    def _step(self, at: float, until: float, acts: list[DecidedWrite]) -> Step:
         groups: dict[str, list[int]] = defaultdict(list)
         for act in acts:
             if act.instance is None:
@@ -254,7 +255,7 @@ class Outcomes:
                 continue
             if kind is not None:
                 groups[kind].append(act.instance)
-        looks = self.record.looks
+        looks = self.log.looks
         begin = max(bisect_right(looks, at, key=itemgetter(0)) - 1, 0)
         end = bisect_left(looks, until, key=itemgetter(0))
         return Step(
@@ -269,7 +270,7 @@ class Outcomes:
 
     def _writes(self) -> tuple[Write, ...]:
         refused, found = set[tuple[str, ...]](), []
-        for act in self.record.acts:
+        for act in self.log.acts:
             if act.outcome != "ok":
                 key = act.verb, act.kind, act.name, act.outcome
                 if key in refused:
@@ -285,35 +286,22 @@ class Outcomes:
 
     def _unavailable(self) -> tuple[tuple[float, int], ...]:
         """The number of unavailable instances, from when on."""
-        counts = [(self._since(at), count) for at, count in self.record.looks]
+        counts = [(self._since(at), count) for at, count in self.log.looks]
         return tuple(
             each for each, last in zip(counts, [(0.0, -1), *counts], strict=False)
             if each[1] != last[1]
         )  # fmt: skip
 
     def _limits(self) -> tuple[Limit, ...]:
-        plan = self.record.first
-        if plan is None:
-            return ()
-        rolling = plan.world.tapp.spec.rolling_name
-        rolls = Counter(each.template.name == rolling for each in plan.instances if each.should_run)
-        return tuple(
-            Limit(
-                budget.name,
-                budget.value,
-                None if budget.least is None else budget.should_run - budget.least,
-                rolls[is_rolling],
-            )
-            for budget, is_rolling in ((plan.budgets.rolling, True), (plan.budgets.force, False))
-            if rolls[is_rolling]
-        )
+        plan = self.log.first
+        return () if plan is None else tuple(each for each in limits(plan) if each.instances)
 
     # What else is said of the edit.
 
     def _refusals(self) -> tuple[tuple[str, str], ...]:
         """Conditions that the edited spec raises, and the one before did not."""
         before = {(f.type, f.message) for f in refusals(self.before)} if self.before else set()
-        plans = [plan for plan in (self.record.first, self.record.last) if plan is not None]
+        plans = [plan for plan in (self.log.first, self.log.last) if plan is not None]
         found = {(item.type, item.message): None for plan in plans for item in refusals(plan)}
         return tuple((str(type), text) for type, text in found if (type, text) not in before)
 
@@ -325,11 +313,11 @@ class Outcomes:
 
     def _became(self, kind: str, updated: str) -> dict[str, str]:
         """Child of a kind -> `created`, `deleted` or this word."""
-        rest = () if self.record.rest is None else self.record.rest.acts
+        rest = () if self.log.rest is None else self.log.rest.acts
         results = {"create": "created", "delete": "deleted", "update": updated}
         return {
             act.name: results[act.verb]
-            for act in (*self.record.acts, *rest)
+            for act in (*self.log.acts, *rest)
             if act.kind == kind and act.outcome == "ok" and act.verb in results
         }
 

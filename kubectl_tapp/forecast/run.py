@@ -10,11 +10,11 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions
 from kubectl_tapp.cluster.registration import Registration
-from kubectl_tapp.forecast.asked import asked_for
 from kubectl_tapp.forecast.behaviour import TICK, Behaviour
+from kubectl_tapp.forecast.due import due_writes
 from kubectl_tapp.forecast.inprocess import InProcess
-from kubectl_tapp.forecast.record import Act, Record, Rest, unavailable
-from kubectl_tapp.forecast.turns import Turns, waiting
+from kubectl_tapp.forecast.run_log import DecidedWrite, RunLog, Unplayed, unavailable
+from kubectl_tapp.forecast.turns import PlayedTurns, waiting
 from simulator.api.admission import Policy, lean_pods
 from simulator.api.store import ApiError
 from simulator.objects.clock import EPOCH
@@ -53,13 +53,13 @@ class Run:
             behaviour: of the kubelets.
             now: seconds since the epoch.
         """
-        self.record = Record()
+        self.log = RunLog()
         self._name = observed.name
         self._before: dict[int, tuple[str, str]] = {}
         self._plan: Plan | None = None
         self._verdicts: dict[int, Verdict] = {}
         self._changed = now
-        self._turns = Turns()
+        self._turns = PlayedTurns()
         self._enough = self._judging = False
         controller, options = registration
         clock = clock_at(now, TICK)
@@ -101,7 +101,7 @@ class Run:
         parts = {part: metadata.get(part) for part in ("labels", "annotations")}
         cluster.update(kind, with_meta({**live, "spec": edited.get("spec")}, **parts))
 
-    def play(self, edited: Document, patience: float) -> Record:
+    def play(self, edited: Document, patience: float) -> RunLog:
         """Writes the edited TApp and follows what becomes of it.
 
         Of a long roll only so many turns are played (`turns.py`). Then those under way are let come
@@ -114,7 +114,7 @@ class Run:
         Raises:
             simulator.api.store.ApiError: the simulated API server refuses it.
         """
-        record = self.record
+        log = self.log
         self.apply(edited)
         self._follow(patience, lambda: self._enough)
         if self._enough:
@@ -122,29 +122,29 @@ class Run:
             strategy = {**(spec.get("updateStrategy") or {}), "paused": True}
             self.apply({**edited, "spec": {**spec, "updateStrategy": strategy}})
             self._follow(patience, lambda: False)
-            record.rest = self._rest(edited, stopped)
-        record.last, record.ended = self._plan, self._changed
-        if record.rest is not None:
-            record.ended += record.rest.seconds
-        record.refused = self.hook.refused
-        return record
+            log.rest = self._rest(edited, stopped)
+        log.last, log.ended = self._plan, self._changed
+        if log.rest is not None:
+            log.ended += log.rest.seconds
+        log.refused = self.hook.refused
+        return log
 
     def _follow(self, patience: float, until: Callable[[], bool]) -> None:
         """Runs until nothing is due, nothing has changed for so many seconds, or this is so."""
-        clock, record = self.world.clock, self.record
+        clock, log = self.world.clock, self.log
         count = len(self.world.writes)
         limit = self._changed + LONGEST
         while clock.busy and not until():
             if self.now - self._changed > patience or not clock.step():
                 break
             if self.now > limit:
-                record.gave_up = True
+                log.gave_up = True
                 break
             if len(self.world.writes) != count:
                 self._note_writes(self.world.writes[count:])
                 count = len(self.world.writes)
 
-    def _rest(self, edited: Document, stopped: float) -> Rest:
+    def _rest(self, edited: Document, stopped: float) -> Unplayed:
         """One more decision about those whose turn did not come.
 
         What was written to them since updates were paused, as a drain is taken back, is not what
@@ -156,24 +156,24 @@ class Run:
         last = self._plan
         assert last is not None  # noqa: S101 - many were decided before
         ids = {each.id for each in waiting(last)}
-        record = self.record
-        record.acts = [x for x in record.acts if x.at < stopped or x.instance not in ids]
-        acts, _ = asked_for(last)
+        log = self.log
+        log.acts = [x for x in log.acts if x.at < stopped or x.instance not in ids]
+        acts, _ = due_writes(last)
         coming = tuple(x for x in acts if x.instance is None or x.instance in ids)
-        return Rest(coming, self._changed, self._turns.seconds(last))
+        return Unplayed(coming, self._changed, self._turns.seconds(last))
 
     def _on_plan(self, plan: Plan) -> None:
-        record, away = self.record, unavailable(plan)
+        log, away = self.log, unavailable(plan)
         self._plan = plan
         if self._judging:
             return
         self._enough = self._enough or self._turns.enough(plan)
         for patch in patches(plan):
             self.world.clock.after(TICK, partial(self._resize, patch))
-        record.first = record.first or plan
+        log.first = log.first or plan
         self._verdicts = {instance.id: verdict for instance, verdict in plan.cases}
-        if not record.looks or away != record.looks[-1][1]:
-            record.looks.append((plan.now, away))
+        if not log.looks or away != log.looks[-1][1]:
+            log.looks.append((plan.now, away))
         there = set()
         for instance in plan.instances:
             there.add(instance.id)
@@ -191,15 +191,15 @@ class Run:
         with suppress(ApiError):
             self.world.patch_resize(*patch)
             write = "update", "Pod", patch.name
-            self.record.acts.append(
-                Act(self.now, *write, instance=id, verdict=self._verdicts.get(id))
+            self.log.acts.append(
+                DecidedWrite(self.now, *write, instance=id, verdict=self._verdicts.get(id))
             )
             self._changed = self.now
 
     def _note_state(self, at: float, id: int, state: str, uid: str) -> None:
         self._before[id] = state, uid
         self._changed = at
-        spans = self.record.states.setdefault(id, [])
+        spans = self.log.states.setdefault(id, [])
         if not spans or spans[-1][1] != state:
             spans.append((at, state))
 
@@ -210,7 +210,7 @@ class Run:
             id, at = self._instance(write), EPOCH.timestamp() + write.time
             verdict = self._verdicts.get(id) if id is not None else None
             told = write.verb, write.kind, write.name, write.paths, write.outcome, write.message
-            self.record.acts.append(Act(at, *told, instance=id, verdict=verdict))
+            self.log.acts.append(DecidedWrite(at, *told, instance=id, verdict=verdict))
             if write.outcome == "ok":
                 self._changed = at
 

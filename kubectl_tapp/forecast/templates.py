@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.base.shapes import strange_template
+from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.forecast.forecast import TemplateChange
 from tapp.kube.canonical import comparable, nano
 from tapp.spec.beside import claim_templates
@@ -36,7 +36,7 @@ def template_bodies(tapp: Document) -> dict[str, Document]:
     return {
         name: body
         for name, body in found.items()
-        if body is not None and not strange_template("", body)
+        if body is not None and not malformed_template("", body)
     }
 
 

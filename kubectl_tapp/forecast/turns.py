@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from kubectl_tapp.decide.budget import allowed
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import DELAYED
@@ -28,7 +29,7 @@ def waiting(plan: Plan) -> list[Instance]:
 
 
 @dataclass
-class Turns:
+class PlayedTurns:
     """The turns that were played, by the budget that they are spent from.
 
     Attributes:
@@ -85,4 +86,5 @@ def _budget(plan: Plan, instance: Instance) -> str:
 
 def _allowed(plan: Plan, instance: Instance) -> int:
     limit = plan.budgets.limit_of(instance, plan.world.tapp.spec.rolling_name)
-    return limit.should_run if limit.least is None else max(limit.should_run - limit.least, 1)
+    found = allowed(limit)
+    return limit.should_run if found is None else max(found, 1)

@@ -14,12 +14,12 @@ import msgspec
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.cluster import CLAIMS, EVENTS, PODS, REVISIONS, TAPPS, belongs
+from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS, REVISIONS, TAPPS, belongs
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.cluster.watching import Watched
-from kubectl_tapp.decide.decisions import MEMORY, decided
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.decisions import MEMORY, decide_or_fail
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
@@ -127,7 +127,7 @@ class Follower(ABC):
             raise CommandError(error)
 
 
-class Everything(Follower):
+class FollowedList(Follower):
     """All TApps that the user may see: of all namespaces, or else of the user's own."""
 
     def _follow(self) -> None:
@@ -153,13 +153,13 @@ class Everything(Follower):
         self._look(look)
 
 
-class One(Follower):
+class FollowedTApp(Follower):
     """One TApp with all that belongs to it."""
 
     def __init__(self, session: Session, namespace: str, name: str) -> None:
         """`session` is of any namespace."""
         self._name, self._asked = name, 0.0
-        self.look: Look | None = None
+        self.view: Inspection | None = None
         self._log: dict[str, model.Model] = {}
         super().__init__(session.narrowed(namespace=namespace))
 
@@ -217,15 +217,15 @@ class One(Follower):
             if PODS in observed.unread:
                 found = model.told(observed)
             else:
-                plan = decided(observed, registration, self.session.now(), memo)
+                plan = decide_or_fail(observed, registration, self.session.now(), memo)
                 if plan.not_created and time.monotonic() - self._asked > _PATIENT:
                     observed, self._asked = cluster.with_events(observed), time.monotonic()
-                self.look = Look(observed, plan, Obstacles(cluster, observed, plan))
+                self.view = Inspection(observed, plan, Obstacles(cluster, observed, plan))
                 version = (tapps[0]["metadata"].get("generation"), observed.revisions)
                 if history[0] != version:
                     unread = REVISIONS in observed.unread
                     history = version, [] if unread else revisions.entries(observed)
-                found = model.shown(self.look, history[1])
+                found = model.shown(self.view, history[1])
             for ids, text in model.news(self.model.get("tiles"), found["tiles"]):
                 self.note(text, ids)
             self.publish(**found, log=self._log, lost="", gone="", now=self.session.now())
@@ -234,13 +234,13 @@ class One(Follower):
 
     def why(self, id: int) -> model.Model:
         """All that is known of one instance, with the events of its pod."""
-        if self.look is None or id not in self.look.cases:
+        if self.view is None or id not in self.view.cases:
             raise CommandError(f"there is no instance {id} now")
         about = f"--field-selector=involvedObject.name={self._name}-{id},involvedObject.kind=Pod"
-        observed = self.look.observed
+        observed = self.view.observed
         with suppress(KubectlError):
             observed = self.session.cluster.with_events(replace(observed, events=[]), about)
-        return model.why(self.look, id, observed.events)
+        return model.why(self.view, id, observed.events)
 
 
 class Live:
@@ -253,12 +253,14 @@ class Live:
 
     def everything(self) -> Follower:
         """All TApps."""
-        return self._followed(("", ""), lambda: Everything(self._session))
+        return self._followed(("", ""), lambda: FollowedList(self._session))
 
-    def one(self, namespace: str, name: str) -> One:
+    def one(self, namespace: str, name: str) -> FollowedTApp:
         """One TApp."""
-        found = self._followed((namespace, name), lambda: One(self._session, namespace, name))
-        assert isinstance(found, One)  # noqa: S101 - it has a name
+        found = self._followed(
+            (namespace, name), lambda: FollowedTApp(self._session, namespace, name)
+        )
+        assert isinstance(found, FollowedTApp)  # noqa: S101 - it has a name
         return found
 
     def _followed(self, key: tuple[str, str], begin: Callable[[], Follower]) -> Follower:

@@ -6,10 +6,11 @@ from typing import Any
 from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions, last_time, state_of, times
-from kubectl_tapp.cluster.cluster import PODS
+from kubectl_tapp.cluster.access import PODS
+from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.events import describe, newest
 from kubectl_tapp.decide.from_status import rows_of_status, sentences_of_status
-from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.progress import Progress
 from kubectl_tapp.edit import canaries
 from kubectl_tapp.edit.edits import spec_of
@@ -71,24 +72,22 @@ def told(observed: Observed) -> Model:
     return {"tiles": tiles, "head": {"replicas": len(tiles), "notes": notes}}
 
 
-def shown(look: Look, entries: Iterable[Entry]) -> Model:
+def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
     """One TApp: its instances, and what is to be said of them all."""
-    plan, tapp, spec = look.plan, look.observed.tapp, spec_of(look.observed.tapp)
-    known, document = Progress(look), status_document(look)
-    kinds = _kinds(look)
-    runs = grouped((row.revision, row.id) for row in look.rows)
+    plan, tapp, spec = view.plan, view.observed.tapp, spec_of(view.observed.tapp)
+    known, document = Progress(view), status_document(view)
+    kinds = _kinds(view)
+    runs = grouped((row.revision, row.id) for row in view.rows)
     copies, users = canaries.notes_of(tapp), template_users(spec)
-    kept = {id for ids in plan.partition.kept.values() for id in ids} & look.cases.keys()
+    kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
     stuck = known.stuck(None) if known.answered else ""
     waiting = [] if stuck else document["waits"]  # that sentence says who waits, and why
     waits = [f"{some(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
-    budget = document["budget"]
-    least, left = budget["rollingMustStayAvailable"], budget["available"] - len(look.taken)
-    must = budget["shouldRun"] if least is None else max(0, least)
+    limit, serving = limits(plan)[0], view.serving
     return {
         "head": {
-            "headline": headline(look),
+            "headline": headline(view),
             "line": known.line(None),
             "stuck": stuck,
             "paused": known.paused,
@@ -97,8 +96,9 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
             "notes": [*waits, *refused, *document["events"], *document["unread"].values()],
         },
         "budget": {
-            "must": must, "may": max(0, left - must), "gone": budget["shouldRun"] - left,
-            "have": left, "sentences": budget["sentences"],
+            "must": limit.must_stay, "may": limit.may_go(serving),
+            "gone": limit.should_run - serving, "have": serving,
+            "sentences": document["budget"]["sentences"],
         },
         "partition": {"size": plan.partition.size, "kept": sorted(kept)},
         "moving": [[text, some(ids)] for text, ids in known.moving.items()],
@@ -122,11 +122,11 @@ def shown(look: Look, entries: Iterable[Entry]) -> Model:
     }  # fmt: skip
 
 
-def _kinds(look: Look) -> Mapping[int, str]:
+def _kinds(view: Inspection) -> Mapping[int, str]:
     """Instance -> how it stands: what the page has a colour and a sign for."""
     found = {}
-    for id, (instance, _) in look.cases.items():
-        hold, stands = instance.pod and instance.pod.spec.hold, look.standings[id].disposition
+    for id, (instance, _) in view.cases.items():
+        hold, stands = instance.pod and instance.pod.spec.hold, view.standings[id].disposition
         if stands is Disposition.BLOCKED:
             found[id] = "bad"
         elif hold and hold.reason:
@@ -147,9 +147,9 @@ def _images(template: Document | None) -> dict[str, str]:
     return {str(each.get("name")): str(each.get("image", "")) for each in containers}
 
 
-def why(look: Look, id: int, events: Iterable[Document]) -> Model:
+def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
     """All that is known of one instance: the verdict, its pod's containers, its events."""
-    pod = look.pod(id) or {}
+    pod = view.pod(id) or {}
     known = (pod.get("status") or {}).get("containerStatuses") or []
     images = _images(pod)
     containers = [
@@ -158,12 +158,12 @@ def why(look: Look, id: int, events: Iterable[Document]) -> Model:
         + f", {'' if each.get('ready') else 'not '}ready, {each.get('restartCount', 0)} restarts"
         for each in known
     ]
-    found: Model = why_document(look, [id])["instances"][0]
-    hold = cases(look, [id])[0].hold.removesuffix("; ")
+    found: Model = why_document(view, [id])["instances"][0]
+    hold = cases(view, [id])[0].hold.removesuffix("; ")
     return found | {
         "hold": hold.removesuffix("hold: "),  # else the verdict has the reason
         "containers": [*containers, *found["containers"]],
-        "events": [describe(each, look.plan.now) for each in newest(events)] or found["events"],
+        "events": [describe(each, view.plan.now) for each in newest(events)] or found["events"],
     }
 
 

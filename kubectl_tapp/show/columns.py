@@ -15,7 +15,7 @@ _ENDS = frozenset({"IMAGE", "IMAGES"})
 """Of these the end tells more than the beginning."""
 
 
-def listed(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]]) -> Table:
+def plain_table(heads: Mapping[str, bool], rows: Iterable[Sequence[str | Text]]) -> Table:
     """A table of these cells; head -> whether its column may break lines."""
     result = Table(box=None, pad_edge=False, header_style="bold")
     for head, breaks in heads.items():

@@ -8,24 +8,24 @@ import msgspec
 
 from hooks.explain import explain
 from kubectl_tapp.decide.events import failing_syncs
-from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget
 from kubectl_tapp.show.status import waiting
 from kubectl_tapp.show.why import cases
 from tapp.words.times import written
 
 
-def status_document(look: Look) -> dict[str, Any]:
+def status_document(view: Inspection) -> dict[str, Any]:
     """All of `status`: a row an instance, the budget, what waits for what."""
     return {
-        **_head(look),
-        "instances": [_row(row) for row in look.rows],
-        "waits": [{"instances": ids, "message": text} for text, ids in waiting(look)],
-        **_tail(look),
+        **_head(view),
+        "instances": [_row(row) for row in view.rows],
+        "waits": [{"instances": ids, "message": text} for text, ids in waiting(view)],
+        **_tail(view),
     }
 
 
-def why_document(look: Look, ids: Iterable[int]) -> dict[str, Any]:
+def why_document(view: Inspection, ids: Iterable[int]) -> dict[str, Any]:
     """All of `why`: the verdict on each instance, with what its pod and its events say."""
     found = [
         {
@@ -37,27 +37,27 @@ def why_document(look: Look, ids: Iterable[int]) -> dict[str, Any]:
             "containers": list(case.containers),
             "events": list(case.events),
         }
-        for case in cases(look, ids)
+        for case in cases(view, ids)
     ]
-    return {**_head(look), "instances": found, **_tail(look)}
+    return {**_head(view), "instances": found, **_tail(view)}
 
 
-def _head(look: Look) -> dict[str, Any]:
+def _head(view: Inspection) -> dict[str, Any]:
     return {
-        "name": look.name,
-        "namespace": look.namespace,
-        "appStatus": look.plan.app_status,
-        "outdated": [row.id for row in look.rows if row.outdated],
+        "name": view.name,
+        "namespace": view.namespace,
+        "appStatus": view.plan.app_status,
+        "outdated": [row.id for row in view.rows if row.outdated],
     }
 
 
-def _tail(look: Look) -> dict[str, Any]:
-    explanation = explain(look.plan)
+def _tail(view: Inspection) -> dict[str, Any]:
+    explanation = explain(view.plan)
     return {
-        "budget": msgspec.to_builtins(explanation.budget) | {"sentences": budget(look)},
+        "budget": msgspec.to_builtins(explanation.budget) | {"sentences": budget(view)},
         "refused": msgspec.to_builtins(explanation.refused),
-        "events": failing_syncs(look),
-        "unread": dict(look.observed.unread),
+        "events": failing_syncs(view),
+        "unread": dict(view.observed.unread),
     }
 
 

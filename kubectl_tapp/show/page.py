@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from html import escape
 
-from kubectl_tapp.base.words import instances
+from kubectl_tapp.base.words import instances, spoken
 from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange
 from kubectl_tapp.show.page_style import STYLE
 from kubectl_tapp.show.page_timeline import availability, legend, timeline
@@ -15,7 +15,6 @@ from kubectl_tapp.show.plan import (
     folds,
     headline,
     shown,
-    spoken,
     why,
     written,
 )

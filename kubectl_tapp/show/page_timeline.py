@@ -2,8 +2,8 @@
 
 from html import escape
 
+from kubectl_tapp.base.words import age, spoken
 from kubectl_tapp.forecast.forecast import Forecast
-from kubectl_tapp.show.plan import spoken
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
 
@@ -162,21 +162,12 @@ def _axis(scale: Scale, height: float) -> str:
     parts = []
     for at in scale.ticks():
         x = scale.x(at)
-        text = "now" if at == 0 else f"+{_on_axis(at)}"
+        text = "now" if at == 0 else f"+{age(at)}"
         parts.append(
             f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6:.0f}" y2="{height:.0f}"/>'
             f'<text x="{x:.1f}" y="{TOP - 12:.0f}" text-anchor="middle">{text}</text>'
         )
     return "".join(parts)
-
-
-def _on_axis(at: float) -> str:
-    """A time exactly: `45 s`, `1:30` minutes, `2:05:00` hours."""
-    seconds = round(at)
-    if seconds < 60:  # noqa: PLR2004 - a minute
-        return f"{seconds} s"
-    hours, rest = divmod(seconds, 3600)
-    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
 def _svg(label: str, height: float, parts: list[str]) -> str:

@@ -12,7 +12,7 @@ from rich.markup import escape as unmarked
 from rich.table import Table
 
 from kubectl_tapp.base.errors import plain
-from kubectl_tapp.base.words import instances, plural
+from kubectl_tapp.base.words import instances, plural, spoken
 from kubectl_tapp.forecast.forecast import (
     Forecast,
     InstanceForecast,
@@ -111,17 +111,6 @@ def headline(forecast: Forecast) -> str:
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
     return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)
-
-
-def spoken(seconds: float) -> str:
-    """A duration as people say it: `45 s`, `4 min`, `2 h 10 min`."""
-    if seconds < 90:  # noqa: PLR2004 - a minute and a half
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 120:  # noqa: PLR2004 - two hours
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 def _print_changes(console: Console, forecast: Forecast) -> None:
@@ -263,18 +252,11 @@ def _print_budget(console: Console, forecast: Forecast) -> None:
 
 
 def _budget_line(forecast: Forecast) -> str:
-    limits = "; ".join(
-        f"{limit.name} {limit.value} allows "
-        + ("none" if limit.allowed is None else f"{limit.allowed} of {forecast.should_run}")
-        for limit in forecast.limits
-    )
+    now, should_run = forecast.unavailable_before, forecast.should_run
+    text = f"at most {forecast.unavailable_worst} unavailable at a time ({now} are now)"
     if not forecast.played:
-        now = f"{forecast.unavailable_before} of {forecast.should_run} are unavailable now"
-        return now + (f"; {limits}" if limits else "")
-    now = f" ({forecast.unavailable_before} are now)"
-    return f"at most {forecast.unavailable_worst} unavailable at a time{now}" + (
-        f"; {limits}" if limits else ""
-    )
+        text = f"{now} of {should_run} are unavailable now"
+    return "; ".join([text, *(limit.sentence for limit in forecast.limits)])
 
 
 def as_document(forecast: Forecast) -> dict[str, Any]:

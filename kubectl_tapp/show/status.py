@@ -12,7 +12,7 @@ from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
-from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.groups import grouped
@@ -46,17 +46,17 @@ _REVISION = len("v1-") + 8
 """Enough of a hash to tell two apart; `-o json` has all of it."""
 
 
-def shown(look: Look, console: Console, *, unfold: bool = False) -> RenderableType:
+def shown(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
     """All of it, as wide as the console.
 
     Args:
-        look: the TApp.
+        view: the TApp.
         console: where it will be shown.
         unfold: a line for each instance, however many there are.
     """
-    unfold = unfold or len(look.rows) <= FEW
-    rows = table(look.rows, look.plan.now, console.width, unfold=unfold)
-    return _together(headline(look), rows, sentences(look))
+    unfold = unfold or len(view.rows) <= FEW
+    rows = table(view.rows, view.plan.now, console.width, unfold=unfold)
+    return _together(headline(view), rows, sentences(view))
 
 
 def shown_told(observed: Observed, console: Console, *, unfold: bool = False) -> RenderableType:
@@ -73,16 +73,16 @@ def _together(head: str, rows: Table, lines: Iterable[str]) -> Group:
     return Group(Text(plain(head), style="bold"), *parts, *(Text(plain(line)) for line in lines))
 
 
-def headline(look: Look) -> str:
+def headline(view: Inspection) -> str:
     """The TApp in a line: how many instances run, and how many of them are as they should be."""
-    ready = sum(row.state in ("Running", "Held") and _runs(look, row.id) for row in look.rows)
-    outdated = [row.id for row in look.rows if row.outdated]
+    ready = sum(row.state in ("Running", "Held") and _runs(view, row.id) for row in view.rows)
+    outdated = [row.id for row in view.rows if row.outdated]
     parts = [
-        f"{look.namespace}/{look.name}: {look.plan.app_status}",
-        f"{ready}/{look.plan.budgets.should_run} running",
-        f"{len(look.plan.available)} available",
+        f"{view.namespace}/{view.name}: {view.plan.app_status}",
+        f"{ready}/{view.plan.budgets.should_run} running",
+        f"{len(view.plan.available)} available",
     ]
-    instances = [instance for instance, _ in look.cases.values()]
+    instances = [instance for instance, _ in view.cases.values()]
     kept = [instance.id for instance in instances if instance.kept]
     if outdated:
         parts.append(f"outdated: {some(outdated)}")
@@ -90,18 +90,18 @@ def headline(look: Look) -> str:
         parts.append(f"kept: {some(kept)}")
     elif not outdated and all(each.updated for each in instances if each.should_run):
         parts.append("all up to date")
-    seen = generation_seen(look.observed.tapp)
+    seen = generation_seen(view.observed.tapp)
     if not seen:
         parts.append("no controller has looked at it yet")
-    elif seen != look.observed.tapp["metadata"].get("generation"):
+    elif seen != view.observed.tapp["metadata"].get("generation"):
         parts.append("its newest spec has not been looked at yet")
-    if look.observed.tapp["metadata"].get("deletionTimestamp"):
+    if view.observed.tapp["metadata"].get("deletionTimestamp"):
         parts.append("it is being deleted")
     return ", ".join(parts)
 
 
-def _runs(look: Look, id: int) -> bool:
-    instance, _ = look.cases[id]
+def _runs(view: Inspection, id: int) -> bool:
+    instance, _ = view.cases[id]
     return instance.should_run and instance.status is InstanceStatus.RUNNING
 
 
@@ -153,43 +153,43 @@ def _style(row: Row) -> str:
     return "yellow" if row.state in _NEUTRAL else "red"
 
 
-def sentences(look: Look) -> list[str]:
+def sentences(view: Inspection) -> list[str]:
     """Below the table: the budget, what waits for what, what is refused, what could not be read."""
-    lines = budget_block(look)
-    waits = waiting(look)
+    lines = budget_block(view)
+    waits = waiting(view)
     if waits:
         lines.append("")
         lines += [f"{some(ids)}: {text}" for text, ids in waits[:_SHOWN]]
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
-            lines.append(f"{some(others)}: see `kubectl tapp why {look.name} {ranges(others)}`")
-    return [*lines, *refused_block(look), *(f"note: {text}" for text in failing_syncs(look))]
+            lines.append(f"{some(others)}: see `kubectl tapp why {view.name} {ranges(others)}`")
+    return [*lines, *refused_block(view), *(f"note: {text}" for text in failing_syncs(view))]
 
 
-def waiting(look: Look) -> list[tuple[str, list[int]]]:
+def waiting(view: Inspection) -> list[tuple[str, list[int]]]:
     """Sentences about instances that are not as they should be, and of which."""
-    return [*grouped((x.text, x.id) for x in look.standings.values() if x.text).items()]
+    return [*grouped((x.text, x.id) for x in view.standings.values() if x.text).items()]
 
 
 class Changes:
     """The changes since the last look, which it remembers: for who has no terminal."""
 
-    def __init__(self, look: Look) -> None:
-        """`look` has been shown already."""
-        self._rows = {row.id: _told(row) for row in look.rows}
-        self._waits = {text for text, _ in waiting(look)}
-        self._head = headline(look)
+    def __init__(self, view: Inspection) -> None:
+        """`view` has been shown already."""
+        self._rows = {row.id: _told(row) for row in view.rows}
+        self._waits = {text for text, _ in waiting(view)}
+        self._head = headline(view)
 
-    def until(self, look: Look) -> Iterator[str]:
+    def until(self, view: Inspection) -> Iterator[str]:
         """A line for all instances that changed alike, for each new reason, and for the whole."""
-        at = written(look.plan.now)
-        rows = {row.id: _told(row) for row in look.rows}
+        at = written(view.plan.now)
+        rows = {row.id: _told(row) for row in view.rows}
         for ids, before, after in changed(self._rows, rows):
             change = f"{before} -> {after or 'gone'}" if before else after
             yield f"{at}  {some(ids)}: {change}"
-        waits = waiting(look)
+        waits = waiting(view)
         yield from (f"{at}  {some(ids)}: {text}" for text, ids in waits if text not in self._waits)
-        head = headline(look)
+        head = headline(view)
         if head != self._head:
             yield f"{at}  {head}"
         self._rows, self._waits, self._head = rows, {text for text, _ in waits}, head

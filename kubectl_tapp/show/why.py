@@ -7,7 +7,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, statuses, unpassed
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
-from kubectl_tapp.decide.look import Look, Row
+from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
 from tapp.spec.templates import Template
 from tapp.words.groups import grouped
@@ -55,32 +55,32 @@ class Case:
         )
 
 
-def cases(look: Look, ids: Iterable[int]) -> list[Case]:
+def cases(view: Inspection, ids: Iterable[int]) -> list[Case]:
     """Explains these instances."""
-    rows = {row.id: row for row in look.rows}
+    rows = {row.id: row for row in view.rows}
     found = []
     for id in ids:
-        _, verdict = look.cases[id]
-        pod = look.pod(id)
+        _, verdict = view.cases[id]
+        pod = view.pod(id)
         found.append(
             Case(
                 row=rows[id],
                 action=verdict.action,
                 reason=verdict.reason,
-                available=id in look.plan.available,
-                text=look.standings[id].text or f"{verdict.reason}: it {verdict.message}",
-                containers=_containers(look, id, pod),
-                events=[describe(event, look.plan.now) for event in of_instance(look, id)],
-                obstacle=look.obstacles.of.get(id, ""),
-                hold=_hold(look, id),
+                available=id in view.plan.available,
+                text=view.standings[id].text or f"{verdict.reason}: it {verdict.message}",
+                containers=_containers(view, id, pod),
+                events=[describe(event, view.plan.now) for event in of_instance(view, id)],
+                obstacle=view.obstacles.of.get(id, ""),
+                hold=_hold(view, id),
             )
         )
     return found
 
 
-def _hold(look: Look, id: int) -> str:
+def _hold(view: Inspection, id: int) -> str:
     """The verdict has the reason where the hold keeps something back."""
-    instance, decision = look.cases[id]
+    instance, decision = view.cases[id]
     hold = None if instance.pod is None else instance.pod.spec.hold
     if hold is None or not hold.reason:
         return ""
@@ -89,35 +89,35 @@ def _hold(look: Look, id: int) -> str:
     return f"hold: {hold.reason!r}, which keeps nothing back now; "
 
 
-def _containers(look: Look, id: int, pod: Document | None) -> list[str]:
+def _containers(view: Inspection, id: int, pod: Document | None) -> list[str]:
     if pod is None:
         return []
-    trouble = look.plan.troubles.get(id)
-    well = id in look.plan.available and not (trouble and trouble.text)
-    return container_lines(pod, look.plan.now, well=well)
+    trouble = view.plan.troubles.get(id)
+    well = id in view.plan.available and not (trouble and trouble.text)
+    return container_lines(pod, view.plan.now, well=well)
 
 
-def lines(look: Look, ids: Sequence[int], *, everyone: bool) -> list[str]:
+def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
     """The answer: each instance, then the arithmetic of the budget, then what concerns them all.
 
     Args:
-        look: the TApp.
+        view: the TApp.
         ids: the instances that are asked for.
         everyone: nobody was named: those that are fine are told of together.
     """
-    known = cases(look, ids)
+    known = cases(view, ids)
     fine = [case.row.id for case in known if case.is_fine] if everyone else []
     others = [case for case in known if case.row.id not in set(fine)]
     groups = grouped((_alike(case), case) for case in others)
     if len(groups) > FEW:
         groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
-    going = look.observed.tapp["metadata"].get("deletionTimestamp")
-    result = [f"TApp {look.name} is being deleted"] if going else []
+    going = view.observed.tapp["metadata"].get("deletionTimestamp")
+    result = [f"TApp {view.name} is being deleted"] if going else []
     result += [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups.values():
-        result += _block(look, group)
-    result += budget_block(look) + refused_block(look)
-    return result + [f"event: {text}" for text in failing_syncs(look)]
+        result += _block(view, group)
+    result += budget_block(view) + refused_block(view)
+    return result + [f"event: {text}" for text in failing_syncs(view)]
 
 
 def _alike(case: Case) -> Hashable:
@@ -126,26 +126,26 @@ def _alike(case: Case) -> Hashable:
     return (texts, case.row.state, case.row.ready, case.row.template, case.row.revision)
 
 
-def _block(look: Look, group: Sequence[Case]) -> list[str]:
+def _block(view: Inspection, group: Sequence[Case]) -> list[str]:
     first, rows = group[0], [case.row for case in group]
     result = [f"{some([row.id for row in rows])}: {first.text}"]
-    result.append(f"    {_pod_line(look, rows)}")
+    result.append(f"    {_pod_line(view, rows)}")
     if any(_alike(case) != _alike(first) for case in group):
         result.append(f"    for example {first.row.id}:")
     if first.hold:
         held = ranges([case.row.id for case in group if case.hold == first.hold])
-        result.append(f"    {first.hold}`kubectl tapp release {look.name} {held}` ends that")
+        result.append(f"    {first.hold}`kubectl tapp release {view.name} {held}` ends that")
     result += [f"    {text}" for text in first.containers]
     return result + [f"    event: {text}" for text in first.events]
 
 
-def _pod_line(look: Look, rows: Sequence[Row]) -> str:
+def _pod_line(view: Inspection, rows: Sequence[Row]) -> str:
     first = rows[0]
-    instance, _ = look.cases[first.id]
+    instance, _ = view.cases[first.id]
     if instance.pod is None:
         return f"no pod ({first.state}); template {first.template}"
     where = f" on {node}" if (node := places(rows)) else ""
-    how_long = f" for {text}" if (text := span(rows, look.plan.now)) else ""
+    how_long = f" for {text}" if (text := span(rows, view.plan.now)) else ""
     state = "Running" if first.state == "Held" else first.state  # the verdict says that it is held
     text = f"pod {state}, {first.ready} ready{where}{how_long}; template {first.template}"
     if first.outdated and isinstance(instance.template, Template):

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from kubectl_tapp.base.errors import CommandError, UsageError
-from kubectl_tapp.cluster.cluster import TAPPS
+from kubectl_tapp.cluster.access import TAPPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.complete import names
 from kubectl_tapp.commands.options import argument, bare, option

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from kubectl_tapp.cluster.cluster import TAPPS
-from kubectl_tapp.cluster.cluster import Cluster as Access
+from kubectl_tapp.cluster.access import TAPPS
+from kubectl_tapp.cluster.access import Cluster as Access
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.edit import edits
 

@@ -78,7 +78,7 @@ def test_a_promotion_keeps_the_rolling_budget(web: StandIn) -> None:
     said = kubectl_tapp(web, "promote", "web", "--dry-run=server")
     assert said.code == 0
     assert "0-3 (4)" in said.out
-    assert "spec.updateStrategy.maxUnavailable 1 allows 1 of 6" in said.out
+    assert "maxUnavailable 1 of 6: 5 must stay available" in said.out
     assert "Dry run: nothing was written." in said.out
     assert ids_of(web) == [4, 5]
 

@@ -7,7 +7,7 @@ import pytest
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.cluster.cluster import TAPPS, Cluster
+from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.cluster.owners import warnings
 from kubectl_tapp.edit.revisions import chosen, entries
@@ -172,7 +172,7 @@ class _Kubectl:
 
 
 def test_what_undoes_an_edit_is_known_by_its_field_manager_and_by_autoscalers() -> None:
-    cluster = Cluster({"namespace": "shop"}, _Kubectl())
+    cluster = ClusterAccess({"namespace": "shop"}, _Kubectl())
     found = warnings(cluster, tapp(), scaling=False)
     assert [text.partition(" ")[0] for text in found] == ["Flux"]
     assert warnings(cluster, tapp(), scaling=True)[1:] == [

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from kubectl_tapp.base.words import age
 from kubectl_tapp.complete_command import complete
-from kubectl_tapp.decide.look import Row
+from kubectl_tapp.decide.inspection import Row
 from kubectl_tapp.main import run
 from kubectl_tapp.show.status import table
 from simulator.objects.clock import EPOCH

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hooks.service.settings import Settings
-from kubectl_tapp.cluster.cluster import Cluster
+from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.cluster.registration import chosen
 from tapp.words.vocabulary import SHARD
@@ -64,7 +64,7 @@ class Kubectl:
 )  # fmt: skip
 def test_the_controller_in_charge_is_asked_for(metadata: dict[str, Any] | None, name: str) -> None:
     others = registered("other", resource="deployments")
-    cluster = Cluster({}, Kubectl([*others, *registered("", "b", "c")]))
+    cluster = ClusterAccess({}, Kubectl([*others, *registered("", "b", "c")]))
     tapp = None if metadata is None else {"metadata": metadata}
     assert cluster.controller(tapp)["metadata"]["name"] == name
 

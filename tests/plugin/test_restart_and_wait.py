@@ -8,10 +8,9 @@ import pytest
 from kubectl_tapp.base.arguments import read_duration
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
-from kubectl_tapp.cluster.cluster import Cluster
-from kubectl_tapp.commands.waiting import spell
+from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.decide.decisions import decide
-from kubectl_tapp.decide.look import Look
+from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.progress import Progress
 from simulator.objects.clock import EPOCH
@@ -97,9 +96,7 @@ def test_a_restart_of_chosen_instances_keeps_the_budget(web: StandIn) -> None:
     before = uids(web)
     said = kubectl_tapp(web, "restart", "web", "3", "-y", "--timeout", "20s")
     assert said.code == 4
-    assert (
-        "instance 3 was not restarted within 20 s: spec.updateStrategy.maxUnavailable" in said.err
-    )
+    assert "instance 3 was not restarted within 20s: spec.updateStrategy.maxUnavailable" in said.err
     assert changed(web, before) == []
     said = kubectl_tapp(web, "restart", "web", "0", "-y", "--timeout", "20s")
     assert changed(web, before) == [0], "what does not serve may always go"
@@ -317,7 +314,7 @@ def test_who_waits_too_short_for_it_to_get_stuck_is_told_how_far_it_is(web: Stan
     web.world.patch("tapps", "web", {"spec": {"replicas": 7}})
     said = kubectl_tapp(web, "wait", "web", "--for=stuck", "--timeout=1s")
     assert said.code == 4
-    assert said.err.startswith("error: web is not stuck after 1 s: 6 of 7 done; ")
+    assert said.err.startswith("error: web is not stuck after 1s: 6 of 7 done; ")
 
 
 def test_a_pull_that_takes_long_is_not_stuck_and_one_that_fails_is(web: StandIn) -> None:
@@ -404,10 +401,10 @@ def test_an_image_set_by_hand_is_not_done_and_neither_is_a_spec_without_a_genera
     plan = decide(observed, registered(Options()), now)
     odd = Verdict(Action.KEEP, Reason.IMAGES_EDITED, "it runs web:2")
     plan.decisions[2] = odd
-    cluster = Cluster({}, web)
+    cluster = ClusterAccess({}, web)
 
     def progress(seen: Observed) -> Progress:
-        return Progress(Look(seen, plan, Obstacles(cluster, seen, plan)))
+        return Progress(Inspection(seen, plan, Obstacles(cluster, seen, plan)))
 
     found = progress(observed)
     assert found.left(None) == [2]
@@ -456,8 +453,3 @@ def test_a_time(text: str, seconds: float) -> None:
 def test_what_is_no_time(text: str) -> None:
     with pytest.raises(CommandError, match="is no time to wait"):
         read_duration(text)
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0 s"), (59.6, "1 min"), (185, "3 min 5 s")])
-def test_a_time_is_told(seconds: float, text: str) -> None:
-    assert spell(seconds) == text

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from kubectl_tapp.cluster.cluster import Cluster
-from kubectl_tapp.decide.look import decided
+from kubectl_tapp.cluster.access import ClusterAccess
+from kubectl_tapp.decide.inspection import decided
 from kubectl_tapp.decide.progress import Progress
 from tapp.words.reasons import Disposition
 from tests.plugin.standin import StandIn, kubectl_tapp
@@ -50,7 +50,7 @@ def test_each_instance_stands_in_one_of_four_ways() -> None:
     web = stuck(3)
     kubectl_tapp(web, "kill", "web", "2", "-y")
     web.world.run(10)
-    cluster = Cluster({}, web)
+    cluster = ClusterAccess({}, web)
     look = decided(cluster, cluster.observe("web"), web.world.clock.unix())
     ways = [each.disposition for each in look.standings.values()]
     assert ways == [Disposition.BLOCKED, Disposition.HELD, Disposition.DONE]

@@ -44,7 +44,7 @@ Documents = list[Document]
 _Words = list[str]
 
 
-class Cluster:
+class ClusterAccess:
     """One cluster and namespace, as one user sees them."""
 
     def __init__(self, targets: Given, runner: Runner | None = None) -> None:

@@ -42,7 +42,7 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Act(Write):
+class DecidedWrite(Write):
     """One write with the verdict that asked for it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Act(Write):
 
 
 @dataclass(frozen=True)
-class Rest:
+class Unplayed:
     """Instances that have a turn like those that were played, after them.
 
     Attributes:
@@ -64,7 +64,7 @@ class Rest:
         seconds: that it takes about from then on.
     """
 
-    acts: tuple[Act, ...]
+    acts: tuple[DecidedWrite, ...]
     at: float
     seconds: float
 
@@ -75,12 +75,12 @@ class Rest:
 
 
 @dataclass
-class Record:
+class RunLog:
     """All that a run came to."""
 
     looks: list[tuple[float, int]] = field(default_factory=list)
     """The time when a sync looked, in seconds since the epoch, and how many were unavailable."""
-    acts: list[Act] = field(default_factory=list)
+    acts: list[DecidedWrite] = field(default_factory=list)
     states: dict[int, list[tuple[float, str]]] = field(default_factory=dict)
     """Instance -> since when it was in which state: what a timeline shows."""
     first: Plan | None = None
@@ -90,7 +90,7 @@ class Record:
     refused: str = ""
     """The reason why the hooks cannot read the TApp at all."""
     gave_up: bool = False
-    rest: Rest | None = None
+    rest: Unplayed | None = None
     """The rest that was not played, as it goes on in the same way."""
     played: bool = True
     """True if it was run to its end; else this is one decision, and what it means to whom."""
@@ -101,13 +101,13 @@ def unavailable(plan: Plan) -> int:
     return plan.budgets.should_run - len(plan.available)
 
 
-def stuck(record: Record) -> list[str]:
+def stuck(log: RunLog) -> list[str]:
     """Sentences: which instances do not come to where the edit wants them, and why."""
-    last = record.last
+    last = log.last
     if last is None:
         return []
-    coming = set() if record.rest is None else set(record.rest.ids)
-    if record.played:
+    coming = set() if log.rest is None else set(log.rest.ids)
+    if log.played:
         pairs: Iterable[tuple[Instance, Verdict]]
         pairs = zip(last.instances, last.decisions, strict=True)
     else:
@@ -124,9 +124,9 @@ def stuck(record: Record) -> list[str]:
         if each.disposition is not Disposition.DONE and reason not in _MEANT
     )
     found = [f"{instances(ids)}: {text}" for text, ids in left.items()]
-    if not record.played:
+    if not log.played:
         return found
-    refused = {act.name: act for act in record.acts if act.outcome not in _PASSING}
+    refused = {act.name: act for act in log.acts if act.outcome not in _PASSING}
     found += [
         f"{act.verb} {act.kind} {act.name} is refused: {act.message}"
         for act in list(refused.values())[:_SHOWN]
@@ -134,9 +134,9 @@ def stuck(record: Record) -> list[str]:
     return found
 
 
-def paused(record: Record) -> list[str]:
+def paused(log: RunLog) -> list[str]:
     """Sentences about who waits for the person that paused updates: meant so, and not stuck."""
-    last = record.last
+    last = log.last
     cases = [] if last is None else last.cases
     ids = [instance.id for instance, verdict in cases if verdict.reason == Reason.PAUSED]
     return [f"{instances(ids)}: updates are paused (spec.updateStrategy.paused)"] if ids else []

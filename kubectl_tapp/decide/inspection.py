@@ -1,4 +1,4 @@
-"""A look at one TApp: what is observed, what would be decided on it now, and a row an instance."""
+"""One TApp inspected: what is observed, what would be decided on it now, and a row an instance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cached_property
 
 from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import statuses
-from kubectl_tapp.cluster.cluster import PODS, Cluster
+from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.decide import decisions
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.standing import Standing, missed, standing
@@ -57,7 +57,7 @@ class Row:
     since: float | None = None
 
 
-class Look:
+class Inspection:
     """All that is known of one TApp at one time."""
 
     def __init__(self, observed: Observed, plan: Plan, obstacles: Obstacles) -> None:
@@ -117,6 +117,11 @@ class Look:
         """The instances that are updated now."""
         return [i.id for i, verdict in self.plan.cases if is_update(verdict)]
 
+    @property
+    def serving(self) -> int:
+        """The number of available instances that are not updated now."""
+        return len(self.plan.available - set(self.taken))
+
     def pod(self, id: int) -> Document | None:
         """The pod of an instance, as the API server has it."""
         return self.pods.get(f"{self.name}-{id}")
@@ -149,15 +154,15 @@ class Look:
         )
 
 
-def decided(cluster: Cluster, observed: Observed, now: float) -> Look:
-    """A look at what is observed.
+def inspect(cluster: ClusterAccess, observed: Observed, now: float) -> Inspection:
+    """Inspects what is observed: decides on it, and looks for what stands in its way.
 
     Raises:
         CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
-    plan = decisions.decided(observed, cluster.registration(observed), now)
-    return Look(observed, plan, Obstacles(cluster, observed, plan))
+    plan = decisions.decide_or_fail(observed, cluster.registration(observed), now)
+    return Inspection(observed, plan, Obstacles(cluster, observed, plan))
 
 
 def _state(instance: Instance, verdict: Verdict, document: Document) -> str:

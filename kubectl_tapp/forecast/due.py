@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kubectl_tapp.forecast.record import Act
+from kubectl_tapp.forecast.run_log import DecidedWrite
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import DELAYED
@@ -20,7 +20,7 @@ _VERBS = {
 }
 
 
-def asked_for(after: Plan) -> tuple[list[Act], list[tuple[Instance, Verdict]]]:
+def due_writes(after: Plan) -> tuple[list[DecidedWrite], list[tuple[Instance, Verdict]]]:
     """The writes of all that is due, as if all were done at once; and who is left, with the reason.
 
     What waits for a budget comes by itself: what is going to happen then, its verdict says.
@@ -37,18 +37,20 @@ def asked_for(after: Plan) -> tuple[list[Act], list[tuple[Instance, Verdict]]]:
             verb = "create" if instance.should_run else ""
         if verb:
             name = f"{after.world.tapp.metadata.name}-{instance.id}"
-            acts.append(Act(after.now, verb, "Pod", name, instance=instance.id, verdict=due))
+            acts.append(
+                DecidedWrite(after.now, verb, "Pod", name, instance=instance.id, verdict=due)
+            )
         elif verb is None:
             left.append((instance, due))
     claims = [("create", name) for name in _new_claims(after, acts)]
     claims += [("delete", claim.metadata.name) for claim in after.claims.delete]
     claims += [("update", name) for name in after.growth.to]
-    acts += [Act(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
-    acts += [Act(after.now, verb, "Service", name) for verb, name in _of_services(after)]
+    acts += [DecidedWrite(after.now, verb, "PersistentVolumeClaim", name) for verb, name in claims]
+    acts += [DecidedWrite(after.now, verb, "Service", name) for verb, name in _of_services(after)]
     return acts, left
 
 
-def _new_claims(after: Plan, acts: list[Act]) -> Iterator[str]:
+def _new_claims(after: Plan, acts: list[DecidedWrite]) -> Iterator[str]:
     """Claims that are made now, and those that come with the pods that replace others."""
     yield from (claim.name for claim in after.claims.create)
     known, every = {claim.name for claim in after.claims.create}, Claims(after.world)
