@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tapp.answer import mistakes
 from tapp.answer.kstatus import stalled
-from tapp.answer.mistakes import joined, refused
+from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
@@ -13,7 +13,7 @@ from tapp.storage.claims import Claims
 from tapp.words.conditions import Finding, Type
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import SHOWN, listed, some
+from tapp.words.ranges import SHOWN, joined, listed, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
 
