@@ -85,6 +85,7 @@ def split(body: bytes, memo: Memo) -> Pieces:
 
 
 _KEYS = [kind.key for kind in EVERY]
+_OTHERS = " and ".join(f"{kind.name}s" for kind in PLAIN)
 
 
 def _refuse_other_kinds(children: Raw) -> None:
@@ -92,6 +93,6 @@ def _refuse_other_kinds(children: Raw) -> None:
         if kind not in _KEYS and bytes(objects).strip() not in (b"{}", b"null"):
             raise WireError(
                 f"children[{kind!r}]",
-                "this hook manages pods, claims, revisions and Services alone, and would delete "
+                f"this hook manages pods, claims, revisions and {_OTHERS} alone, and would delete "
                 "these; remove the kind from the CompositeController's childResources",
             )
