@@ -9,6 +9,7 @@ from tapp.decide.changes import Mark
 from tapp.decide.held import WISHES, carried_by
 from tapp.decide.judge import UP_TO_DATE, Action
 from tapp.plan import Plan
+from tapp.words.kinds import SERVICE
 from tapp.words.quoted import short
 from tapp.words.vocabulary import InstanceStatus
 
@@ -123,7 +124,7 @@ def explain(plan: Plan) -> Explanation:
             delete=[revision.metadata.name for revision in history.delete],
         ),
         refused=[Refused(found.type, str(found.reason), found.message) for found in refusals(plan)],
-        services=_services(plan) if plan.world.declared.services else None,
+        services=_services(plan) if SERVICE in plan.world.declared.plain else None,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from hooks.wire.request import Request
 from tapp.answer.children import Child
 from tapp.answer.ending import status_of
-from tapp.answer.render import kept_revision, kept_service, marked_pod
+from tapp.answer.render import kept_plain, kept_revision, marked_pod
 from tapp.decide.teardown import Teardown, tear_down
 from tapp.pod.pod import Pod
 from tapp.spec.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
@@ -33,7 +33,7 @@ def finalize(
         [request.claims[name] for name in sorted(request.claims)],
         hold_policy=request.part_of_spec(HoldPolicy),
         revisions=[request.revisions[name] for name in sorted(request.revisions)],
-        services=[request.services[name] for name in sorted(request.services)],
+        plain=[found[name] for found in request.plain.values() for name in sorted(found)],
         options=options,
         now=now,
     )
@@ -42,7 +42,7 @@ def finalize(
         "children": [
             *(kept_revision(revision) for revision in decided.revisions),
             *(request.kept_claim(claim) for claim in decided.claims),
-            *(kept_service(service) for service in decided.services),
+            *(kept_plain(child) for child in decided.plain),
             *(_child(request, decided, pod) for pod in decided.pods),
         ],
         "finalized": decided.finalized,

@@ -1,6 +1,6 @@
 """Input of a sync: the TApp with its children, and the operator's choices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +10,7 @@ from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
+from tapp.words.kinds import Kind
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class Declared:
     Attributes:
         revisions: ControllerRevisions are children, and are never updated (`OnDelete`).
         growing_claims: claims are updated, too (`InPlace`).
-        services: Services are children, and are updated (`InPlace`).
+        plain: these are children, and are updated (`InPlace`).
     """
 
     revisions: bool = False
     growing_claims: bool = False
-    services: bool = False
+    plain: Set[Kind] = frozenset()
 
 
 NOTHING_MORE: Final = Declared()
@@ -72,7 +73,7 @@ class World:
         storage_classes: StorageClass name -> whether its claims may grow; None where the request
             shows none at all.
         pullers: name -> pod of ours that pulls images on a node.
-        services: name -> Service.
+        plain: kind -> name -> child, of each kind of `PLAIN`.
         manifest_of: a pod -> its labels, annotations and spec: few are looked at.
     """
 
@@ -86,5 +87,5 @@ class World:
     declared: Declared = NOTHING_MORE
     storage_classes: Mapping[str, bool] | None = None
     pullers: Mapping[str, Pod] = field(default_factory=dict)
-    services: Mapping[str, Manifest] = field(default_factory=dict)
+    plain: Mapping[Kind, Mapping[str, Manifest]] = field(default_factory=dict)
     manifest_of: Callable[[Pod], Manifest] = lambda pod: pod.manifest

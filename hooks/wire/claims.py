@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import CLAIMS, by_name, decoded
+from hooks.wire.decode import by_name, decoded
 from tapp.answer.claim_answers import Document, kept_claim, unchanged_claim
 from tapp.kube.objects import ClaimObject
+from tapp.words.kinds import CLAIM
 
 _decode_claim = msgspec.json.Decoder(ClaimObject).decode
 
@@ -41,7 +42,7 @@ class Claims:
             found = decoded(answered, raw, path)
             return found[0].metadata.name, found[0].metadata.namespace, found
 
-        found = by_name(CLAIMS, texts, namespace, read)
+        found = by_name(CLAIM, texts, namespace, read)
         self.by_name = {name: claim for name, (claim, _) in found.items()}
         self._answers = {name: kept for name, (_, kept) in found.items()}
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from hooks.wire.decode import as_deep_as_readable
+from tapp.words.kinds import CLAIM, PLAIN, REVISION, Kind
 from tapp.world import NOTHING_MORE, Declared
 
 _NEVER_UPDATED = ("", "OnDelete")
@@ -50,8 +51,12 @@ def declared(controller: Raw) -> Declared:
         (child.api_version, child.resource): (child.update_strategy or _Strategy()).method or ""
         for child in found.spec.child_resources or ()
     }
+
+    def method(kind: Kind) -> str | None:
+        return methods.get((kind.api_version, kind.resource))
+
     return Declared(
-        services=methods.get(("v1", "services")) == "InPlace",
-        revisions=methods.get(("apps/v1", "controllerrevisions")) in _NEVER_UPDATED,
-        growing_claims=methods.get(("v1", "persistentvolumeclaims")) == "InPlace",
+        plain=frozenset(kind for kind in PLAIN if method(kind) == "InPlace"),
+        revisions=method(REVISION) in _NEVER_UPDATED,
+        growing_claims=method(CLAIM) == "InPlace",
     )

@@ -8,13 +8,9 @@ import msgspec
 from msgspec import Raw
 
 from hooks.wire.depth import shallow
+from tapp.words.kinds import Kind
 
 T = TypeVar("T")
-
-PODS = "Pod.v1"
-CLAIMS = "PersistentVolumeClaim.v1"
-REVISIONS = "ControllerRevision.apps/v1"
-SERVICES = "Service.v1"
 
 _MISSING = re.compile(r"Object missing required field `(.+)`")
 
@@ -62,9 +58,9 @@ def as_deep_as_readable(decode: Callable[[Any], T], raw: bytes | Raw) -> T:
         return decode(shallow(bytes(raw)))
 
 
-def child_path(kind: str, key: str) -> str:
+def child_path(kind: Kind, key: str) -> str:
     """The path of a child in the request."""
-    return f"children[{kind!r}][{key!r}]"
+    return f"children[{kind.key!r}][{key!r}]"
 
 
 def check_identity(path: str, name: str, namespace: str | None, expected: str) -> None:
@@ -81,7 +77,7 @@ def check_identity(path: str, name: str, namespace: str | None, expected: str) -
 
 
 def by_name(
-    kind: str,
+    kind: Kind,
     texts: Mapping[str, Raw],
     namespace: str,
     read: Callable[[Raw, str], tuple[str, str | None, T]],
@@ -89,7 +85,7 @@ def by_name(
     """The children of a kind, by name.
 
     Args:
-        kind: as in the request, such as `CLAIMS`.
+        kind: theirs.
         texts: key in the request -> JSON.
         namespace: where they have to be.
         read: a child's JSON and path -> its name, its namespace, and what is to be kept of it.

@@ -6,7 +6,6 @@ import msgspec
 from msgspec import Raw
 
 from hooks.wire.decode import (
-    PODS,
     WireError,
     as_deep_as_readable,
     check_identity,
@@ -21,6 +20,7 @@ from tapp.pod.pod import Pod
 from tapp.pod.read import read
 from tapp.spec.templates import Template
 from tapp.storage.claims import instance_number
+from tapp.words.kinds import POD
 
 _decode_pod = msgspec.json.Decoder(PodObject).decode
 
@@ -80,7 +80,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
     Raises:
         WireError: it is no JSON, has no name, or is of another namespace.
     """
-    path = child_path(PODS, key)
+    path = child_path(POD, key)
     pod, manifest = _read(text, path)
     check_identity(path, pod.name, manifest.namespace, namespace)
     return ObservedPod(key, pod, manifest, prefix)

@@ -6,6 +6,7 @@ the objects. Source: Metacontroller pkg/controller/composite/api.
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -14,16 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from hooks.wire.claims import Claims
 from hooks.wire.declared import declared
-from hooks.wire.decode import (
-    PODS,
-    REVISIONS,
-    SERVICES,
-    WireError,
-    by_name,
-    child_path,
-    decoded,
-    refuse_twice,
-)
+from hooks.wire.decode import WireError, by_name, child_path, decoded, refuse_twice
 from hooks.wire.memo import Known, KnownSpec, Memo, Recalled
 from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
@@ -32,9 +24,9 @@ from tapp.answer.children import Child
 from tapp.decide.pulls import is_puller
 from tapp.kube.objects import (
     ClaimObject,
+    PlainObject,
     RevisionMeta,
     RevisionObject,
-    ServiceObject,
     StorageClassObject,
 )
 from tapp.pod.manifest import Manifest
@@ -43,6 +35,7 @@ from tapp.spec.lookup import Templates
 from tapp.spec.model import Parent, TApp
 from tapp.spec.placeholders import BEGIN
 from tapp.spec.templates import Template
+from tapp.words.kinds import POD, REVISION, Kind
 from tapp.world import Declared, World
 
 M = TypeVar("M", bound=BaseModel)
@@ -68,7 +61,7 @@ _decode_customize = msgspec.json.Decoder(_CustomizeRequest).decode
 _decode_revision = msgspec.json.Decoder(RevisionObject).decode
 _decode_class = msgspec.json.Decoder(StorageClassObject).decode
 _decode_any = msgspec.json.Decoder(Any).decode
-_decode_service = msgspec.json.Decoder(ServiceObject).decode
+_decode_plain = msgspec.json.Decoder(PlainObject).decode
 _decode_named = msgspec.json.Decoder(_Named).decode
 
 
@@ -80,7 +73,7 @@ class Request(Generic[P]):
         pods: all pods, by name.
         claims: all claims, by name.
         revisions: all ControllerRevisions, by name.
-        services: all Services, by name.
+        plain: all of each kind of `PLAIN`, by name.
         namespace_uid: uid of the parent's Namespace, None where the request shows none.
         declared: what the registration lets a hook do.
         storage_classes: as in `World`; only where claims may grow.
@@ -103,10 +96,13 @@ class Request(Generic[P]):
             name = item.value.pod.name
             if name in self.pods:
                 later = max(item.value.key, self.pods[name].key)
-                refuse_twice(child_path(PODS, later), name)
+                refuse_twice(child_path(POD, later), name)
             self.pods[name] = item.value
-        self.revisions = by_name(REVISIONS, pieces.revisions, namespace, _revision)
-        self.services = by_name(SERVICES, pieces.services, namespace, _service)
+        self.revisions = by_name(REVISION, pieces.revisions, namespace, _revision)
+        self.plain = {
+            kind: by_name(kind, texts, namespace, partial(_plain, kind))
+            for kind, texts in pieces.plain.items()
+        }
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
         before = pieces.recalled
@@ -186,7 +182,7 @@ def world_of(request: Request[TApp]) -> World:
         declared=request.declared,
         storage_classes=request.storage_classes,
         pullers=pullers,
-        services=request.services,
+        plain=request.plain,
         manifest_of=request.manifest,
     )
 
@@ -281,9 +277,9 @@ def _revision(raw: Raw, path: str) -> tuple[str, str | None, RevisionObject]:
     return item.metadata.name, item.metadata.namespace, item
 
 
-def _service(raw: Raw, path: str) -> tuple[str, str | None, Manifest]:
-    service = decoded(lambda text: Manifest(_decode_service(text), "Service"), raw, path)
-    return service.name, service.namespace, service
+def _plain(kind: Kind, raw: Raw, path: str) -> tuple[str, str | None, Manifest]:
+    found = decoded(lambda text: Manifest(_decode_plain(text), kind), raw, path)
+    return found.name, found.namespace, found
 
 
 def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -> str | None:

@@ -9,19 +9,16 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import CLAIMS, PODS, REVISIONS, SERVICES, WireError, decoded
+from hooks.wire.decode import WireError, decoded
 from hooks.wire.memo import Memo, Recalled
+from tapp.words.kinds import CLAIM, EVERY, PLAIN, POD, REVISION, Kind
 
-
-class _Children(msgspec.Struct, frozen=True):
-    pods: dict[str, Raw] | None = msgspec.field(name=PODS, default=None)
-    claims: dict[str, Raw] | None = msgspec.field(name=CLAIMS, default=None)
-    revisions: dict[str, Raw] | None = msgspec.field(name=REVISIONS, default=None)
-    services: dict[str, Raw] | None = msgspec.field(name=SERVICES, default=None)
-
-
-class _OnlyChildren(_Children, frozen=True, forbid_unknown_fields=True):
-    pass
+_FIELDS = [
+    (kind.resource, dict[str, Raw] | None, msgspec.field(name=kind.key, default=None))
+    for kind in EVERY
+]
+_Children = msgspec.defstruct("_Children", _FIELDS, frozen=True)
+_OnlyChildren = msgspec.defstruct("_OnlyChildren", _FIELDS, frozen=True, forbid_unknown_fields=True)
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -45,7 +42,7 @@ class Pieces(msgspec.Struct, frozen=True):
         pods: key in the request -> JSON.
         claims: key in the request -> JSON.
         revisions: key in the request -> JSON.
-        services: key in the request -> JSON.
+        plain: the same of each kind of `PLAIN`.
         related: kind -> key -> JSON.
         recalled: what was known of this parent's TApp.
         controller: JSON of the CompositeController that asks.
@@ -55,7 +52,7 @@ class Pieces(msgspec.Struct, frozen=True):
     pods: dict[str, Raw]
     claims: Mapping[str, Raw]
     revisions: Mapping[str, Raw]
-    services: Mapping[str, Raw]
+    plain: Mapping[Kind, Mapping[str, Raw]]
     related: dict[str, dict[str, Raw]] | None
     recalled: Recalled
     controller: Raw
@@ -69,31 +66,33 @@ def split(body: bytes, memo: Memo) -> Pieces:
     """
     request = decoded(_decode_request, body, "")
     try:
-        children: _Children = _decode_only_children(request.children)
+        children = _decode_only_children(request.children)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         _refuse_other_kinds(request.children)
         children = decoded(_decode_children, request.children, "children")
+    texts = {kind: getattr(children, kind.resource) or {} for kind in EVERY}
     recalled = memo.recall(request.parent)
     return Pieces(
         parent=request.parent,
-        pods=children.pods or {},
-        claims=children.claims or {},
-        revisions=children.revisions or {},
-        services=children.services or {},
+        pods=texts[POD],
+        claims=texts[CLAIM],
+        revisions=texts[REVISION],
+        plain={kind: texts[kind] for kind in PLAIN},
         related=request.related,
         recalled=recalled,
         controller=request.controller,
     )
 
 
-_KINDS = (PODS, CLAIMS, REVISIONS, SERVICES)
+_KEYS = [kind.key for kind in EVERY]
+_OTHERS = " and ".join(f"{kind.name}s" for kind in PLAIN)
 
 
 def _refuse_other_kinds(children: Raw) -> None:
     for kind, objects in decoded(_decode_kinds, children, "children").items():
-        if kind not in _KINDS and bytes(objects).strip() not in (b"{}", b"null"):
+        if kind not in _KEYS and bytes(objects).strip() not in (b"{}", b"null"):
             raise WireError(
                 f"children[{kind!r}]",
-                "this hook manages pods, claims, revisions and Services alone, and would delete "
+                f"this hook manages pods, claims, revisions and {_OTHERS} alone, and would delete "
                 "these; remove the kind from the CompositeController's childResources",
             )

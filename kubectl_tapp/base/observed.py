@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubectl_tapp.base.errors import CommandError
+from tapp.words.kinds import CLAIM, PLAIN, POD, REVISION, Kind
 
 Document = dict[str, Any]
 
@@ -20,7 +21,7 @@ class Observed:
         pods: its pods, those that go included.
         claims: its volume claims.
         revisions: its ControllerRevisions.
-        services: its Services; read only where its spec has a template of them.
+        plain: its children of each kind of `PLAIN`; read only where its spec asks for them.
         namespace: its Namespace; None where it may not be read.
         storage_classes: the cluster's StorageClasses, as far as they may be read.
         controller: the CompositeController that is registered; None where there is none, or it may
@@ -33,7 +34,7 @@ class Observed:
     pods: list[Document] = field(default_factory=list)
     claims: list[Document] = field(default_factory=list)
     revisions: list[Document] = field(default_factory=list)
-    services: list[Document] = field(default_factory=list)
+    plain: Mapping[Kind, list[Document]] = field(default_factory=dict)
     namespace: Document | None = None
     storage_classes: list[Document] = field(default_factory=list)
     controller: Document | None = None
@@ -62,10 +63,10 @@ class Observed:
             controller: the CompositeController that is registered, or the shipped one.
         """
         children = {
-            "pods": ("Pod.v1", self.pods),
-            "persistentvolumeclaims": ("PersistentVolumeClaim.v1", self.claims),
-            "controllerrevisions": ("ControllerRevision.apps/v1", self.revisions),
-            "services": ("Service.v1", self.services),
+            POD: self.pods,
+            CLAIM: self.claims,
+            REVISION: self.revisions,
+            **{kind: self.plain.get(kind, []) for kind in PLAIN},
         }
         declared = {child["resource"] for child in controller["spec"]["childResources"]}
         related: dict[str, Document] = {}
@@ -77,9 +78,9 @@ class Observed:
             "controller": controller,
             "parent": self.tapp,
             "children": {
-                kind: by_name(objects)
-                for plural, (kind, objects) in children.items()
-                if plural in declared
+                kind.key: by_name(objects)
+                for kind, objects in children.items()
+                if kind.resource in declared
             },
             "related": related,
             "finalizing": False,

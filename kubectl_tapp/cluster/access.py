@@ -22,11 +22,11 @@ from kubectl_tapp.cluster.registration import (
     with_services,
 )
 from kubectl_tapp.cluster.watching import Watching
+from tapp.words.kinds import PLAIN, SERVICE
 
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
 REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
-SERVICES = "services"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
 FIELD_MANAGER = "kubectl-tapp"
@@ -125,8 +125,8 @@ class ClusterAccess:
                 asked[CLASSES] = ()
             if events:
                 asked[EVENTS] = ("--namespace", namespace, WARNINGS)
-            exposed = (tapp.get("spec") or {}).get("serviceTemplate")
-            owned = (*_CHILDREN, SERVICES) if exposed else _CHILDREN
+            plain = [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.asked_by)]
+            owned = (*_CHILDREN, *(kind.qualified for kind in plain))
             futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
                 each: pool.submit(self._readable, each, *words) for each, words in asked.items()
             }
@@ -138,7 +138,7 @@ class ClusterAccess:
             pods=known.get(PODS, []),
             claims=known.get(CLAIMS, []),
             revisions=known.get(REVISIONS, []),
-            services=known.get(SERVICES, []),
+            plain={kind: known.get(kind.qualified, []) for kind in plain},
             namespace=next(iter(known.get(NAMESPACES, [])), None),
             storage_classes=known.get(CLASSES, []),
             controller=controller,
@@ -164,7 +164,7 @@ class ClusterAccess:
             controller = self.controller()
         else:
             controller = observed.controller or self.controller(observed.tapp)
-            if observed.controller is None and observed.services:
+            if observed.controller is None and observed.plain.get(SERVICE):
                 controller = with_services(controller)
         found: Documents | str = []
         if service := service_of(controller):

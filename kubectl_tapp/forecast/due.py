@@ -8,6 +8,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import DELAYED
 from tapp.plan import Plan
 from tapp.storage.claims import Claims, Made
+from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Reason
 
 _VERBS = {
@@ -66,8 +67,9 @@ def _new_claims(after: Plan, acts: list[DecidedWrite]) -> Iterator[str]:
 def _of_services(after: Plan) -> Iterator[tuple[str, str]]:
     """The Services that are made, brought to their template, and deleted, each by its name."""
     name, services = after.world.tapp.metadata.name, after.services
+    known = after.world.plain.get(SERVICE, {})
     for id in services.apply:
-        if f"{name}-{id}" not in after.world.services:
+        if f"{name}-{id}" not in known:
             yield "create", f"{name}-{id}"
         elif id in services.missing:
             yield "update", f"{name}-{id}"

@@ -31,6 +31,7 @@ from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
 from tapp.plan import Plan
 from tapp.spec.model import TAppSpec
+from tapp.words.kinds import PLAIN
 
 QUIET = 900.0
 """Seconds without any change after which a forecast takes it that nothing more comes."""
@@ -120,7 +121,7 @@ def as_running(tapp: Document, registration: Registration, now: float) -> Observ
         claims=claims,
         storage_classes=assumed.storage_classes(claims),
         revisions=world.list("ControllerRevision", space),
-        services=world.list("Service", space),
+        plain={kind: world.list(kind.name, space) for kind in PLAIN},
         namespace=world.cluster.get(NAMESPACE, "", space),
         controller=registration.controller,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
@@ -240,7 +241,7 @@ def _without_resync(controller: Document) -> Document:
 
 
 def _objects(observed: Observed) -> list[Document]:
-    kept = [*observed.claims, *observed.revisions, *observed.services]
+    kept = [*observed.claims, *observed.revisions, *chain(*observed.plain.values())]
     objects = [*observed.storage_classes, *kept, *observed.pods]
     if observed.tapp["metadata"].get("uid"):
         objects.insert(0, observed.tapp)

@@ -7,8 +7,8 @@ from msgspec import Raw
 from tapp.answer.claim_answers import grown_claim, new_claims
 from tapp.answer.pullers import new_puller
 from tapp.answer.render import (
+    kept_plain,
     kept_revision,
-    kept_service,
     marked_pod,
     new_pod,
     new_revision,
@@ -66,7 +66,7 @@ def desired_children(plan: Plan, options: Options, observed: Observed) -> list[C
                 f"{tapp.metadata.name!r}: does the CompositeController call /customize?"
             )
         children += new_claims(tapp, claims.create, uid)
-    children += [kept_service(service) for service in plan.services.keep]
+    children += [kept_plain(service) for service in plan.services.keep]
     children += plan.services.apply.values()
     for instance, verdict in zip(plan.instances, plan.decisions, strict=True):
         pod, template = instance.pod, instance.template

@@ -13,7 +13,7 @@ from tapp.words.conditions import Finding, Type
 from tapp.words.digits import is_whole, whole
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import SHOWN, listed, some
+from tapp.words.ranges import joined, listed, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 
@@ -21,12 +21,6 @@ from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 def refused(type: Type, reason: Reason, message: str) -> Finding | None:
     """The condition of something that is refused; None where there is nothing to say of it."""
     return Finding(type, "True", reason, message) if message else None
-
-
-def joined(parts: list[str], what: str = "") -> str:
-    """The first of these, and how many there are more."""
-    more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
-    return "; ".join(parts[:SHOWN]) + more
 
 
 def unknown_instances(plan: Plan) -> Finding | None:

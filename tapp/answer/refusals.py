@@ -4,15 +4,16 @@ from collections.abc import Callable
 
 from tapp.answer import mistakes
 from tapp.answer.kstatus import stalled
-from tapp.answer.mistakes import joined, refused
+from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.partition import UNKNOWN
 from tapp.plan import Plan
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import Claims
 from tapp.words.conditions import Finding, Type
+from tapp.words.kinds import SERVICE
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import SHOWN, listed, some
+from tapp.words.ranges import SHOWN, joined, listed, some
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
 
@@ -158,7 +159,7 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
 def _services_not_created(plan: Plan) -> Finding | None:
     if plan.world.tapp.spec.service_template is None:
         return None
-    if not plan.world.declared.services:
+    if SERVICE not in plan.world.declared.plain:
         message = (
             "no Service is made: spec.serviceTemplate needs metacontroller/components/services"
         )

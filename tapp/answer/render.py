@@ -150,14 +150,14 @@ def kept_pod(manifest: Manifest, template: Template | None) -> Document:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
 
-def kept_service(service: Manifest) -> Document:
-    """The answer that leaves an observed Service alone."""
-    if service.projected is not None:
-        return service.projected
+def kept_plain(child: Manifest) -> Document:
+    """The answer that leaves an observed Service or its like alone."""
+    if child.projected is not None:
+        return child.projected
     # Never applied by Metacontroller: with its name alone nothing of it is changed.
-    found = service.document["metadata"]
+    found = child.document["metadata"]
     metadata = {key: found[key] for key in ("name", "namespace") if key in found}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+    return {**child.kind.type_meta, "metadata": metadata}
 
 
 def overlaid_pod(

@@ -7,17 +7,15 @@ looks at it. So no other rule knows of partitions.
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from math import ceil
 
 from tapp.decide.as_recorded import AsRecorded, label_of
 from tapp.decide.filling import LATER
 from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance
-from tapp.decide.rollout import FULL, turn
+from tapp.decide.rollout import FULL, portion, turn
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, Recorded, content_name
-from tapp.words.digits import percent
 from tapp.words.notes import decode_kept
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
@@ -69,13 +67,9 @@ def partition_size(value: int | str, group: int) -> int:
     Raises:
         ValueError: the value is neither.
     """
-    if isinstance(value, int):
-        if value >= 0:
-            return min(value, group)
-    elif (share := percent(value)) is not None and share <= FULL:
-        size = ceil(group * share / FULL)
-        return size - 1 if size == group > 1 and share < FULL else size
-    raise ValueError(f"{quoted(value)} is neither a number from 0 nor a percentage from 0% to 100%")
+    size = min(portion(value, group, 0), group)
+    is_part = isinstance(value, str) and portion(value, FULL, 0) < FULL
+    return size - 1 if is_part and size == group > 1 else size
 
 
 def keep_back(world: World, instances: Iterable[Instance]) -> Partition:

@@ -21,7 +21,7 @@ from tapp.pod.trouble import no_image, trouble
 from tapp.spec.templates import Template
 from tapp.words.notes import PullerNote, UnableNote, decoded
 from tapp.words.quoted import short
-from tapp.words.ranges import SHOWN, listed
+from tapp.words.ranges import joined, listed
 from tapp.words.reasons import Reason
 from tapp.words.times import noted_since, past, seconds, written
 from tapp.words.vocabulary import PULLER
@@ -329,8 +329,7 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
         f"{listed(images)} on node{'s'[: len(there) != 1]} {listed(there)}"
         for images, there in nodes.items()
     ]
-    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    return "; ".join(parts[:SHOWN]) + more or "the pods that pull them are asked for"
+    return joined(parts) or "the pods that pull them are asked for"
 
 
 def _policies(template: Template) -> dict[str, str]:

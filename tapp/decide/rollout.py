@@ -27,28 +27,24 @@ DELAYED = (*BUDGET_REASONS, Reason.DRAINING)
 """Reasons of updates that are due, have not happened yet, and will."""
 
 
-class BudgetError(ValueError):
-    """A budget that is no number above 0 and no percentage from 1% to 100%."""
-
-
-def budget(value: int | str, should_run: int) -> int:
-    """Resolves a budget, the number that may be unavailable: a percentage is rounded up.
+def portion(value: int | str, of: int, least: int) -> int:
+    """Resolves a number of instances, or a percentage of them, which is rounded up.
 
     Args:
-        value: `maxUnavailable` as written: `2`, `"25%"`.
-        should_run: the number of instances that should run.
+        value: as written: `2`, `"25%"`.
+        of: how many 100% are.
+        least: the lowest number, and the lowest percentage, that makes sense.
 
     Raises:
-        BudgetError: the value is neither.
+        ValueError: the value is neither.
     """
     if isinstance(value, int):
-        if value >= 1:
+        if value >= least:
             return value
-    elif 1 <= (share := percent(value) or 0) <= FULL:
-        return ceil(should_run * share / FULL)
-    raise BudgetError(
-        f"{quoted(value)} is neither a number from 1 nor a percentage from 1% to 100%"
-    )
+    elif (share := percent(value)) is not None and least <= share <= FULL:
+        return ceil(of * share / FULL)
+    what = f"a number from {least} nor a percentage from {least}% to 100%"
+    raise ValueError(f"{quoted(value)} is neither {what}")
 
 
 @dataclass
@@ -75,8 +71,8 @@ class Budget:
             short(self.value) if isinstance(self.value, str) else self.value,
         )
         try:
-            self.least = self.should_run - budget(value, self.should_run)
-        except BudgetError as error:
+            self.least = self.should_run - portion(value, self.should_run, 1)
+        except ValueError as error:
             self.least, self.problem = None, f"{self.name}: {error}"
 
 

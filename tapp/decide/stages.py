@@ -21,6 +21,7 @@ from tapp.decide.turns import Turns, is_written, one_after_another, take_turns
 from tapp.spec.templates import Template
 from tapp.storage.history import HistoryPlan, as_it_is, plan_history
 from tapp.storage.services import ServicePlan, plan_services
+from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Reason
 from tapp.world import Options, World
 
@@ -227,10 +228,11 @@ def _services(world: World, instances: list[Instance], most_bytes: int) -> Servi
     """A Service for each instance; who goes, or is killed, keeps one until its pod is gone."""
     name = world.tapp.metadata.name
     kept = world.tapp.spec.service_retention_policy.when_killed == "Retain"
+    services = world.plain.get(SERVICE, {})
     wanted = {
         item.id: item.pod is not None and bool(item.pod.node)
         for item in instances
         if (item.wanted and (kept or not item.killed))
-        or (item.pod is not None and f"{name}-{item.id}" in world.services)
+        or (item.pod is not None and f"{name}-{item.id}" in services)
     }
     return plan_services(world, wanted, most_bytes)

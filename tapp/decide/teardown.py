@@ -35,7 +35,7 @@ class Teardown:
         pods: pods that stay for now.
         claims: claims that stay.
         revisions: ControllerRevisions that stay.
-        services: Services that stay: as long as there are pods.
+        plain: Services and their like that stay: as long as there are pods.
         finalized: whether the TApp may go.
         marks: name of a pod that stays for now -> what it is to carry.
         silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
@@ -48,7 +48,7 @@ class Teardown:
     pods: Sequence[Pod]
     claims: Sequence[ClaimObject]
     revisions: Sequence[RevisionObject]
-    services: Sequence[Manifest]
+    plain: Sequence[Manifest]
     finalized: bool
     marks: dict[str, Mark] = field(default_factory=dict)
     silent: dict[str, list[str]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
     *,
     hold_policy: HoldPolicy,
     revisions: Sequence[RevisionObject],
-    services: Sequence[Manifest],
+    plain: Sequence[Manifest],
     options: Options,
     now: float,
 ) -> Teardown:
@@ -79,25 +79,24 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         claims: its claims.
         hold_policy: how long pods on hold are waited for.
         revisions: its ControllerRevisions.
-        services: its Services.
+        plain: its Services and their like.
         options: the operator's choices.
         now: seconds since the epoch.
     """
     if parent.metadata.deletion_timestamp is None:
         # It is not going: its labels have left what the controller that asks selects. Another one
         # takes over, and finds everything as it is.
-        return Teardown(pods, claims, revisions, services, finalized=True)
+        return Teardown(pods, claims, revisions, plain, finalized=True)
     if any(name in parent.metadata.finalizers for name in _GARBAGE_COLLECTOR):
         # The garbage collector owns this deletion; Metacontroller leaves the children alone only
         # if its finalizer goes now.
-        return Teardown(pods, claims, revisions, services, finalized=True)
+        return Teardown(pods, claims, revisions, plain, finalized=True)
     delete_claims = policy.persistent_volume_claim_retention_policy.when_deleted == "Delete"
     staying = claims if pods or not delete_claims else []
     waiting, marks = list[Pod](), dict[str, Mark]()
     if lost_policy.force_delete_pod and not lost_policy.never_migrate:
         waiting, marks = _on_silent_nodes(parent, pods, options, now)
     done = not pods and not _staying_on(revisions) and (not delete_claims or not claims)
-    exposed = services if pods else []
     known = {pod.name for pod in waiting}
     on_hold, asked = _on_hold([pod for pod in pods if pod.name not in known], hold_policy, now)
     marks |= {pod.name: mark for pod in on_hold if (mark := _told(pod, asked)) is not None}
@@ -105,7 +104,7 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
         [*waiting, *on_hold],
         staying,
         [],
-        exposed,
+        plain if pods else [],
         finalized=done,
         marks=marks,
         silent=_silent(pods, now),

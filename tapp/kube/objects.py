@@ -84,8 +84,8 @@ class ClaimObject(msgspec.Struct, frozen=True, gc=False):
     status: Raw = NOTHING
 
 
-class ServiceObject(msgspec.Struct, frozen=True, gc=False):
-    """A Service as Metacontroller sends it, as far as it looks like a pod."""
+class PlainObject(msgspec.Struct, frozen=True, gc=False):
+    """A Service or its like as Metacontroller sends it, as far as it looks like a pod."""
 
     metadata: PodMeta
     spec: Raw = NOTHING

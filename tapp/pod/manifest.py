@@ -1,19 +1,20 @@
-"""The labels, annotations and spec of a pod, or of a Service: what an answer to it is made of."""
+"""The labels, annotations and spec of a pod or a plain child: what an answer to it is made of."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
-from tapp.kube.objects import PodMeta, PodObject, ServiceObject
+from tapp.kube.objects import PlainObject, PodMeta, PodObject
 from tapp.kube.project import project
+from tapp.words.kinds import POD, Kind
 from tapp.words.vocabulary import LAST_APPLIED
 
 T = TypeVar("T")
 
 
 class Manifest:
-    """The decoded form of a pod or a Service; a part of a wrong type reads as empty.
+    """The decoded form of a pod or a plain child; a part of a wrong type reads as empty.
 
     Attributes:
         name: `metadata.name`.
@@ -30,8 +31,8 @@ class Manifest:
         *("annotations", "finalizers", "kind", "labels", "name", "namespace", "projected", "spec"),
     )
 
-    def __init__(self, pod: PodObject | ServiceObject, kind: str = "Pod") -> None:
-        """Decodes the parts of a pod, or of a Service, which has the same ones.
+    def __init__(self, pod: PodObject | PlainObject, kind: Kind = POD) -> None:
+        """Decodes the parts of a pod, or of a plain child, which has the same ones.
 
         Raises:
             msgspec.DecodeError: a part is no JSON.
@@ -57,7 +58,7 @@ class Manifest:
         metadata["annotations"] = self.annotations
         if self.finalizers:
             metadata["finalizers"] = self.finalizers
-        return {"apiVersion": "v1", "kind": self.kind, "metadata": metadata, "spec": self.spec}
+        return {**self.kind.type_meta, "metadata": metadata, "spec": self.spec}
 
     def _projected(self) -> dict[str, Any] | None:
         applied = read_annotation(msgspec.json.decode, self.annotations.get(LAST_APPLIED))
@@ -75,8 +76,7 @@ class Manifest:
         }
         return {
             **result,
-            "apiVersion": "v1",
-            "kind": self.kind,
+            **self.kind.type_meta,
             "metadata": {**(metadata or {}), **identity},
         }
 

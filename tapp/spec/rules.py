@@ -46,21 +46,21 @@ def _one_line(expression: str) -> str:
 
 _DNS_LABEL: Final = f"^{DNS_LABEL}$"
 
-BUDGET: Final = _keyword(
-    _rule(
-        r"""type(self) == string ? string(self).matches('^0*(100|[1-9][0-9]?)%$')
-                                 : type(self) == int && int(self) >= 1""",
-        "must be a whole number from 1, or a percentage from 1% to 100%, such as 25%",
-    )
-)
 
-PARTITION: Final = _keyword(
-    _rule(
-        r"""type(self) == string ? string(self).matches('^0*(100|[1-9]?[0-9])%$')
-                                 : type(self) == int && int(self) >= 0""",
-        "must be a whole number from 0, or a percentage from 0% to 100%, such as 30%",
+def _portion(least: int, share: str, example: str) -> dict[str, Any]:
+    """A number or a percentage, from `least`; `share` matches the percentages below 100."""
+    return _keyword(
+        _rule(
+            rf"""type(self) == string ? string(self).matches('^0*(100|{share})%$')
+                                      : type(self) == int && int(self) >= {least}""",
+            f"must be a whole number from {least}, or a percentage from {least}% to 100%, "
+            f"such as {example}",
+        )
     )
-)
+
+
+BUDGET: Final = _portion(1, "[1-9][0-9]?", "25%")
+PARTITION: Final = _portion(0, "[1-9]?[0-9]", "30%")
 
 _NUMBER: Final = "^(0|[1-9][0-9]*)$"
 _ID_HINT: Final = 'keys are instance numbers without leading zeros, such as "0" or "12"'

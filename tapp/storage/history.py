@@ -20,7 +20,7 @@ from tapp.spec.values import NO_VALUES, KeptValues
 from tapp.storage.records import (
     Content,
     Contents,
-    Record,
+    HistoryEntry,
     What,
     content_name,
     read_record,
@@ -119,7 +119,7 @@ def plan_history(
     if not world.declared.revisions:
         return as_it_is(world)
     plan = HistoryPlan()
-    records, going, highest = list[Record](), set[What](), 0
+    records, going, highest = list[HistoryEntry](), set[What](), 0
     for name in sorted(observed):
         record = read_record(observed[name])
         if record is not None:
@@ -151,7 +151,7 @@ def plan_history(
 
 
 def _kept(
-    lines: Mapping[str, list[Record]],
+    lines: Mapping[str, list[HistoryEntry]],
     world: World,
     contents: Contents,
     in_use: Container[str],
@@ -160,7 +160,7 @@ def _kept(
     limit, spec = world.tapp.spec.revision_history_limit, world.tapp.spec
     if not limit:
         return set()
-    kept, others = set[str](), list[Record]()
+    kept, others = set[str](), list[HistoryEntry]()
     for name, ones in lines.items():
         wanted = contents.of(name)
         live = [record for record in ones if record.content == wanted]
@@ -177,15 +177,15 @@ def _kept(
     return kept.union([record.name for record in others[:limit]])
 
 
-def _newest_first(records: list[Record]) -> dict[str, list[Record]]:
+def _newest_first(records: list[HistoryEntry]) -> dict[str, list[HistoryEntry]]:
     """Template -> its records; of those of one content the newest alone."""
-    found: dict[str, dict[Content, Record]] = {}
+    found: dict[str, dict[Content, HistoryEntry]] = {}
     for record in sorted(records, reverse=True):
         found.setdefault(record.template, {}).setdefault(record.content, record)
     return {name: list(ones.values()) for name, ones in found.items()}
 
 
-def _is_newest(ones: list[Record]) -> bool:
+def _is_newest(ones: list[HistoryEntry]) -> bool:
     """True if the first of a template's records has the highest number alone.
 
     Two of one number are possible where a cache lags.
@@ -205,7 +205,7 @@ class _Wanted:
 
     world: World
     contents: Contents
-    lines: Mapping[str, list[Record]]
+    lines: Mapping[str, list[HistoryEntry]]
     in_use: Container[str]
     now: Beside
 

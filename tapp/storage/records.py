@@ -23,7 +23,7 @@ _MOST_TRIED: Final = 10
 """Records that are tried for a pod, the likeliest first: there may be any number."""
 
 
-class Record(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A ControllerRevision that is one of ours, read; the newest one is the greatest."""
 
     number: int
@@ -43,7 +43,7 @@ class Record(NamedTuple):
         return self.revision, self.values
 
 
-def read_record(revision: RevisionObject) -> Record | None:
+def read_record(revision: RevisionObject) -> HistoryEntry | None:
     """A ControllerRevision as a record of ours, None if it is none."""
     meta = revision.metadata
     label = meta.labels and meta.labels.revision
@@ -51,7 +51,7 @@ def read_record(revision: RevisionObject) -> Record | None:
     if not label or not template or revision.revision is None:
         return None
     values = (meta.annotations and meta.annotations.values) or ""
-    return Record(revision.revision, meta.name, template, label, values)
+    return HistoryEntry(revision.revision, meta.name, template, label, values)
 
 
 def content_name(content: Content) -> str:
@@ -70,7 +70,7 @@ class Contents:
     def __init__(self, world: World) -> None:
         """Looks for the newest records."""
         self._templates = world.templates
-        self._newest: dict[str, tuple[Record, RevisionObject]] = {}
+        self._newest: dict[str, tuple[HistoryEntry, RevisionObject]] = {}
         for found in world.revisions.values():
             record = read_record(found)
             if record is None or found.metadata.deletion_timestamp is not None:

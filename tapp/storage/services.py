@@ -19,6 +19,7 @@ from tapp.spec.placeholders import LARGEST, UnfilledError
 from tapp.spec.revision import own_annotations, own_labels
 from tapp.spec.shapes import metadata_problem
 from tapp.storage.claims import instance_number
+from tapp.words.kinds import SERVICE
 from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE
 from tapp.world import World
 
@@ -89,8 +90,7 @@ class OwnServices:
             metadata["annotations"] = annotations
         selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
         return {
-            "apiVersion": "v1",
-            "kind": "Service",
+            **SERVICE.type_meta,
             "metadata": metadata,
             "spec": {**spec, "selector": selector},
         }
@@ -124,10 +124,10 @@ def plan_services(world: World, wanted: Mapping[int, bool], most_bytes: int) -> 
         wanted: instance -> whether its pod is on a node, of those that are to have a Service.
         most_bytes: how much may be written anew with one answer, about, and one at least.
     """
-    if not world.declared.services:
-        return ServicePlan(keep=[*world.services.values()])  # by a registration unlike ours
+    rest, written = dict(world.plain.get(SERVICE, {})), 0
+    if SERVICE not in world.declared.plain:
+        return ServicePlan(keep=[*rest.values()])  # by a registration unlike ours
     prefix, result = f"{world.tapp.metadata.name}-", ServicePlan()
-    rest, written = dict(world.services), 0
     if world.tapp.spec.service_template is not None:
         own = OwnServices(world.templates, world.tapp.metadata.uid)
         if own.problem:

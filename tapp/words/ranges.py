@@ -49,6 +49,12 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join([short(name) for name in names[:SHOWN]]) + more
 
 
+def joined(parts: Sequence[str], what: str = "") -> str:
+    """Sentences for a message: the first of them, and how many there are more."""
+    more = f"; and {len(parts) - SHOWN} more{what}" if len(parts) > SHOWN else ""
+    return "; ".join(parts[:SHOWN]) + more
+
+
 def numbers(text: str) -> Iterator[int]:
     """The numbers of a text that `ranges` wrote; what is none is left out.
 
