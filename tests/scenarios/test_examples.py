@@ -25,7 +25,7 @@ def step_name(path: Path) -> str:
 
 HOLD, WANTED = "apps.tkestack.io/hold", "apps.tkestack.io/wanted"
 EXPOSED = ("service-each",)
-"""What needs the component services."""
+"""Examples that need the component services."""
 EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
 
 

@@ -20,13 +20,13 @@ def storage_class(*, grows: bool = True) -> Document:
 
 
 def asked(life: Life) -> list[str]:
-    """What the claims ask for, by their names."""
+    """Requests of the claims, by their names."""
     claims = life.world.list("PersistentVolumeClaim")
     return [claim["spec"]["resources"]["requests"]["storage"] for claim in claims]
 
 
 def capacity(life: Life) -> list[str]:
-    """What their volumes have."""
+    """Sizes of their volumes."""
     claims = life.world.list("PersistentVolumeClaim")
     return [claim["status"]["capacity"]["storage"] for claim in claims]
 

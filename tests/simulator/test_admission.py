@@ -1,4 +1,4 @@
-"""What the API server makes of pods: defaults, canonical forms, injected parts, policies."""
+"""Pods as the API server stores them: defaults, canonical forms, injected parts, policies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_quantities_are_canonical(given: Any, stored: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "1Qi", "abc", "1 Gi"])
 def test_bad_quantities_are_refused(text: str) -> None:
-    """What is not a quantity is an error."""
+    """A text that is no quantity is an error."""
     with pytest.raises(QuantityError):
         canonical(text)
 

@@ -218,5 +218,5 @@ def test_json_is_that_of_go() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
 def test_equality_knows_types(left: Any, right: Any) -> None:
-    """What Go would decode to different types is different."""
+    """Values that Go would decode to different types are different."""
     assert not same({"x": left}, {"x": right})

@@ -148,7 +148,7 @@ def test_crash_loop() -> None:
     ],
 )
 def test_exits_follow_the_restart_policy(policy: str, code: int, phase: str, restarts: int) -> None:
-    """What ends is started again only where the policy says so."""
+    """A container that ends is started again only where the policy says so."""
     world = _started(pod("p", restartPolicy=policy))
     world.kubelet.finish(world.get("Pod", "p"), code)
     world.settle()

@@ -16,7 +16,7 @@ KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def tolerations(seconds: float | None) -> list[Object]:
-    """What a pod tolerates that may stay on a lost node for so long."""
+    """Tolerations of a pod that may stay on a lost node for so long."""
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
     return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in KEYS]
 

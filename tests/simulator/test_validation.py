@@ -1,4 +1,4 @@
-"""Which pod updates the API server accepts."""
+"""Updates of pods that the API server accepts."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_of_a_bound_claim_only_the_size_changes() -> None:
 
 
 def test_a_claim_never_goes_below_what_its_volume_has() -> None:
-    """What was asked for and is not there yet may be taken back; not more than that."""
+    """A request that is not met yet may be taken back; not more than that."""
     world = world_with_claim(grows=True)
     grow(world, "3Gi")
     grow(world, "2Gi")

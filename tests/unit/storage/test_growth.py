@@ -56,7 +56,7 @@ def sizes(world: World) -> dict[str, str]:
 
 
 def not_grown(world: World) -> str:
-    """What the condition says after the next sync, "" where there is none."""
+    """The condition's words after the next sync, "" where there is none."""
     found = condition(world.sync(), "ClaimsNotGrown")
     return "" if found is None else f"{found['reason']}: {found['message']}"
 
