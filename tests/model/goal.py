@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.api.controllers import claims_of
-from simulator.objects.quantity import compare
 from simulator.world import World
+from tapp.kube.resources import compare
 from tests.invariants import ViolationError
 from tests.kept import kept_template
 from tests.model import specs

@@ -42,9 +42,9 @@ from simulator.metacontroller.hook_calls import HookCall
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import labels_of, owners_of
-from simulator.objects.quantity import compare
 from simulator.recording import Write
 from simulator.world import World
+from tapp.kube.resources import compare
 from tests.invariants import ViolationError
 from tests.model.holds import HoldJudge
 from tests.model.partitions import PartitionJudge
