@@ -9,6 +9,7 @@ from typing import Any
 
 from simulator.api.store import InvalidError, NotFoundError
 from simulator.world import UnsettledError, World
+from tests.builders import storage_class
 from tests.faulty_hook import FaultyHook
 from tests.holds import HOLD, HOLD_FOR, WANTED
 from tests.invariants import ViolationError
@@ -34,16 +35,6 @@ LOST_NODE_SECONDS = "apps.tkestack.io/lost-node-seconds"
 LIMIT = 300.0
 """`TAPP_LOST_NODE_SECONDS`, as the service is told."""
 MOST_STEPS = 10_000
-STORAGE_CLASS: Document = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {
-        "name": "standard",
-        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-    },
-    "provisioner": "csi.example.com",
-    "allowVolumeExpansion": True,
-}
 
 
 class Cluster:
@@ -86,7 +77,7 @@ class Cluster:
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
         body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
-        self.world.apply(STORAGE_CLASS)
+        self.world.apply(storage_class(default=True))
         self.world.apply({**body, "spec": spec})
 
     @property
