@@ -16,7 +16,8 @@ import orjson
 
 from simulator.api.admission import DEFAULT_CLASS, Admission, Policy
 from simulator.api.apply import LAST_APPLIED, apply_update, with_last_applied
-from simulator.objects.objects import controller_ref, same, with_meta
+from simulator.objects.objects import same, with_meta
+from tapp.kube.owners import controller_ref
 
 Document = dict[str, Any]
 
