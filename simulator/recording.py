@@ -73,10 +73,6 @@ class RecordingStore:
         """Return the object or raise NotFoundError."""
         return self._inner.get(kind, namespace, name)
 
-    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return all objects of a kind, of one namespace if given."""
-        return self._inner.list(kind, namespace)
-
     def create(self, kind: Kind, obj: Object) -> Object:
         """Create the object; return it as stored."""
         with self._trying("create", kind, obj):

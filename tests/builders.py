@@ -14,9 +14,10 @@ from typing import Any
 
 import orjson
 
-from simulator.api.admission import Admission, Policy
+from simulator.api.admission import DEFAULT_CLASS, Admission, Policy
 from simulator.api.apply import LAST_APPLIED, apply_update, with_last_applied
-from simulator.objects.objects import controller_ref, same, with_meta
+from simulator.objects.objects import same, with_meta
+from tapp.kube.owners import controller_ref
 
 Document = dict[str, Any]
 
@@ -331,12 +332,15 @@ def bound(claim: Document, **status: Any) -> Document:
     return {**claim, "spec": spec, "status": {"phase": "Bound", "capacity": capacity, **status}}
 
 
-def storage_class(name: str = "standard", *, grows: bool | None = True) -> Document:
-    """A StorageClass; `grows` is its `allowVolumeExpansion`."""
+def storage_class(
+    name: str = "standard", *, grows: bool | None = True, default: bool = False
+) -> Document:
+    """A StorageClass; `grows` is its `allowVolumeExpansion`, `default` makes it the cluster's."""
+    annotations = {"annotations": {DEFAULT_CLASS: "true"}} if default else {}
     document = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
-        "metadata": {"name": name, "uid": f"{name}-0000-4000-8000-000000000000"},
+        "metadata": {"name": name, **annotations},
         "provisioner": "csi.example.com",
     }
     return document if grows is None else {**document, "allowVolumeExpansion": grows}

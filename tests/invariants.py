@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED
-from simulator.objects.quantity import compare
+from tapp.kube.resources import compare
 from tests.conditions import contradictions
 from tests.holds import touched_on_hold
 from tests.kept import kept_in, kept_template, kept_wrongly

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from simulator.api.apply import LAST_APPLIED, MERGE_KEYS, apply_update
-from simulator.node.restart_policy import starts_again
+from tapp.kube.restarts import restarts_in
 
 Document = dict[str, Any]
 
@@ -211,13 +211,17 @@ def _starts_again(pod: Document) -> bool:
             codes[item["name"]] = ended["exitCode"]
     for one in spec.get("initContainers") or []:
         code = codes.get(one["name"])
-        if code and one.get("restartPolicy") != "Always" and not starts_again(spec, one, code):
+        if (
+            code
+            and one.get("restartPolicy") != "Always"
+            and not restarts_in(spec, one).follow(code)
+        ):
             return False
     failed = phase(pod) == "Failed"
     by_others = failed and not any(codes.get(one["name"]) for one in spec["containers"])
     unknown = 255 if failed else 0
     return any(
-        starts_again(spec, one, unknown if by_others else codes.get(one["name"], unknown))
+        restarts_in(spec, one).follow(unknown if by_others else codes.get(one["name"], unknown))
         for one in spec["containers"]
     )
 

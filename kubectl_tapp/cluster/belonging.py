@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from kubectl_tapp.base.observed import Document
+from tapp.kube.owners import controller_of
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 
@@ -32,8 +33,7 @@ def belonging(item: Document, tapp: Document) -> Belonging:
     """
     metadata, uid, name = item["metadata"], tapp["metadata"]["uid"], tapp["metadata"]["name"]
     label = (metadata.get("labels") or {}).get(CONTROLLER_UID)
-    owners = metadata.get("ownerReferences") or []
-    controller = next((owner for owner in owners if owner.get("controller")), None)
+    controller = controller_of(metadata.get("ownerReferences"))
     if label == uid and (controller is None or controller.get("uid") == uid):
         return Belonging()
     if controller is None and label is None:

@@ -15,6 +15,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.access import CLAIMS, PODS
 from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.edit.edits import spec_of
+from tapp.kube.owners import controller_of, controller_ref
 from tapp.spec.beside import claim_templates
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP
@@ -146,14 +147,7 @@ def adopting_patch(item: Document, tapp: Document, namespace: Document | None = 
 def as_adopted(item: Document, tapp: Document) -> Document:
     """The object as Metacontroller will show it to the service."""
     metadata, owners = item["metadata"], _living(item, tapp)
-    if not any(owner.get("controller") for owner in owners):
-        owners.append({
-            "apiVersion": tapp["apiVersion"],
-            "kind": "TApp",
-            "name": tapp["metadata"]["name"],
-            "uid": tapp["metadata"]["uid"],
-            "controller": True,
-            "blockOwnerDeletion": True,
-        })  # fmt: skip
+    if controller_of(owners) is None:
+        owners.append(controller_ref(tapp))
     labels = {**(metadata.get("labels") or {}), CONTROLLER_UID: tapp["metadata"]["uid"]}
     return {**item, "metadata": {**metadata, "labels": labels, "ownerReferences": owners}}

@@ -27,9 +27,8 @@ from simulator.objects.objects import (
     owners_of,
     with_meta,
 )
-from simulator.objects.quantity import compare
+from tapp.kube.resources import compare, with_pod_limits
 from tapp.kube.resources import quality_of as quality
-from tapp.kube.resources import with_pod_limits
 from tapp.kube.stored import admitted_spec, stored_claim, stored_spec
 from tapp.kube.tolerations import SECONDS, with_defaults
 

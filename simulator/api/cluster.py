@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 
 from simulator.api.admission import Admission
+from simulator.api.apply import SYSTEM_FIELDS
 from simulator.api.defaults import fill_in
 from simulator.api.resize import resized
 from simulator.api.store import (
@@ -67,15 +68,6 @@ from tapp.kube.restarts import COMPLETED
 from tapp.kube.stored import encoded
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
-_SERVER_FIELDS = (
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "resourceVersion",
-    "managedFields",
-)
 
 
 class Cluster:
@@ -289,7 +281,7 @@ class Cluster:
 
     def _server_fields(self, obj: Object, old: Object) -> Object:
         metadata: Object = encoded(meta(obj), "metadata")
-        for field in _SERVER_FIELDS:
+        for field in SYSTEM_FIELDS:
             metadata.pop(field, None)
             if field in meta(old):
                 metadata[field] = meta(old)[field]

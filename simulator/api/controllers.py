@@ -27,7 +27,7 @@ from simulator.objects.objects import (
     uid_of,
     with_meta,
 )
-from simulator.objects.quantity import compare
+from tapp.kube.resources import compare
 
 _SOON, _EXPAND_SECONDS = 0.1, 2.0
 

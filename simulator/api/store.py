@@ -96,9 +96,6 @@ class Store(Protocol):
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return the object or raise NotFoundError."""
 
-    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
-        """Return all objects of a kind, of one namespace if given."""
-
     def create(self, kind: Kind, obj: Object) -> Object:
         """Create the object; return it as stored."""
 

@@ -20,9 +20,8 @@ from simulator.objects.objects import (
     owners_of,
     same,
 )
-from simulator.objects.quantity import QuantityError, canonical, compare
 from tapp.kube.names import is_dns_label, is_label_key, is_label_value, is_subdomain
-from tapp.kube.resources import beyond_limits, sizes_of
+from tapp.kube.resources import beyond_limits, compare, is_amount, sizes_of
 
 ONLY_THESE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -162,10 +161,9 @@ def check_amounts(pod: Object, path: str, container: Object) -> None:
     resources = container.get("resources") or {}
     for kind in ("limits", "requests"):
         for name, amount in (resources.get(kind) or {}).items():
-            try:
-                canonical(amount)
-            except QuantityError as error:
-                raise refuse(pod, f"{path}.resources.{kind}[{name}]", str(error)) from None
+            if not is_amount(amount):
+                reason = f"quantities must match the regular expression: {amount!r}"
+                raise refuse(pod, f"{path}.resources.{kind}[{name}]", reason)
     for name in beyond_limits(sizes_of(resources)):
         least = f"must be less than or equal to {name} limit of {resources['limits'][name]}"
         value = f'Invalid value: "{resources["requests"][name]}"'

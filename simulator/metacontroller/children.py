@@ -23,7 +23,6 @@ from simulator.metacontroller.protocol import Desired
 from simulator.objects.kinds import Kind, Kinds, UnknownKindError
 from simulator.objects.objects import (
     Object,
-    controller_ref,
     is_terminating,
     key_of,
     labels_of,
@@ -32,6 +31,7 @@ from simulator.objects.objects import (
     uid_of,
     with_meta,
 )
+from tapp.kube.owners import controller_ref
 
 Observed = Mapping[Kind, Mapping[str, Entry]]
 

@@ -16,7 +16,6 @@ from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Object,
     controller_of,
-    controller_ref,
     is_terminating,
     key_of,
     labels_of,
@@ -26,6 +25,7 @@ from simulator.objects.objects import (
     uid_of,
     with_meta,
 )
+from tapp.kube.owners import controller_ref
 
 RETRIES = 5
 

@@ -2,10 +2,11 @@
 
 It is called for every event of every object that its selectors match, and what its hook answers is
 put into the object itself: labels, annotations and the status. Source: Metacontroller 4.17.2,
-pkg/controller/decorator (controller.go, hooks.go, selector.go). One sync: take off a finalizer that
-an older form of the controller left, ask the hook, PUT the status, PUT the object.
+pkg/controller/decorator (controller.go, hooks.go, selector.go). One sync: ask the hook, PUT the
+status, PUT the object.
 
-Not modelled, and refused: attachments, the hooks finalize and customize, annotation selectors.
+Not modelled, and refused: attachments, the hooks finalize and customize, annotation selectors,
+ignoreStatusChanges. Nor is a finalizer taken off that an older form of the controller left.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,11 +20,9 @@ from simulator.metacontroller import protocol
 from simulator.metacontroller.cache import Entry
 from simulator.metacontroller.composite import Hook, hook_of, resync_of
 from simulator.metacontroller.environment import Environment
-from simulator.metacontroller.finalizers import Finalizer
 from simulator.metacontroller.hook_calls import Caller, HookCall
 from simulator.metacontroller.hook_client import HookClient
 from simulator.metacontroller.loop import Loop, Writes
-from simulator.metacontroller.triggers import only_status
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import (
     Object,
@@ -49,11 +48,6 @@ class Decorated:
     api_version: str
     plural: str
     label_selector: Object | None = None
-    ignore_status_changes: bool = False
-
-    def matches(self, obj: Object) -> bool:
-        """Tell whether an object of this kind is selected."""
-        return selects(self.label_selector, labels_of(obj))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +60,6 @@ class DecoratorManifest:
     sync: Hook
     resync_seconds: float
 
-    @property
-    def finalizer(self) -> str:
-        """Return the finalizer that objects would get if there were a finalize hook."""
-        return f"metacontroller.io/decoratorcontroller-{self.name}"
-
 
 def read_decorator(manifest: Object) -> DecoratorManifest:
     """Read a DecoratorController manifest; raise ValueError for what is not modelled."""
@@ -78,8 +67,8 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
     hooks = spec.get("hooks") or {}
     asked = ["attachments"] if spec.get("attachments") else []
     asked += [name for name in ("finalize", "customize") if hooks.get(name)]
-    if any("annotationSelector" in each for each in spec["resources"]):
-        asked.append("annotationSelector")
+    unknown = ("annotationSelector", "ignoreStatusChanges")
+    asked += [name for name in unknown if any(name in each for each in spec["resources"])]
     if asked:
         message = f"DecoratorController {name_of(manifest)}: {', '.join(asked)} not modelled"
         raise ValueError(message)
@@ -89,18 +78,12 @@ def read_decorator(manifest: Object) -> DecoratorManifest:
     return DecoratorManifest(
         manifest=manifest,
         name=name_of(manifest),
-        resources=tuple(_decorated(resource) for resource in spec["resources"]),
+        resources=tuple(
+            Decorated(each["apiVersion"], each["resource"], each.get("labelSelector"))
+            for each in spec["resources"]
+        ),
         sync=sync,
         resync_seconds=resync_of(spec),
-    )
-
-
-def _decorated(resource: Object) -> Decorated:
-    return Decorated(
-        resource["apiVersion"],
-        resource["resource"],
-        resource.get("labelSelector"),
-        bool(resource.get("ignoreStatusChanges")),
     )
 
 
@@ -119,7 +102,6 @@ class Decorator(Loop[DecoratedKey]):
         self._store = environment.store
         self._cache = environment.cache
         self._caller = Caller(environment.clock, client, on_call)
-        self._finalizer = Finalizer(decorator.finalizer, False, environment)
         self._controller = msgspec.json.encode(decorator.manifest)
         self._resources = {(each.api_version, each.plural): each for each in decorator.resources}
         self._kinds: dict[tuple[str, str], Kind] = {}
@@ -131,15 +113,12 @@ class Decorator(Loop[DecoratedKey]):
         if resource is None or entry is None:
             return
         self._kinds[kind.api_version, kind.name] = kind
-        ignoring = resource.ignore_status_changes
-        if ignoring and old is not None and new is not None and only_status(old.obj, new.obj):
-            return
         if self._cares_for(kind, entry.obj):
             self.queue.add(_key(kind, entry.obj))
 
     def _cares_for(self, kind: Kind, obj: Object) -> bool:
-        selected = self._resources[kind.api_version, kind.plural].matches(obj)
-        return selected or self._finalizer.on(obj)
+        resource = self._resources[kind.api_version, kind.plural]
+        return selects(resource.label_selector, labels_of(obj))
 
     def _keys(self) -> Iterable[DecoratedKey]:
         return [
@@ -155,15 +134,10 @@ class Decorator(Loop[DecoratedKey]):
         entry = self._cache.get(kind, (place[0], place[1]))
         if entry is None or not self._cares_for(kind, entry.obj):
             return None
-        obj = self._finalizer.sync(entry.obj)
-        if obj is not entry.obj:
-            entry = Entry(obj)
-            if not self._cares_for(kind, obj):
-                return None
         parts = protocol.decorate_request(self._controller, entry)
         hook = self.decorator.sync
-        body = self._caller.call(hook, "decorate", key_of(obj), parts)
-        return partial(self._write, key, kind, obj, protocol.decode_decorate(body, hook))
+        body = self._caller.call(hook, "decorate", key_of(entry.obj), parts)
+        return partial(self._write, key, kind, entry.obj, protocol.decode_decorate(body, hook))
 
     def _write(
         self, key: DecoratedKey, kind: Kind, obj: Object, answer: protocol.Decoration

@@ -7,8 +7,8 @@ ephemeral containers and resize.
 from dataclasses import dataclass, field
 
 from simulator.node.container import Container, Run
-from simulator.node.restart_policy import restarts_all, restarts_unhealthy, starts_again
 from simulator.objects.objects import Object
+from tapp.kube.restarts import NEVER, RESTART_ALL, restarts_in
 
 
 @dataclass(slots=True)
@@ -36,7 +36,8 @@ def to_be_started(pod: Object, container: Container) -> bool:
         return False
     if run is None:
         return True
-    return not run.alive and starts_again(pod["spec"], specs_of(pod)[container.name], run.exit_code)
+    restarts = restarts_in(pod["spec"], specs_of(pod)[container.name])
+    return not run.alive and restarts.follow(run.exit_code)
 
 
 def begins_anew(pod: Object, containers: list[Container]) -> list[Container]:
@@ -47,7 +48,7 @@ def begins_anew(pod: Object, containers: list[Container]) -> list[Container]:
         for one in containers
         if one.run is not None
         and not one.run.alive
-        and restarts_all(specs[one.name], one.run.exit_code)
+        and restarts_in(pod["spec"], specs[one.name]).action(one.run.exit_code) == RESTART_ALL
     ]
 
 
@@ -72,7 +73,7 @@ def make_plan(pod: Object, inits: list[Container], mains: list[Container]) -> Pl
             plan.start.append(one)
         elif run.unhealthy:
             plan.kill.append(one)
-            if restarts_unhealthy(pod["spec"], specs[one.name]):
+            if restarts_in(pod["spec"], specs[one.name]).policy != NEVER:  # no rule is about that
                 plan.start.append(one)
         else:
             kept += 1

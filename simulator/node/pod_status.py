@@ -5,9 +5,8 @@ Source: pkg/kubelet (getPhase), pkg/kubelet/status (the conditions).
 
 from collections.abc import Iterable, Mapping
 
-from simulator.node.restart_policy import could_restart_all, starts_again
 from simulator.objects.objects import Object
-from tapp.kube.restarts import COMPLETED, RESTARTING_ALL
+from tapp.kube.restarts import COMPLETED, RESTART_ALL, RESTARTING_ALL, restarts_in
 
 Truth = tuple[bool, str, str]
 """A condition's status, its reason and its message."""
@@ -65,7 +64,8 @@ def _again(spec: Object, container: Object, status: Object) -> bool:
     ended = _ended(status)
     if ended is None:
         return False
-    return ended.get("reason") == RESTARTING_ALL or starts_again(spec, container, ended["exitCode"])
+    again = restarts_in(spec, container).follow(ended["exitCode"])
+    return ended.get("reason") == RESTARTING_ALL or again
 
 
 def _counts(spec: Object, status: Object) -> bool:
@@ -118,8 +118,11 @@ def truths_of(
 
 
 def anew_of(pod: Object, phase: str, *, anew: bool) -> dict[str, Truth]:
-    """Return the condition of a pod whose containers may all start again by a rule."""
-    if not could_restart_all(pod["spec"]):
+    """Return the condition of a pod with a rule that has all start again."""
+    spec = pod["spec"]
+    both = [*(spec.get("initContainers") or []), *spec["containers"]]
+    rules = [rule for one in both for rule in restarts_in(spec, one).rules]
+    if all(rule.action != RESTART_ALL for rule in rules):
         return {}
     begun = "RestartAllContainersStarted", "container exited with restart policy rule"
     ended = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "")

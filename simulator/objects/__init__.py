@@ -1,1 +1,1 @@
-"""Objects, kinds, quantities and time."""
+"""Objects, kinds and time."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any
 
+from tapp.kube import owners
+
 Json = Any
 Object = dict[str, Json]
 Key = tuple[str, str]
@@ -72,6 +74,11 @@ def owners_of(obj: Object) -> list[Object]:
     return meta(obj).get("ownerReferences") or []
 
 
+def controller_of(obj: Object) -> Object | None:
+    """Return the reference to the owner that controls the object, if there is one."""
+    return owners.controller_of(owners_of(obj))
+
+
 def is_terminating(obj: Object) -> bool:
     """Tell whether deletion of the object has begun."""
     return meta(obj).get("deletionTimestamp") is not None
@@ -80,23 +87,6 @@ def is_terminating(obj: Object) -> bool:
 def key_of(obj: Object) -> Key:
     """Return (namespace, name)."""
     return namespace_of(obj), name_of(obj)
-
-
-def controller_of(obj: Object) -> Object | None:
-    """Return the owner reference with `controller: true`, if there is one."""
-    return next((ref for ref in owners_of(obj) if ref.get("controller") is True), None)
-
-
-def controller_ref(owner: Object) -> Object:
-    """Build the reference by which `owner` controls a child."""
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": name_of(owner),
-        "uid": uid_of(owner),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def with_meta(obj: Object, **changes: Json) -> Object:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from tapp.kube.owners import controller_of
 from tapp.pod.availability import NEVER
 from tapp.pod.gate import is_begun, opens_in, unproved_since, update_of
 from tapp.pod.pod import Pod
@@ -50,10 +51,7 @@ class Owner(Enum):
 
 def owner_of(labels: Any, references: Any) -> Owner:
     """Whose a pod is, by its labels and ownerReferences, whatever shape these have."""
-    owners = references if isinstance(references, list) else []
-    owner = next(
-        (item for item in owners if isinstance(item, dict) and item.get("controller")), None
-    )
+    owner = controller_of(references)
     if owner is None:
         known = isinstance(labels, dict) and INSTANCE in labels
         return Owner.NOBODY if known else Owner.OTHER

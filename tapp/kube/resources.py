@@ -87,6 +87,19 @@ def with_pod_limits(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "resources": {**spec["resources"], **kept}}
 
 
+def compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1: which of two amounts is the larger one; what is none counts as nothing."""
+    first, second = _size(left), _size(right)
+    return (first > second) - (first < second)
+
+
+def is_amount(value: Any) -> bool:
+    """True for what an API server can read as a quantity."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return False
+    return nano(str(value).strip()) is not None
+
+
 def _size(amount: Any) -> int:
     return nano(str(amount)) or 0
 

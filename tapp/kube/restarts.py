@@ -60,6 +60,11 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
         return self.policy == ALWAYS or (self.policy == "OnFailure" and exit_code != 0)
 
 
+def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restarts:
+    """The rules by which a container of this pod spec is started again."""
+    return restarts_of(container, spec.get("restartPolicy") or ALWAYS)
+
+
 def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
     """The rules by which a container of a spec is started again.
 

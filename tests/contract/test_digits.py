@@ -11,7 +11,7 @@ import pytest
 from kubectl_tapp.base import arguments
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.forecast.fail_if import read_condition
-from simulator.objects.quantity import QuantityError, canonical
+from tapp.kube.resources import is_amount
 from tests.builders import claim_template, tapp, template
 from tests.unit.world import World, condition, settled
 
@@ -100,7 +100,7 @@ def _refused(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def outcome(three: str) -> Any:
         try:
             return read(three)
-        except (CommandError, QuantityError):
+        except CommandError:
             return "refused"
 
     return outcome
@@ -128,7 +128,7 @@ INPUTS: dict[str, Callable[[str], Any]] = {
     "--partition in percent": _refused(lambda three: arguments.read_partition(f"{three}%")),
     "--timeout": _refused(lambda three: arguments.read_duration(f"{three}s")),
     "--fail-if": _refused(lambda three: read_condition(f"unavailable>{three}").limit),
-    "a quantity in the simulator": _refused(canonical),
+    "a quantity in the simulator": is_amount,
 }
 
 

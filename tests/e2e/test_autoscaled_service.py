@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from simulator.objects.quantity import compare
+from tapp.kube.resources import compare
 from tests import builders
 
 from .cluster import REPOSITORY, Cluster

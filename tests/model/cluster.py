@@ -9,6 +9,7 @@ from typing import Any
 
 from simulator.api.store import InvalidError, NotFoundError
 from simulator.world import UnsettledError, World
+from tests.builders import storage_class
 from tests.faulty_hook import FaultyHook
 from tests.holds import HOLD, HOLD_FOR, WANTED
 from tests.invariants import ViolationError
@@ -34,16 +35,6 @@ LOST_NODE_SECONDS = "apps.tkestack.io/lost-node-seconds"
 LIMIT = 300.0
 """`TAPP_LOST_NODE_SECONDS`, as the service is told."""
 MOST_STEPS = 10_000
-STORAGE_CLASS: Document = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {
-        "name": "standard",
-        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-    },
-    "provisioner": "csi.example.com",
-    "allowVolumeExpansion": True,
-}
 
 
 class Cluster:
@@ -86,7 +77,7 @@ class Cluster:
         self._history = [deepcopy(spec)]
         self._lost: set[str] = set()
         body = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": NAME}}
-        self.world.apply(STORAGE_CLASS)
+        self.world.apply(storage_class(default=True))
         self.world.apply({**body, "spec": spec})
 
     @property
@@ -248,11 +239,11 @@ class Cluster:
             self.world.kubelet.release()
 
     def set_kubelets(self, *, resize: bool) -> None:
-        """Whether kubelets know of resizes at all, and tell what containers have."""
+        """Sets whether kubelets know of resizes at all, and tell what containers have."""
         self.world.kubelet.behaviour.resizes = resize
 
     def set_resizing(self, seconds: float, pends: str, ids: Collection[int]) -> None:
-        """How long a resize takes; and for some pods that it is not done, and what is said."""
+        """Sets how long a resize takes; and for some pods that it is not done, and what is said."""
         levers, names = self.world.kubelet.behaviour, {f"{NAME}-{id}" for id in ids}
         levers.resize_seconds = seconds
         self.judge.resizes.troubled |= bool(pends)
@@ -308,7 +299,7 @@ class Cluster:
             self.world.cache.resume(self.world.kinds.find(kind))
 
     def set_decorator(self, *, served: bool, seconds: float) -> None:
-        """Whether the DecoratorController reaches its hook, and how long an answer takes."""
+        """Sets whether the DecoratorController reaches its hook, and how long an answer takes."""
         self._hook.writes_status = served
         for each in self.world.decorators:
             each.hook_seconds = seconds
@@ -427,7 +418,7 @@ class Cluster:
 
 
 def _may_count_as_ended_by_update(pod: Document) -> bool:
-    """Whether a pod ended soon after an update of which names tell nothing (docs/promises.md).
+    """True if a pod ended soon after an update of which names tell nothing (docs/promises.md).
 
     To another tag of the same image, or a container that was started again with the one it had; and
     before Kubernetes 1.34 any update.
@@ -444,7 +435,7 @@ def _may_count_as_ended_by_update(pod: Document) -> bool:
 
 
 def _half_ended(pod: Document) -> bool:
-    """Whether some container has ended for good, and others run on."""
+    """True if some container has ended for good, and others run on."""
     spec = pod["spec"]
     policies = {one.get("restartPolicy") or spec.get("restartPolicy") for one in spec["containers"]}
     ended = ["terminated" in item["state"] for item in pod["status"].get("containerStatuses") or []]

@@ -1,12 +1,12 @@
-"""Where a TApp has to arrive when nothing stands in its way any more."""
+"""The goal of a TApp when nothing stands in its way any more."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from simulator.api.controllers import claims_of
-from simulator.objects.quantity import compare
 from simulator.world import World
+from tapp.kube.resources import compare
 from tests.invariants import ViolationError
 from tests.kept import kept_template
 from tests.model import specs
@@ -84,7 +84,7 @@ def _has_services(world: World, spec: Document, numbers: set[int]) -> None:
 
 
 def _has_resources(resizes: ResizeJudge, pod: Document, body: Document, mode: str | None) -> None:
-    """What the template says, unless that is left to others; and what the pod's spec says, runs."""
+    """The template's resources stand in the spec, unless left to others; the spec's are given."""
     name = pod["metadata"]["name"]
     if resizes.is_under_way(pod):
         raise ViolationError(f"P3: {name} has not the resources of its spec")

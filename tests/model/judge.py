@@ -42,9 +42,9 @@ from simulator.metacontroller.hook_calls import HookCall
 from simulator.objects.clock import EPOCH
 from simulator.objects.kinds import Kind
 from simulator.objects.objects import labels_of, owners_of
-from simulator.objects.quantity import compare
 from simulator.recording import Write
 from simulator.world import World
+from tapp.kube.resources import compare
 from tests.invariants import ViolationError
 from tests.model.holds import HoldJudge
 from tests.model.partitions import PartitionJudge
@@ -208,7 +208,7 @@ class Judge:
         self._close(name)
 
     def is_available(self, pod: Document, spec: Document, now: float) -> bool:
-        """Whether a pod is shown as serving, and not as being updated."""
+        """True if a pod is shown as serving, and not as being updated."""
         if pod["metadata"].get("deletionTimestamp") or phase(pod) != "Running" or not ready(pod):
             return False
         age = EPOCH.timestamp() + now - ready_since(pod)
@@ -216,7 +216,7 @@ class Judge:
         return bool(age >= spec.get("minReadySeconds", 0) and not going)
 
     def _is_out(self, id: int, snapshot: Snapshot) -> bool:
-        """Whether an instance does not serve, now."""
+        """True if an instance does not serve, now."""
         return not self.truth.serves(f"{self.name}-{id}", snapshot.spec)
 
     def _pod(self, id: int) -> str:
@@ -323,7 +323,7 @@ class Judge:
             raise ViolationError(f"{message}\n{self._account(out, snapshot)}")
 
     def _account(self, out: set[int], snapshot: Snapshot) -> str:
-        """What was known and what was true, for a person who looks into a violation."""
+        """The known and the true state, for a person who looks into a violation."""
         lines = [
             f"now {self.world.clock.now:.2f}, decided {snapshot.time:.2f} on generation "
             f"{snapshot.generation}, should run {sorted(snapshot.running)}, available in the "

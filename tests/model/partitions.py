@@ -16,7 +16,7 @@ from tests.model.sight import Snapshot
 
 @dataclass
 class PartitionJudge:
-    """Who was kept by the answers for the newest spec that was answered."""
+    """Instances that the answers for the newest spec that was answered have kept."""
 
     name: str
     counts: Counter[str]

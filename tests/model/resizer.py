@@ -32,7 +32,7 @@ class SteppedResizer(Resizer):
             self._stopped, self._pid = False, os.getpid()
 
     def send(self) -> None:
-        """What waits goes to the API server."""
+        """Sends what waits to the API server."""
         if self._pid:
             self._queue.put(None)
             self._run()
@@ -47,7 +47,7 @@ class Component:
         self.late = 0.0
         """Seconds that it is on its way then."""
         self.faults: list[str] = []
-        """What befalls the next PATCHes."""
+        """Faults of the next PATCHes."""
         self._world = world
         self._judge = judge
         self._asked = 0
@@ -59,7 +59,7 @@ class Component:
         self._workers = [SteppedResizer(self.resize, clock=lambda: clock.now) for _ in range(2)]
 
     def ask(self, plan: Plan) -> None:
-        """What a sync hands over, in the process that has answered it."""
+        """Takes what a sync hands over, in the process that has answered it."""
         for patch in patches(plan):
             self._judge.ask(patch)
         self._asked += 1

@@ -34,13 +34,13 @@ class ResizeJudge:
 
     def __init__(self, world: World, name: str, counts: Counter[str]) -> None:
         self.installed = False
-        """Whether the component is."""
+        """True if the component resize is there."""
         self.troubled = False
-        """Whether a kubelet or the API server has not done one, at any time."""
+        """True if a kubelet or the API server has not done one, at any time."""
         self.touched: set[str] = set()
         """Uids of pods that have been resized, by whomever."""
         self.snapshot: Snapshot | None = None
-        """What the sync was told that is being answered."""
+        """The sync that is being answered."""
         self.found: list[str] = []
         """Violations: a sender would swallow them."""
         self._world = world
@@ -65,7 +65,7 @@ class ResizeJudge:
         self.touched.add(pod["metadata"]["uid"])
 
     def decided_on(self, revision: int) -> Snapshot | None:
-        """What the sync was told that has decided on this change of a pod; None: it is no resize.
+        """The sync that has decided on this change of a pod; None: it is no resize.
 
         Raises:
             ViolationError: an earlier one is to be told.
@@ -95,17 +95,17 @@ class ResizeJudge:
         return bool(again)
 
     def is_under_way(self, pod: Document) -> bool:
-        """Whether its kubelet has yet to give a pod's containers what its spec says."""
+        """True if its kubelet has yet to give a pod's containers what its spec says."""
         worker = self._world.kubelet.worker(pod)
         return worker is not None and bool(worker.local.unsized)
 
     @property
     def kubelets_do(self) -> bool:
-        """Whether kubelets know of resizes."""
+        """True if kubelets know of resizes."""
         return self._world.kubelet.behaviour.resizes
 
     def counts_on(self, snapshot: Snapshot) -> bool:
-        """Whether the sync that was told so could see that a resize is under way."""
+        """True if the sync that was told so could see that a resize is under way."""
         return self.installed and self.kubelets_do and resources_mode(snapshot.spec) == "InPlace"
 
     def check_replaced(self, made_of: str, pod: Document, body: Document, sight: Snapshot) -> None:
@@ -129,7 +129,7 @@ class ResizeJudge:
 
 
 def is_resizable(pod: Document, body: Document) -> bool:
-    """Whether the API server would give a pod the resources of a template."""
+    """True if the API server would give a pod the resources of a template."""
     wanted = containers(body["spec"])
     spec = dict(pod["spec"])
     for section in ("initContainers", "containers"):
@@ -157,7 +157,7 @@ def _memory(container: Document) -> int:
 
 
 def _restarts(before: Document, after: Document) -> bool:
-    """Whether a container's resizePolicy starts it again for this."""
+    """True if a container's resizePolicy starts it again for this."""
     policies = {
         each["resourceName"]
         for each in after.get("resizePolicy") or []

@@ -60,7 +60,7 @@ class CheckedHook:
         self.inner = inner
         self.syncs = 0
         self.writes_status = True
-        """Whether the endpoint of the DecoratorController can be reached."""
+        """True if the endpoint of the DecoratorController can be reached."""
 
     def post(self, url: str, body: bytes, seconds: float) -> Answer:
         if url.endswith("/pod-status") and not self.writes_status:
@@ -100,7 +100,7 @@ class CheckedHook:
             raise ViolationError(f"P7: {observed} is to become {answer['status']}")
 
     def _account(self, url: str, body: bytes, seconds: float) -> str:
-        """What was decided and why, and the pods that were shown, for a person."""
+        """The decisions with their reasons, and the pods that were shown, for a person."""
         plan = json.loads(self.inner.post(url.removesuffix("sync") + "plan", body, seconds).body)
         lines = [f"{item['id']}: {item['action']} {item['message']}" for item in plan["instances"]]
         pods = json.loads(body)["children"]["Pod.v1"].values()

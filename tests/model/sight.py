@@ -1,4 +1,4 @@
-"""What one sync was told, and what an update took away: the judge's notes."""
+"""The judge's notes: the world as one sync was told, and what an update took away."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ Document = dict[str, Any]
 
 @dataclass
 class Snapshot:
-    """What one sync was told."""
+    """The world as one sync was told."""
 
     request: Document
     time: float
     spec: Document
     running: set[int]
     available: set[int]
-    """Those that it shows as available."""
+    """Instances that it shows as available."""
     taken: set[int]
-    """Those that serve, and that it shows as available or as lost: an update takes them."""
+    """Instances that serve, shown as available or as lost: an update takes them."""
     pods_are_older: bool
     pods: dict[str, Document]
     call: HookCall
 
     @cached_property
     def status(self) -> Document:
-        """What the sync answered as the status."""
+        """The status that the sync answered."""
         found: Document = self.call.response.get("status") or {}
         return found
 
     @cached_property
     def kept(self) -> set[int]:
-        """Those that it keeps at another revision than the newest."""
+        """Instances that it keeps at another revision than the newest."""
         newest = self.status.get("updateRevision")
         return {id for id, revision in kept_in(self.status).items() if revision != newest}
 
     def template(self, id: int) -> Document | None:
-        """What an instance is to run: the template of its spec, or the one that it is kept at."""
+        """The template that an instance is to run: its spec's, or the one that it is kept at."""
         return kept_template(self.request, self.status, id)
 
     @property
@@ -70,7 +70,7 @@ class Snapshot:
         return int(self.request["parent"]["metadata"]["resourceVersion"])
 
     def group(self, id: int) -> bool:
-        """Whether the instance is in the rolling group."""
+        """True if the instance is in the rolling group."""
         return template_name(self.spec, id) == rolling_name(self.spec)
 
     def budget(self, *, rolling: bool) -> int:
@@ -92,7 +92,7 @@ class Outage:
     recorded: int = 0
     """Revision of the status that was written after it."""
     is_resize: bool = False
-    """Whether it lasts until the kubelet has done a resize, although the instance may serve."""
+    """True if it lasts until the kubelet has done a resize, although the instance may serve."""
 
     def is_seen_by(self, snapshot: Snapshot, name: str) -> bool:
         pod = snapshot.pods.get(name)
@@ -102,7 +102,7 @@ class Outage:
 
 
 def two_tags(pod: Document) -> bool:
-    """Whether a pod that never ran was updated, and its first container has the wanted name."""
+    """True if a pod that never ran was updated, and its first container has the wanted name."""
     text = (pod["metadata"].get("annotations") or {}).get(RECORD)
     recorded = json.loads(text)["containers"] if text else {}
     return any(
@@ -142,18 +142,18 @@ def spoken(pod: Document) -> Document:
 
 
 def requests(pod: Document) -> set[tuple[str, str]]:
-    """What people ask the pod itself for."""
+    """Requests of people that the pod itself carries."""
     notes = pod["metadata"].get("annotations") or {}
     return {(key, text) for key, text in notes.items() if key.startswith(RESTART_INSTANCE)}
 
 
 def body_of(body: Document, spec: Document) -> str:
-    """What a template says, as far as it counts."""
+    """A template, as far as it counts."""
     return json.dumps(_without_resources(body) if _ignores(spec) else body, sort_keys=True)
 
 
 def resources_mode(spec: Document) -> str | None:
-    """What the TApp says of other resources: `Ignore`, `InPlace`, None."""
+    """The TApp's word on other resources: `Ignore`, `InPlace`, None."""
     strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
     found: str | None = strategy.get("resources")
     return found
@@ -190,7 +190,7 @@ def _without_resources(body: Document) -> Document:
 
 
 def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: Snapshot) -> bool:
-    """Whether a pod's template has other resources only, and these are ignored.
+    """True if a pod's template has other resources only, and these are ignored.
 
     Or they are not any more, and the pod has them. If it was made while they counted, only a
     record of its template can tell.
@@ -202,7 +202,7 @@ def no_cause_to_restart(made_of: str, pod: Document, body: Document, snapshot: S
 
 
 def lacks_resources(pod: Document, body: Document) -> bool:
-    """Whether a pod has other resources than a template."""
+    """True if a pod has other resources than a template."""
     asked, given = (containers(one["spec"]) for one in (body, pod))
     return any(
         name in given and asked_for(each) != asked_for(given[name]) for name, each in asked.items()
@@ -210,19 +210,19 @@ def lacks_resources(pod: Document, body: Document) -> bool:
 
 
 def is_infeasible(pod: Document) -> bool:
-    """Whether its kubelet says that it can never give a pod the resources of its spec."""
+    """True if its kubelet says that it can never give a pod the resources of its spec."""
     found = conditions(pod).get("PodResizePending", {})
     return found.get("reason") == "Infeasible"
 
 
 def resources_only(made_of: str, body: Document) -> bool:
-    """Whether a template differs in nothing but resources from what a pod was made of."""
+    """True if a template differs in nothing but resources from what a pod was made of."""
     bare, same = (_without_resources(each) for each in (json.loads(made_of), body))
     return bare == same
 
 
 def is_recorded(pod: Document, snapshot: Snapshot) -> bool:
-    """Whether the history that a sync was shown tells what a pod was made of."""
+    """True if the history that a sync was shown tells what a pod was made of."""
     label = pod["metadata"]["labels"]["tapp_template_hash_key"]
     records = snapshot.request["children"].get("ControllerRevision.apps/v1") or {}
     return any(

@@ -12,7 +12,7 @@ SAME = ("app:2", "app:two")
 """Two tags of one image."""
 OWN_IMAGE = "app:$(tapp.values.tag)"
 DEFAULTS = {"tag": "1", "tier": "x", "mode": "a"}
-"""What instances have that say nothing of their own."""
+"""Values of instances that say nothing of their own."""
 OWN = {"tag": ("1", "2", "3"), "tier": ("x", "y"), "mode": ("a", "b", "$(tapp.index)")}
 """Values that come to a good end."""
 own_values = st.sampled_from([(key, text) for key, texts in OWN.items() for text in (*texts, None)])
@@ -23,7 +23,7 @@ POOL = ("default", "blue", "green")
 TYPO = "bleu"
 MOST = 6
 HOOK = {"postStart": {"exec": {"command": ["true"]}}}
-"""How long it takes, the cluster says for each image."""
+"""A hook that takes time: how long, the cluster says for each image."""
 RESTART = "apps.tkestack.io/restart-in-place"
 PRIORITY = "apps.tkestack.io/update-priority"
 RESTART_INSTANCE = "apps.tkestack.io/restart-instance"
@@ -73,7 +73,7 @@ burstable = st.sampled_from(
         {"requests": {"cpu": "2", "memory": "32Mi"}},
     ]
 )
-"""What most pods can be given one after the other."""
+"""Resources that most pods can be given one after the other."""
 modes = st.sampled_from([None, "Ignore", "InPlace", "InPlace"])
 OWN_POLICIES = ["Always", "OnFailure", "Never"]
 CPU_RESTARTS = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
@@ -253,7 +253,7 @@ def set_grace(spec: Document, seconds: int) -> None:
 
 
 def set_pre_pull(spec: Document, *, pulls: bool) -> None:
-    """Whether new images are pulled before anything stops."""
+    """Sets whether new images are pulled before anything stops."""
     spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})["prePull"] = pulls
 
 
@@ -264,7 +264,7 @@ def set_resources(spec: Document, name: str, size: Document | None, *, helper: b
 
 
 def set_mode(spec: Document, mode: str | None) -> None:
-    """Who decides on the resources of pods that run."""
+    """Sets who decides on the resources of pods that run."""
     strategy = spec["updateStrategy"].setdefault("inPlaceUpdateStrategy", {})
     strategy["resources"] = mode
 
@@ -325,7 +325,7 @@ def set_priority(spec: Document, name: str, text: str | None) -> None:
 
 
 def repair(spec: Document) -> None:
-    """What its author would want in the end: every name resolves, every image is good."""
+    """The spec that its author would want in the end: every name resolves, every image is good."""
     pool = spec.setdefault("templatePool", {})
     for name in POOL[1:]:
         pool.setdefault(name, deepcopy(spec["template"]))

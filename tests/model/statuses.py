@@ -105,7 +105,7 @@ class StatusJudge:
             self._check_update(old, new)
 
     def _check_update(self, old: Document, new: Document) -> None:
-        """What the composite writes: an image only where the pod does not serve; marks."""
+        """Writes of the composite: an image only where the pod does not serve; marks."""
         name, spec = old["metadata"]["name"], self._request["parent"]["spec"]
         strategy = (spec.get("updateStrategy") or {}).get("inPlaceUpdateStrategy") or {}
         grace = strategy.get("gracePeriodSeconds") or 0
@@ -142,7 +142,7 @@ class StatusJudge:
         self._marked[old["metadata"]["uid"]] = self._world.clock.now
 
     def _check_status(self, old: Document, new: Document) -> None:
-        """What the decorator writes: a gate, or the end of a pod."""
+        """Writes of the decorator: a gate, or the end of a pod."""
         name, before, after = old["metadata"]["name"], conditions(old), conditions(new)
         if phase(new) != phase(old):
             self._check_failed(old, new)

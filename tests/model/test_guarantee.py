@@ -1,4 +1,4 @@
-"""What P2 promises under stale caches, and the two cases in which it cannot: `judge.py` says it."""
+"""P2 under stale caches, and the two cases in which it cannot hold: `judge.py` says it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the model has found, each with the shortest sequence that shows it."""
+"""Findings of the model, each with the shortest sequence that shows it."""
 
 import pytest
 
@@ -113,7 +113,7 @@ def test_a_claim_that_was_to_go_goes_with_its_pod_although_its_instance_came_bac
 
 
 def test_a_label_that_left_before_a_lean_pod_was_seen_leaves_and_restarts_nothing() -> None:
-    """What is cut out of last-applied is the spec: it still tells what came from the template."""
+    """Only the spec is cut out of last-applied: it still tells what came from the template."""
     spec = {**at_rest(2).spec, "template": template()}
     spec["template"]["metadata"]["labels"]["tier"] = "x"
     cluster = Cluster(spec, admission="lean")

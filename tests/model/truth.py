@@ -1,4 +1,4 @@
-"""What really runs: the processes of the simulated nodes, whatever the pods' statuses say."""
+"""The truth: the processes of the simulated nodes, whatever the pods' statuses say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Truth:
         self._pods = pods
 
     def serves(self, name: str, spec: Document) -> bool:
-        """Whether every process runs the newest spec, and has served for minReadySeconds.
+        """True if every process runs the newest spec, and has served for minReadySeconds.
 
         Behind a gate it serves from when that is open and its kubelet has looked; it does no more
         from the write on that asks for a drain.
@@ -42,28 +42,28 @@ class Truth:
         return now - floor(since) + 0.001 >= int(spec.get("minReadySeconds") or 0)
 
     def _is_drained(self, pod: Document) -> bool:
-        """Whether a pod with a gate is not in its Services, or is asked to leave them."""
+        """True if a pod with a gate is not in its Services, or is asked to leave them."""
         if not gates(pod):
             return False
         looked = ready(pod) or pod["spec"].get("nodeName") in self._world.kubelet.lost_nodes
         return drains(pod) or not is_open(pod) or not looked
 
     def runs_wanted(self, pod: Document) -> bool:
-        """Whether every process of a pod runs what its spec says, and serves."""
+        """True if every process of a pod runs what its spec says, and serves."""
         worker, wanted = self._world.kubelet.worker(pod), images(pod)
         if worker is None or not worker.local.serves(self._world.clock.now):
             return False
         return all(one.runs[0].image == wanted[one.name] for one in _needed(worker))
 
     def _from(self, worker: PodWorker, id: str) -> float:
-        """When a probed container began to serve; 0 for one that is not probed."""
+        """The time when a probed container began to serve; 0 for one that is not probed."""
         for one in _needed(worker):
             if one.runs and one.runs[0].id == id and one.probers:
                 return one.passes_from(one.runs[0])
         return 0.0
 
     def ended_by_update(self, name: str) -> bool:
-        """Whether a pod is over, and a main container of it ran another image than the wanted."""
+        """True if a pod is over, and a main container of it ran another image than the wanted."""
         pod, worker = self._pods.get(name), self._worker(name)
         if pod is None or worker is None or phase(pod) not in ("Succeeded", "Failed"):
             return False

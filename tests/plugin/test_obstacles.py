@@ -8,7 +8,8 @@ import pytest
 
 from simulator.api.store import ForbiddenError
 from simulator.objects.kinds import CLAIM, POD, Kind
-from simulator.objects.objects import Object, controller_ref, name_of, with_meta
+from simulator.objects.objects import Object, name_of, with_meta
+from tapp.kube.owners import controller_ref
 from tests.builders import claim_template, manifest
 from tests.plugin.standin import StandIn, kubectl_tapp
 from tests.plugin.sync_errors import tell_failures

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DECORATOR = "metacontroller/components/pod-status/decorator-controller.yaml"
 CHECK_EVERY = 1
-"""How often a life's syncs are held against the invariants, where a test does not say it."""
+"""Every so many syncs of a life are held against the invariants, where a test does not say it."""
 
 
 @cache
@@ -129,7 +129,7 @@ class Life:
         self.patches: list[tuple[str, str]] = []
         """Pods that the service resized, and what came of it: "", or the API server's words."""
         self.lost_patches = 0
-        """How many of the next PATCHes get lost."""
+        """The number of the next PATCHes that get lost."""
         hook = CheckedHook(WsgiHook(application.wsgi_app), check_every or CHECK_EVERY, planned)
         self.world = World(
             registration(exposing=exposing),
@@ -217,7 +217,7 @@ class Life:
 
     @property
     def exists(self) -> bool:
-        """Whether the TApp is still there."""
+        """True if the TApp is still there."""
         try:
             return bool(self.tapp)
         except NotFoundError:
@@ -245,7 +245,7 @@ class Life:
 
     @property
     def complete(self) -> bool:
-        """Whether the status says that everything is as asked."""
+        """True if the status says that everything is as asked."""
         return (
             self.status.get("observedGeneration") == self.tapp["metadata"]["generation"]
             and self.condition("Ready").startswith("True ")
@@ -327,7 +327,7 @@ class Life:
 
 
 def _follows(before: Write | None, write: Write) -> bool:
-    """Whether a write changes nothing and comes right after one of the same pod's status."""
+    """True if a write changes nothing and comes right after one of the same pod's status."""
     status = before is not None and (before.verb, before.name) == ("status", write.name)
     return status and (write.verb, write.kind, write.outcome) == ("update", "Pod", "no-op")
 

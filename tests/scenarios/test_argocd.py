@@ -283,7 +283,7 @@ def test_the_config_map_has_the_scripts(update_golden: bool) -> None:
 
 
 def test_the_application_leaves_to_actions_what_they_write() -> None:
-    """What Git does not have of them a sync leaves alone; what it has, it must not set back."""
+    """A sync leaves alone what Git does not have of them; what Git has, it must not set back."""
     application = loaded(ARGO_CD / "application.yaml")
     (ignored,) = application["spec"]["ignoreDifferences"]
     assert (ignored["group"], ignored["kind"]) == (GROUP, KIND)

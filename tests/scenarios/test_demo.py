@@ -33,7 +33,7 @@ WITHOUT_PAUSES = "import runpy; from demo import screen; screen.FRAME_SECONDS = 
 
 @cache
 def told(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """What the demo prints without a terminal; each story is played once."""
+    """Output of the demo without a terminal; each story is played once."""
     return subprocess.run(
         [*COMMAND, *arguments], check=False, cwd=ROOT, capture_output=True, text=True, timeout=60
     )
@@ -47,7 +47,7 @@ def port_of(text: str) -> int:
 
 
 def listens(port: int) -> bool:
-    """Whether something answers at the port."""
+    """True if something answers at the port."""
     with socket.socket() as connection:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
@@ -174,7 +174,7 @@ def heed_interrupts() -> None:
 
 
 def first_lines(stream: IO[bytes]) -> str:
-    """What is said until the address of the service is known."""
+    """The words until the address of the service is known."""
     text = ""
     while "http://" not in text:
         line = stream.readline().decode()

@@ -1,4 +1,4 @@
-"""What may go wrong around the service, and what it must not do about it."""
+"""Trouble around the service, and what it must not do about it."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ SIDECAR = {"name": "proxy", "image": "mesh:1", "ports": [{"containerPort": 15001
 
 
 def mirrored(image: str) -> str:
-    """What an admission webhook makes of an image."""
+    """An image as an admission webhook rewrites it."""
     return image if image.startswith("mirror/") else f"mirror/{image}"
 
 

@@ -26,7 +26,7 @@ def behind_a_gate(image: str) -> Document:
 
 
 def gates(life: Life) -> set[str]:
-    """What the gates of all pods say."""
+    """The gates of all pods."""
     return {
         item["status"]
         for pod in life.pods.values()
@@ -133,5 +133,5 @@ def test_many_gated_instances_are_rolled_without_a_surplus_write() -> None:
 
 
 def totals(life: Life) -> Counter[str]:
-    """How many writes of each kind changed something."""
+    """The number of writes of each kind that changed something."""
     return Counter(change.rpartition(" ")[0] for change in changes(life))

@@ -11,8 +11,8 @@ import pytest
 
 from simulator.api.store import Event
 from simulator.objects.clock import EPOCH
+from tests.builders import storage_class
 from tests.scenarios.life import EXAMPLES, Document, Life, each, example, manifest
-from tests.scenarios.test_growing_claims import storage_class
 
 STEPS = sorted(EXAMPLES.rglob("*.yaml"))
 SCHEMA: Document = manifest("crds/tapp.yaml")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -25,7 +25,7 @@ def step_name(path: Path) -> str:
 
 HOLD, WANTED = "apps.tkestack.io/hold", "apps.tkestack.io/wanted"
 EXPOSED = ("service-each",)
-"""What needs the component services."""
+"""Examples that need the component services."""
 EVERY_STEP = pytest.mark.parametrize("step", [step_name(path) for path in STEPS])
 
 
@@ -273,7 +273,7 @@ def test_volumes() -> None:
 
 
 def test_growing_volumes() -> None:
-    life = Life().apply(storage_class(), *example("growing-volumes/1-create"))
+    life = Life().apply(storage_class(default=True), *example("growing-volumes/1-create"))
     life.writes()
     life.apply(*example("growing-volumes/2-more"))
     assert sorted(life.writes()) == each("update Claim", "data-growing-0", "data-growing-1")

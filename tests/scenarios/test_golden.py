@@ -1,4 +1,4 @@
-"""What the first sync of every example answers, as a person would read it, and valid Kubernetes.
+"""Answers to the first sync of every example, as a person would read them, and valid.
 
 A golden file lists all children and shows those of the first instance of each template. Write them
 anew with `pytest tests/scenarios --update-golden`, and read the difference.

@@ -2,31 +2,21 @@
 
 from typing import Any
 
-from tests.builders import Document, claim_template
+from tests.builders import claim_template, storage_class
 from tests.scenarios.apps import stored
 from tests.scenarios.life import Life, each
 
-
-def storage_class(*, grows: bool = True) -> Document:
-    """The cluster's default StorageClass."""
-    annotation = {"storageclass.kubernetes.io/is-default-class": "true"}
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "disk", "annotations": annotation},
-        "provisioner": "csi.example.com",
-        "allowVolumeExpansion": grows,
-    }
+CLASS = storage_class(default=True)
 
 
 def asked(life: Life) -> list[str]:
-    """What the claims ask for, by their names."""
+    """Requests of the claims, by their names."""
     claims = life.world.list("PersistentVolumeClaim")
     return [claim["spec"]["resources"]["requests"]["storage"] for claim in claims]
 
 
 def capacity(life: Life) -> list[str]:
-    """What their volumes have."""
+    """Sizes of their volumes."""
     claims = life.world.list("PersistentVolumeClaim")
     return [claim["status"]["capacity"]["storage"] for claim in claims]
 
@@ -37,7 +27,7 @@ def larger(size: str = "2Gi") -> dict[str, Any]:
 
 
 def test_volumes_grow_under_running_pods() -> None:
-    life = Life().apply(storage_class(), stored())
+    life = Life().apply(CLASS, stored())
     born, claims, names = life.uids(), life.claims(), [f"data-web-{id}" for id in range(3)]
     life.writes()
     life.patch(**larger())
@@ -49,22 +39,22 @@ def test_volumes_grow_under_running_pods() -> None:
 
 
 def test_where_the_class_forbids_it_a_condition_says_so_until_it_does_not() -> None:
-    life = Life().apply(storage_class(grows=False), stored())
+    life = Life().apply(storage_class(grows=False, default=True), stored())
     life.writes()
     life.patch(**larger())
     assert life.idle().writes() == []
     assert asked(life) == ["1Gi"] * 3
-    assert "StorageClass 'disk' does not allow it" in life.condition("ClaimsNotGrown")
+    assert "StorageClass 'standard' does not allow it" in life.condition("ClaimsNotGrown")
     assert life.condition("Ready").startswith("False ClaimsNotGrown")
     assert life.condition("Degraded").startswith("True ClaimsNotGrown")
-    life.apply(storage_class())  # a related object: its change alone is enough
+    life.apply(CLASS)  # a related object: its change alone is enough
     assert asked(life) == ["2Gi"] * 3
     assert life.condition("ClaimsNotGrown") == ""
 
 
 def test_a_quota_refuses_one_claim_and_all_else_goes_on() -> None:
     """Metacontroller goes on with the other children, writes the status, and tries again."""
-    life = Life().apply(storage_class(), stored())
+    life = Life().apply(CLASS, stored())
     life.world.store.fail(1, verb="update", kind="PersistentVolumeClaim", code=403)
     life.begin_patch(replicas=4, **larger())
     life.until(lambda: 3 in life.pods)
@@ -76,7 +66,7 @@ def test_a_quota_refuses_one_claim_and_all_else_goes_on() -> None:
 def test_a_claim_that_waits_for_its_volume_grows_when_it_has_it() -> None:
     life = Life()
     life.world.claim_controller.bind_seconds = 30.0
-    life.begin(storage_class(), stored())
+    life.begin(CLASS, stored())
     life.world.run(5)
     life.begin_patch(**larger())
     life.world.run(5)
@@ -86,7 +76,7 @@ def test_a_claim_that_waits_for_its_volume_grows_when_it_has_it() -> None:
 
 
 def test_what_the_driver_cannot_do_is_said_and_never_taken_back_here() -> None:
-    life = Life().apply(storage_class(), stored())
+    life = Life().apply(CLASS, stored())
     life.world.claim_controller.largest = "1Gi"
     life.patch(**larger())
     assert life.condition("ClaimsNotGrown").startswith("True Infeasible: ")
@@ -100,7 +90,7 @@ def test_a_tapp_with_the_name_of_its_namespace_keeps_its_data() -> None:
     life.world.namespace("web")
     tapp = stored()
     tapp["metadata"]["namespace"] = "web"
-    for document in (storage_class(), tapp):
+    for document in (CLASS, tapp):
         life.world.apply(document)
     life.world.settle()
     life.world.patch("TApp", "web", {"spec": larger()}, namespace="web")

@@ -32,7 +32,7 @@ def test_a_canary_is_promoted() -> None:
 
 @pytest.mark.parametrize("lag", [0.05, 2.0, 20.0])
 def test_a_cache_that_lags_costs_refused_writes_at_most(lag: float) -> None:
-    """What it does not show is asked for again, under the same name."""
+    """A record that it does not show is asked for again, under the same name."""
     life = Life()
     life.world.cache.lag["ControllerRevision"] = lag
     life.apply(tapp(replicas=2))

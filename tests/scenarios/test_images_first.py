@@ -11,7 +11,7 @@ from tests.scenarios.life import Document, Life
 
 FIRST = {"inPlaceUpdateStrategy": {"prePull": True}, "maxUnavailable": 1}
 SECONDS = 20.0
-"""What a pull takes."""
+"""Seconds of a pull."""
 
 
 def begun(nodes: int = 3, **settings: Any) -> Life:
@@ -309,7 +309,7 @@ def test_a_puller_that_somebody_deletes_is_made_again() -> None:
 
 
 def test_pause_forgets_nothing() -> None:
-    """What is known of pullers stays known."""
+    """Findings about pullers stay known."""
     life = begun(policies=[Refusal()])
     life.patch(template=template("web:2"))
     life.patch(updateStrategy={"paused": True})

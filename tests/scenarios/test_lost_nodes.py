@@ -30,7 +30,7 @@ def lose(life: Life, *ids: int) -> list[str]:
 
 
 def written(life: Life) -> list[str]:
-    """What changed, without the TApp."""
+    """Changes, without the TApp's."""
     news = [write for write in life.news() if write.kind != "TApp"]
     return [f"{write.verb} {write.name}" for write in news if write.outcome == "ok"]
 

@@ -1,4 +1,4 @@
-"""Who says how much a container gets: its template, or whoever resizes its pod."""
+"""The amount that a container gets: by its template, or by whoever resizes its pod."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def resize(life: Life, cpu: str, *ids: int) -> Life:
 
 
 def cpus(life: Life) -> list[str]:
-    """What each pod's containers ask for."""
+    """Requests of each pod's containers."""
     return [
         " ".join(
             one["resources"]["requests"]["cpu"]

@@ -37,7 +37,7 @@ def life() -> Life:
 
 
 def counts(life: Life, container: str) -> list[int]:
-    """How often a container of each pod was started again, by number."""
+    """Restarts of a container of each pod, by number."""
     return [
         next(
             s["restartCount"] for s in pod["status"]["containerStatuses"] if s["name"] == container
@@ -47,7 +47,7 @@ def counts(life: Life, container: str) -> list[int]:
 
 
 def digests(life: Life) -> set[str]:
-    """What runs."""
+    """The images that run."""
     return {
         status["imageID"]
         for pod in life.pods.values()

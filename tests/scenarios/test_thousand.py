@@ -39,5 +39,5 @@ def test_many_instances_are_created_rolled_and_deleted_without_a_surplus_write()
 
 
 def counts(life: Life) -> Counter[str]:
-    """How many writes of each kind there were."""
+    """The number of writes of each kind."""
     return Counter(write.rpartition(" ")[0] for write in life.writes())

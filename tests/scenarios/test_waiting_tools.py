@@ -1,4 +1,4 @@
-"""What the tools that wait for a TApp make of it: they agree, in every state."""
+"""Tools that wait for a TApp: they agree, in every state."""
 
 import pytest
 import yaml
@@ -56,7 +56,7 @@ def shown(life: Life) -> list[str]:
 
 
 def waited(life: Life) -> str:
-    """How `kubectl tapp wait` ends."""
+    """The end of `kubectl tapp wait`."""
     said = kubectl_tapp(StandIn(life.world), "wait", life.name, "--timeout", "1h")
     if not said.code:
         return "done"

@@ -1,4 +1,4 @@
-"""What Metacontroller may have noted of a pod, for the policy that cuts the spec out of it.
+"""Notes of Metacontroller about a pod, for the policy that cuts the spec out of them.
 
 The simulator's policy and the shipped one (tests/e2e/test_lean_pods.py) are shown the same texts.
 """
@@ -17,7 +17,7 @@ _EPHEMERAL = {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": _CL
 
 
 def noted(spec: Object | None = None, **metadata: Any) -> Object:
-    """What Metacontroller notes of a pod; without a spec, what shall be left of it."""
+    """Metacontroller's note of a pod; without a spec, the part that shall be left of it."""
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **metadata}}
     return made if spec is None else {**made, "spec": spec}
 

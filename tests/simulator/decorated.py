@@ -12,7 +12,7 @@ from tests.simulator.fake_hook import FakeHook, decorator, make_world, pod
 
 GATE = "x/gate"
 STATUS = [("status", "p", ("status.conditions",), "ok"), ("update", "p", (), "no-op")]
-"""What a changed status costs: the PUT of the status, and one of the pod that changes nothing."""
+"""Writes of a changed status: the PUT of it, and one of the pod that changes nothing."""
 
 
 def marked(name: str = "p", **spec: Any) -> Object:

@@ -145,7 +145,7 @@ def make_world(
 
 
 def writes(world: World) -> list[str]:
-    """What Metacontroller wrote to children, as `verb name`."""
+    """Writes of Metacontroller to children, as `verb name`."""
     return [f"{write.verb} {write.name}" for write in world.writes if write.kind != "Group"]
 
 

@@ -89,7 +89,7 @@ class OnePod:
 
     @property
     def ready(self) -> bool:
-        """Whether it is published as Ready."""
+        """True if it is published as Ready."""
         return self.condition("Ready")["status"] == "True"
 
     def condition(self, kind: str) -> Object:
@@ -99,7 +99,7 @@ class OnePod:
 
     @property
     def serves(self) -> bool:
-        """Whether it really serves."""
+        """True if it really serves."""
         return self.worker.local.serves(self.now)
 
 

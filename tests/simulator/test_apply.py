@@ -18,142 +18,86 @@ from simulator.api.apply import (
 )
 from simulator.objects.objects import changed_paths, same
 
-CASES: list[tuple[str, Any, Any, Any, Any]] = [
-    # what it shows, observed, last applied, desired, result
-    ("nothing-at-all", {}, {}, {}, {}),
-    ("foreign-field-stays", {"a": 1}, {}, {}, {"a": 1}),
-    ("own-field-no-longer-desired-goes", {"a": 1, "b": 2}, {"b": 1}, {}, {"a": 1}),
-    ("desired-replaces-and-adds", {"a": 1}, {"a": 0}, {"a": 5, "b": 6}, {"a": 5, "b": 6}),
-    (
-        "nested-maps-merge",
-        {"m": {"keep": 1, "drop": 2, "set": 3}},
-        {"m": {"drop": 0, "set": 0}},
-        {"m": {"set": 9, "new": 8}},
-        {"m": {"keep": 1, "set": 9, "new": 8}},
+
+def _list(*items: Any) -> Any:
+    return {"l": list(items)}
+
+
+def _named(*names: str) -> Any:
+    return _list(*({"name": name} for name in names))
+
+
+_TCP, _UDP = ({"containerPort": 53, "protocol": protocol} for protocol in ("TCP", "UDP"))
+_TOLERATIONS = [{"key": key, "operator": "Exists"} for key in "ab"]
+
+CASES: dict[str, tuple[Any, Any, Any, Any]] = {
+    # what it shows: observed, last applied, desired, result
+    "nothing-at-all": ({}, {}, {}, {}),
+    "foreign-field-stays": ({"a": 1}, {}, {}, {"a": 1}),
+    "own-field-no-longer-desired-goes": ({"a": 1, "b": 2}, {"b": 1}, {}, {"a": 1}),
+    "desired-replaces-and-adds": ({"a": 1}, {"a": 0}, {"a": 5, "b": 6}, {"a": 5, "b": 6}),
+    "nested-maps-merge": (
+        {"m": {"keep": 1, "drop": 2, "set": 3}}, {"m": {"drop": 0, "set": 0}},
+        {"m": {"set": 9, "new": 8}}, {"m": {"keep": 1, "set": 9, "new": 8}},
     ),
-    (
-        "dropped-map-takes-server-defaults-along",
-        {"m": {"x": 1, "default": 2}},
-        {"m": {"x": 1}},
-        {},
-        {},
+    "dropped-map-takes-server-defaults-along": (
+        {"m": {"x": 1, "default": 2}}, {"m": {"x": 1}}, {}, {}
     ),
-    (
-        "list-of-scalars-is-replaced",
-        {"l": [1, 2]},
-        {"l": [3]},
-        {"l": [4, {"x": 1}]},
-        {"l": [4, {"x": 1}]},
+    "list-of-scalars-is-replaced": (
+        _list(1, 2), _list(3), _list(4, {"x": 1}), _list(4, {"x": 1})
     ),
-    (
-        "named-list-merges-by-name",
-        {"l": [{"name": "keep"}, {"name": "drop"}, {"name": "both", "x": {"o": 1}}]},
-        {"l": [{"name": "drop"}]},
-        {"l": [{"name": "new"}, {"name": "both", "x": {"d": 2}}]},
-        {"l": [{"name": "keep"}, {"name": "both", "x": {"o": 1, "d": 2}}, {"name": "new"}]},
+    "named-list-merges-by-name": (
+        _list({"name": "keep"}, {"name": "drop"}, {"name": "both", "x": {"o": 1}}),
+        _named("drop"),
+        _list({"name": "new"}, {"name": "both", "x": {"d": 2}}),
+        _list({"name": "keep"}, {"name": "both", "x": {"o": 1, "d": 2}}, {"name": "new"}),
     ),
-    (
-        "containerPort-goes-before-name",
-        {"l": [{"containerPort": 80, "name": "a", "protocol": "TCP"}]},
+    "containerPort-goes-before-name": (
+        _list({"containerPort": 80, "name": "a", "protocol": "TCP"}),
         None,
-        {"l": [{"containerPort": 80, "name": "b"}, {"containerPort": 90, "name": "c"}]},
-        {
-            "l": [
-                {"containerPort": 80, "name": "b", "protocol": "TCP"},
-                {"containerPort": 90, "name": "c"},
-            ]
-        },
+        _list({"containerPort": 80, "name": "b"}, {"containerPort": 90, "name": "c"}),
+        _list(
+            {"containerPort": 80, "name": "b", "protocol": "TCP"},
+            {"containerPort": 90, "name": "c"},
+        ),
     ),
-    (
-        "mountPath-goes-before-name",
-        {"l": [{"mountPath": "/a", "name": "v", "readOnly": True}]},
-        {"l": [{"mountPath": "/a", "name": "v"}]},
-        {"l": [{"mountPath": "/a", "name": "w"}]},
-        {"l": [{"mountPath": "/a", "name": "w", "readOnly": True}]},
+    "mountPath-goes-before-name": (
+        _list({"mountPath": "/a", "name": "v", "readOnly": True}),
+        _list({"mountPath": "/a", "name": "v"}),
+        _list({"mountPath": "/a", "name": "w"}),
+        _list({"mountPath": "/a", "name": "w", "readOnly": True}),
     ),
-    (
-        "a-key-missing-in-one-list-makes-it-atomic",
-        {"l": [{"name": "a"}, {"other": "b"}]},
-        {"l": [{"name": "a"}]},
-        {"l": [{"name": "c"}]},
-        {"l": [{"name": "c"}]},
+    "a-key-missing-in-one-list-makes-it-atomic": (
+        _list({"name": "a"}, {"other": "b"}), _named("a"), _named("c"), _named("c")
     ),
-    (
-        "tolerations-have-no-key-of-their-own",
-        {"l": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}]},
-        {"l": [{"key": "a"}]},
-        {"l": [{"key": "a"}]},
-        {"l": [{"key": "a"}]},
+    "tolerations-have-no-key-of-their-own": (
+        _list(*_TOLERATIONS), _list({"key": "a"}), _list({"key": "a"}), _list({"key": "a"})
     ),
-    (
-        "duplicate-keys-collapse-to-the-last",
-        {
-            "l": [
-                {"containerPort": 53, "protocol": "TCP"},
-                {"containerPort": 53, "protocol": "UDP"},
-            ]
-        },
-        {"l": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]},
-        {"l": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53, "protocol": "UDP"}]},
-        {
-            "l": [
-                {"containerPort": 53, "protocol": "UDP"},
-                {"containerPort": 53, "protocol": "UDP"},
-            ]
-        },
+    "duplicate-keys-collapse-to-the-last": (
+        _list(_TCP, _UDP), _list(_TCP, _UDP), _list(_TCP, _UDP), _list(_UDP, _UDP)
     ),
-    (
-        "duplicates-survive-where-nothing-was",
-        {},
-        {},
-        {"l": [{"name": "a"}] * 2},
-        {"l": [{"name": "a"}] * 2},
+    "duplicates-survive-where-nothing-was": ({}, {}, _named("a", "a"), _named("a", "a")),
+    "null-over-a-scalar-is-written": ({"a": 1}, {}, {"a": None}, {"a": None}),
+    "null-for-an-absent-field-is-written": ({}, {}, {"a": None}, {"a": None}),
+    "null-over-a-map-drops-what-was-applied": (
+        {"m": {"o": 1, "l": 2}}, {"m": {"l": 2}}, {"m": None}, {"m": {"o": 1}}
     ),
-    ("null-over-a-scalar-is-written", {"a": 1}, {}, {"a": None}, {"a": None}),
-    ("null-for-an-absent-field-is-written", {}, {}, {"a": None}, {"a": None}),
-    (
-        "null-over-a-map-drops-what-was-applied",
-        {"m": {"o": 1, "l": 2}},
-        {"m": {"l": 2}},
-        {"m": None},
-        {"m": {"o": 1}},
+    "null-over-a-keyed-list-drops-what-was-applied": (
+        _named("o", "l"), _named("l"), {"l": None}, _named("o")
     ),
-    (
-        "null-over-a-keyed-list-drops-what-was-applied",
-        {"l": [{"name": "o"}, {"name": "l"}]},
-        {"l": [{"name": "l"}]},
-        {"l": None},
-        {"l": [{"name": "o"}]},
+    "null-over-an-atomic-list-is-null": ({"l": [1]}, {"l": [1]}, {"l": None}, {"l": None}),
+    "scalar-desired-over-a-map-counts-as-empty": (
+        {"m": {"o": 1, "l": 2}}, {"m": {"l": 2}}, {"m": "x"}, {"m": {"o": 1}}
     ),
-    ("null-over-an-atomic-list-is-null", {"l": [1]}, {"l": [1]}, {"l": None}, {"l": None}),
-    (
-        "scalar-desired-over-a-map-counts-as-empty",
-        {"m": {"o": 1, "l": 2}},
-        {"m": {"l": 2}},
-        {"m": "x"},
-        {"m": {"o": 1}},
+    "map-desired-over-a-scalar-wins": ({"m": 1}, {"m": 1}, {"m": {"x": 1}}, {"m": {"x": 1}}),
+    "wrong-type-in-last-applied-counts-as-empty": (
+        {"m": {"o": 1}}, {"m": 3}, {"m": {"d": 1}}, {"m": {"o": 1, "d": 1}}
     ),
-    ("map-desired-over-a-scalar-wins", {"m": 1}, {"m": 1}, {"m": {"x": 1}}, {"m": {"x": 1}}),
-    (
-        "wrong-type-in-last-applied-counts-as-empty",
-        {"m": {"o": 1}},
-        {"m": 3},
-        {"m": {"d": 1}},
-        {"m": {"o": 1, "d": 1}},
-    ),
-    (
-        "empty-list-over-a-keyed-list",
-        {"l": [{"name": "o"}, {"name": "l"}]},
-        {"l": [{"name": "l"}]},
-        {"l": []},
-        {"l": [{"name": "o"}]},
-    ),
-]
+    "empty-list-over-a-keyed-list": (_named("o", "l"), _named("l"), {"l": []}, _named("o")),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("observed", "last", "wanted", "result"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
-)
+@pytest.mark.parametrize(("observed", "last", "wanted", "result"), CASES.values(), ids=CASES)
 def test_merge(observed: Any, last: Any, wanted: Any, result: Any) -> None:
     """Merging gives the result and changes none of its arguments."""
     before = json.dumps([observed, last, wanted])
@@ -218,5 +162,5 @@ def test_json_is_that_of_go() -> None:
 
 @pytest.mark.parametrize(("left", "right"), [(1, 1.0), (1, True), (0, False), ([], None), ("1", 1)])
 def test_equality_knows_types(left: Any, right: Any) -> None:
-    """What Go would decode to different types is different."""
+    """Values that Go would decode to different types are different."""
     assert not same({"x": left}, {"x": right})

@@ -1,4 +1,4 @@
-"""What the differential end-to-end test taught: here the simulator once differed from a cluster."""
+"""Lessons of the differential end-to-end test: here the simulator once differed from a cluster."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def test_orphan_cuts_the_references() -> None:
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_one_solid_owner_is_enough(propagation: str) -> None:
-    """What the namespace owns too is kept, and loses only the other reference."""
+    """A child that the namespace owns too is kept, and loses only the other reference."""
     world = make_world()
     home = world.cluster.get(NAMESPACE, "", "default")
     owner = world.apply(_config("owner"))
@@ -224,7 +224,7 @@ def test_status_is_a_resource_of_its_own() -> None:
 
 
 def test_apply_like_kubectl() -> None:
-    """What left the manifest leaves the object; what others added stays."""
+    """A field that left the manifest leaves the object; fields that others added stay."""
     world = make_world(nodes=0)
     world.apply(group(1, extra="x"))
     world.patch("Group", "g", {"spec": {"foreign": True}})

@@ -1,4 +1,4 @@
-"""What a DecoratorController makes of an answer: writes, refusals and second tries."""
+"""A DecoratorController's answer: writes, refusals and second tries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_is_written(answer: Any, expected: list[tuple[Any, ...]]) -> None:
 
 
 def test_a_status_replaces_the_observed_one() -> None:
-    """What the answer leaves out is gone; 1 and 1.0 are not the same."""
+    """A field that the answer leaves out is gone; 1 and 1.0 are not the same."""
     world, hook = running()
     world.kubelet.lost_nodes.add("node-0")  # or its kubelet would write it anew
     answering(hook, {"status": {"phase": "Running", "x": 1}})

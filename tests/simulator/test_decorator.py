@@ -17,7 +17,6 @@ from tests.simulator.decorated import (
     stage,
     touch,
     with_gate,
-    written,
 )
 from tests.simulator.fake_hook import decorator, group, pod
 
@@ -87,18 +86,6 @@ def test_a_label_that_comes_later() -> None:
     assert {call.parent[1] for call in asked(world)} == {"late"}
 
 
-def test_status_changes_can_be_ignored() -> None:
-    """With ignoreStatusChanges an update counts if generation, labels or annotations changed."""
-    resource = {**decorator()["spec"]["resources"][0], "ignoreStatusChanges": True}
-    world, _ = running(decorators=[decorator(resources=[resource])])
-    world.kubelet.finish(world.get("Pod", "p"))
-    world.settle()
-    assert asked(world) == []
-    touch(world)
-    world.settle()
-    assert len(asked(world)) == 1
-
-
 def test_deleted_objects_are_not_asked_about() -> None:
     """While it terminates the hook is still asked, by sync: there is no finalize hook."""
     world, _ = running()
@@ -107,17 +94,6 @@ def test_deleted_objects_are_not_asked_about() -> None:
     assert asked(world)
     assert all(call.request["finalizing"] is False for call in asked(world))
     assert world.outcomes == {}
-
-
-def test_a_finalizer_that_was_left_is_taken_off() -> None:
-    """Also from an object that is no longer selected, and nothing else happens to that one."""
-    world, _ = running()
-    finalizer = "metacontroller.io/decoratorcontroller-marks"
-    left = {"metadata": {"finalizers": [finalizer], "labels": {"decorated": None}}}
-    world.patch("Pod", "p", left)
-    world.settle()
-    assert written(world) == [("update", "p", ("metadata.finalizers",), "ok")]
-    assert asked(world) == []
 
 
 @pytest.mark.parametrize(("period", "calls"), [(300, 3), (10, 100), (0, 1000)])
@@ -160,6 +136,7 @@ def test_two_decorators() -> None:
     [
         ({"attachments": [{"apiVersion": "v1", "resource": "pods"}]}, "attachments"),
         ({"resources": [{"annotationSelector": {}}]}, "annotationSelector"),
+        ({"resources": [{"ignoreStatusChanges": True}]}, "ignoreStatusChanges"),
         ({"hooks": {name: {"webhook": {"url": "x"}} for name in ("sync", "finalize")}}, "finalize"),
         ({"hooks": {n: {"webhook": {"url": "x"}} for n in ("sync", "customize")}}, "customize"),
         ({"hooks": {}}, "no sync hook"),

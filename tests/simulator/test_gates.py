@@ -15,19 +15,18 @@ def set_gate(pod: OnePod, status: str | None) -> None:
     pod.worker.notice(pod.pod, pod.now)
 
 
+CLOSED = 'the status of pod readiness gate "x/y" is not "True", but False'
+MISSING = 'corresponding condition of pod readiness gate "x/y" does not exist.'
+
+
 @pytest.mark.parametrize(
     ("before", "after", "ready", "message"),
     [
         (None, "True", True, None),
         ("False", "True", True, None),
-        ("True", "False", False, 'the status of pod readiness gate "x/y" is not "True", but False'),
-        (
-            "True",
-            None,
-            False,
-            'corresponding condition of pod readiness gate "x/y" does not exist.',
-        ),
-        (None, "False", False, 'the status of pod readiness gate "x/y" is not "True", but False'),
+        ("True", "False", False, CLOSED),
+        ("True", None, False, MISSING),
+        (None, "False", False, CLOSED),
     ],
 )
 def test_a_gate_counts_a_moment_after_it_changed(

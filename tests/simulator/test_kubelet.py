@@ -136,66 +136,45 @@ def test_crash_loop() -> None:
     assert is_ready(world.get("Pod", "p"))
 
 
-@pytest.mark.parametrize(
-    ("policy", "code", "phase", "restarts"),
-    [
-        ("Always", 0, "Running", 1),
-        ("Always", 1, "Running", 1),
-        ("OnFailure", 0, "Succeeded", 0),
-        ("OnFailure", 1, "Running", 1),
-        ("Never", 0, "Succeeded", 0),
-        ("Never", 1, "Failed", 0),
-    ],
-)
-def test_exits_follow_the_restart_policy(policy: str, code: int, phase: str, restarts: int) -> None:
-    """What ends is started again only where the policy says so."""
-    world = _started(pod("p", restartPolicy=policy))
-    world.kubelet.finish(world.get("Pod", "p"), code)
-    world.settle()
-    assert world.get("Pod", "p")["status"]["phase"] == phase
-    assert _container(world)["restartCount"] == restarts
-
-
 def _rule(action: str, operator: str, *codes: int) -> dict[str, Any]:
     return {"action": action, "exitCodes": {"operator": operator, "values": list(codes)}}
 
 
-RULED = [_rule("Restart", "In", 42), _rule("Restart", "NotIn", 0, 1, 42)]
+RULES = [_rule("Restart", "In", 42), _rule("Restart", "NotIn", 0, 1, 42)]
+RULED = {"restartPolicy": "Never", "restartPolicyRules": RULES}
+AGAIN, DONE, FAILED = ("Running", 1), ("Succeeded", 0), ("Failed", 0)
+EXITS = [
+    ("Always", {0: AGAIN, 1: AGAIN}),
+    ("OnFailure", {0: DONE, 1: AGAIN}),
+    ("Never", {0: DONE, 1: FAILED}),
+]
+"""Restart policy -> what becomes of a pod that exits with a code."""
+CASES = [
+    *((policy, {}, exits) for policy, exits in EXITS),
+    *(
+        (policy, {"restartPolicy": own}, exits)
+        for policy in ("Always", "Never")
+        for own, exits in EXITS
+    ),
+    *((policy, RULED, {42: AGAIN, 2: AGAIN, 1: FAILED, 0: DONE}) for policy in ("Always", "Never")),
+]
 
 
 @pytest.mark.parametrize(
-    ("own", "code", "phase", "restarts"),
-    [
-        pytest.param({"restartPolicy": "Never"}, 0, "Succeeded", 0, id="Never, done"),
-        pytest.param({"restartPolicy": "Never"}, 1, "Failed", 0, id="Never, failed"),
-        pytest.param({"restartPolicy": "OnFailure"}, 0, "Succeeded", 0, id="OnFailure, done"),
-        pytest.param({"restartPolicy": "OnFailure"}, 1, "Running", 1, id="OnFailure, failed"),
-        pytest.param({"restartPolicy": "Always"}, 0, "Running", 1, id="Always"),
-        *(
-            pytest.param(
-                {"restartPolicy": "Never", "restartPolicyRules": RULED}, *rest, id=f"a rule: {rest}"
-            )
-            for rest in (
-                (42, "Running", 1),
-                (2, "Running", 1),
-                (1, "Failed", 0),
-                (0, "Succeeded", 0),
-            )
-        ),
-    ],
+    ("policy", "own", "code", "outcome"),
+    [(policy, own, *case) for policy, own, exits in CASES for case in exits.items()],
 )
-@pytest.mark.parametrize("policy", ["Always", "Never"])
-def test_exits_follow_the_policy_of_the_container(
-    own: dict[str, Any], code: int, phase: str, restarts: int, policy: str
+def test_exits_follow_the_policy(
+    policy: str, own: Object, code: int, outcome: tuple[str, int]
 ) -> None:
-    """Whatever the pod's is: its own counts, and before it the first of its rules that fits."""
+    """The container's own, whatever the pod's is; before it, the first of its rules that fits."""
     manifest = pod("p", restartPolicy=policy)
     manifest["spec"]["containers"][0].update(own)
     world = _started(manifest)
     world.kubelet.finish(world.get("Pod", "p"), code)
     world.settle()
-    assert world.get("Pod", "p")["status"]["phase"] == phase
-    assert _container(world)["restartCount"] == restarts
+    phase = world.get("Pod", "p")["status"]["phase"]
+    assert (phase, _container(world)["restartCount"]) == outcome
 
 
 def test_a_pod_runs_while_one_of_its_containers_is_started_again() -> None:
@@ -276,24 +255,6 @@ def test_an_ended_container_never_starts_again(policy: str) -> None:
     assert _container(world)["restartCount"] == 0
 
 
-def test_never_and_a_bad_image_fail_the_pod() -> None:
-    """A container killed for an image that cannot be pulled is not started again."""
-    world = _started(pod("p", restartPolicy="Never"))
-    world.kubelet.behaviour.bad_images.add("web:2")
-    _set_image(world, "web:2")
-    world.settle()
-    assert world.get("Pod", "p")["status"]["phase"] == "Failed"
-
-
-def test_planned_completion() -> None:
-    """A batch pod ends by itself."""
-    world = make_world()
-    world.kubelet.behaviour.completes = lambda _pod, _name: (5.0, 0)
-    world.apply(pod("p", restartPolicy="Never"))
-    world.settle()
-    assert world.get("Pod", "p")["status"]["phase"] == "Succeeded"
-
-
 def test_init_containers_and_sidecars() -> None:
     """Plain init containers run once; a sidecar starts first, stays, and follows its image."""
     sidecar = {"name": "log", "image": "log:1", "restartPolicy": "Always"}
@@ -313,17 +274,7 @@ def test_init_containers_and_sidecars() -> None:
     world.patch("Pod", "p", {"spec": {"initContainers": [init[0], {**init[1], "image": "init:2"}]}})
     world.settle()
     inits = world.get("Pod", "p")["status"]["initContainerStatuses"]
-    assert (inits[1]["image"], inits[1]["restartCount"]) == (
-        "docker.io/library/init:1",
-        0,
-    )
-
-
-def test_readiness_gates_are_honest() -> None:
-    """A gate nobody opens keeps the pod unready."""
-    world = _started(pod("p", readinessGates=[{"conditionType": "x/ready"}]))
-    assert world.get("Pod", "p")["status"]["phase"] == "Running"
-    assert not is_ready(world.get("Pod", "p"))
+    assert (inits[1]["image"], inits[1]["restartCount"]) == ("docker.io/library/init:1", 0)
 
 
 def test_eviction_and_refusal() -> None:

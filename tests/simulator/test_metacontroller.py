@@ -334,7 +334,7 @@ def test_restart_changes_nothing() -> None:
 
 
 def test_writes_after_a_slow_hook_are_stale() -> None:
-    """What happens while the hook thinks makes its writes conflict, and the next sync repairs."""
+    """A change while the hook thinks makes its writes conflict, and the next sync repairs."""
     world = _settled(replicas=1)
     world.metacontroller.hook_seconds = 2.0
     world.patch("Group", "g", {"spec": {"image": "web:2"}})

@@ -9,16 +9,16 @@ import pytest
 from simulator.objects.kinds import POD
 from simulator.objects.objects import Object, is_terminating, key_of
 from simulator.world import World
+from tapp.kube.tolerations import SILENT
 from tests.simulator.fake_hook import is_ready, make_world, pod
 
 GATE = "x/gate"
-KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
 def tolerations(seconds: float | None) -> list[Object]:
-    """What a pod tolerates that may stay on a lost node for so long."""
+    """Tolerations of a pod that may stay on a lost node for so long."""
     limit = {} if seconds is None else {"tolerationSeconds": seconds}
-    return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in KEYS]
+    return [{"key": key, "operator": "Exists", "effect": "NoExecute", **limit} for key in SILENT]
 
 
 def lost(**spec: Any) -> World:
@@ -88,7 +88,7 @@ def open_gate(world: World, status: str) -> None:
         ({"tolerations": [{"operator": "Exists"}]}, None),
         ({"tolerations": [*tolerations(10), {"operator": "Exists"}]}, 10),
         ({"tolerations": [{"operator": "Exists"}, *tolerations(10)]}, None),
-        ({"tolerations": [{"key": KEYS[1], "value": "no such", "tolerationSeconds": 9}]}, 0),
+        ({"tolerations": [{"key": SILENT[1], "value": "no such", "tolerationSeconds": 9}]}, 0),
     ],
 )
 def test_who_is_evicted(spec: Object, evicted: float | None) -> None:

@@ -181,7 +181,7 @@ def test_in_its_back_off_a_crashed_container_is_terminated_and_seldom_waiting() 
 
 
 def starts(pod: OnePod) -> list[float]:
-    """When each container started that was published."""
+    """Start of each container that was published."""
     times: dict[int, float] = {}
     for time, status in pod.diary:
         times.setdefault(status["containerStatuses"][0]["restartCount"], time)

@@ -1,4 +1,4 @@
-"""What a tenant writes once is not multiplied: by templates, records, or instances."""
+"""Texts that a tenant writes once are not multiplied: by templates, records, or instances."""
 
 import json
 import tracemalloc
@@ -89,7 +89,7 @@ def test_mounts_of_what_is_not_there_are_not_gone_through_for_each_instance() ->
 
 
 def test_a_revision_looks_at_all_pods_once_for_all_revisions() -> None:
-    """Which Service those are in whose record does not say: 50 s for 16,000 of each."""
+    """The Service of those whose record does not say it: 50 s for 16,000 of each."""
 
     def asked(count: int) -> int:
         records = [record(number) for number in range(count)]

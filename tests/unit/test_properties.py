@@ -88,7 +88,7 @@ OBJECTS = st.dictionaries(KEYS, JSON, max_size=4)
 
 
 def has_doubles(value: Any) -> bool:
-    """Whether two items of a list share a value that could be a merge key."""
+    """True if two items of a list share a value that could be a merge key."""
     if isinstance(value, dict):
         return any(map(has_doubles, value.values()))
     if not isinstance(value, list):

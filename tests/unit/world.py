@@ -125,7 +125,7 @@ class World:
         self.synced = False
 
     def request(self, **options: Any) -> Document:
-        """What Metacontroller would post now."""
+        """The request that Metacontroller would post now."""
         shown = list(self.revisions.values()) if self.history else None
         services = list(self.services.values()) if self.exposing else None
         return builders.request(
@@ -152,7 +152,7 @@ class World:
         return answer
 
     def apply(self, answer: Document) -> None:
-        """What Metacontroller and the API server make of an answer."""
+        """Brings about what Metacontroller and the API server make of an answer."""
         want = desired(answer, "Pod")
         for name, pod in list(self.pods.items()):
             if name not in want:
@@ -267,7 +267,7 @@ class World:
         return next(item for item in both if item["name"] == name)
 
     def uids(self) -> dict[str, str]:
-        """Which pods these are: another uid is another pod."""
+        """The identity of these pods: another uid is another pod."""
         return {name: pod["metadata"]["uid"] for name, pod in self.pods.items()}
 
 
@@ -294,7 +294,7 @@ def settled(**spec: Any) -> World:
 
 @cache
 def _settled(own: bytes, now: float, settings: Settings) -> bytes:
-    """What is in such a world."""
+    """The objects of such a world."""
     world = World({})
     world.__dict__ |= pickle.loads(own)
     world.hook = Hook(now)

@@ -1,4 +1,4 @@
-"""What is returned for pods that exist, and how new ones are written."""
+"""Answers for pods that exist, and how new ones are written."""
 
 import json
 import random

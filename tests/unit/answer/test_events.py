@@ -1,4 +1,4 @@
-"""What is told of a TApp: which events, how many, and the same names for the same happenings."""
+"""Events of a TApp: which, how many, and the same names for the same happenings."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ MEMO = Memo(1 << 24)
 
 
 def events_of(world: World, request: Document | None = None) -> list[Event]:
-    """What a sync of this world tells."""
+    """Events that a sync of this world tells."""
     asked = Request(as_sent(request or world.request()), TApp, MEMO)
     decided = plan(world_of(asked), Options(), world.hook.now)
     return events(decided, summarize(decided))
@@ -298,7 +298,7 @@ def test_the_same_is_told_under_the_same_name(world: World) -> None:
 
 
 def _timed(event: Event) -> bool:
-    """Whether time alone may end what it tells of."""
+    """True if time alone may end what it tells of."""
     return event.reason in ("InstancesBroken", "PodsNotCreated", "Recreated", "PodStatusNotWritten")
 
 

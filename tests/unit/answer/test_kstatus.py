@@ -36,7 +36,7 @@ def after(world: World, seconds: float) -> Document:
 
 
 def seen(world: World) -> tuple[bool, bool, str]:
-    """Whether it is Reconciling, and Stalled; and what kstatus makes of both."""
+    """Reconciling and Stalled, and what kstatus makes of both."""
     status = world.parent["status"]
     reconciling, stalled = (condition(status, type) for type in ("Reconciling", "Stalled"))
     return reconciling is not None, stalled is not None, compute(world.parent)

@@ -60,7 +60,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("of", TEXTS.values(), ids=TEXTS)
 def test_a_sentence_on_an_instance_is_short(of: Callable[[int], Document]) -> None:
-    """What is decided on an instance quotes no more of a text than a person can read."""
+    """A decision on an instance quotes no more of a text than a person can read."""
     found = Hook().answer("/plan", of(3))
     for item in found["instances"]:
         assert len(item["message"]) < 999, item["message"]  # the endpoint itself cuts at 1,000

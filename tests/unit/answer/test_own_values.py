@@ -1,4 +1,4 @@
-"""What is a pod's own, and what only looks so: each pod is answered for itself (P1)."""
+"""Values that are a pod's own, or only look so: each pod is answered for itself (P1)."""
 
 import json
 from typing import Any
@@ -148,7 +148,7 @@ def test_ready_is_what_the_first_of_two_ready_conditions_says() -> None:
 
 
 def test_a_pod_without_a_node_is_not_on_anothers() -> None:
-    """What ended without a node was never refused by a kubelet."""
+    """A pod that ended without a node was never refused by a kubelet."""
     world = World(tapp(replicas=3, template=template(restartPolicy="Never"))).settle()
     world.modify(1, lambda pod: refused(pod, bound=False))
     world.modify(1, lambda pod: {**pod, "spec": {**pod["spec"], "nodeName": ""}})

@@ -1,4 +1,4 @@
-"""What a status claims is true: pods that do not come to be, typos, waits, and their arithmetic."""
+"""Claims of a status are true: pods that do not come to be, typos, waits, and their arithmetic."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which updates happen now: budgets, groups, order."""
+"""Updates that happen now: budgets, groups, order."""
 
 from typing import Any
 

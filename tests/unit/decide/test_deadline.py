@@ -47,7 +47,7 @@ def after(world: World, seconds: float) -> Document:
 
 
 def late(status: Document) -> bool:
-    """Whether a status says that a roll is too late, and all of it does."""
+    """True if a status says that a roll is too late, and all of it does."""
     progressing, stalled = condition(status, "Progressing"), condition(status, "Stalled")
     assert progressing is not None
     found = progressing["reason"] == "ProgressDeadlineExceeded"

@@ -40,12 +40,12 @@ def world(**spec: Any) -> World:
 
 
 def decided(found: World) -> Counter[str]:
-    """How many instances each decision has."""
+    """The number of instances of each decision."""
     return Counter(found.decisions().values())
 
 
 def filled(found: World) -> list[str]:
-    """What each instance's pod has of its own, in order."""
+    """Values of each instance's pod of its own, in order."""
     return [found.container(id)["env"][0]["value"] for id in range(COUNT)]
 
 
@@ -65,7 +65,7 @@ def test_pods_are_made_as_far_as_their_templates_are_filled_in_and_the_rest_foll
 
 
 def test_at_rest_nothing_is_filled_in_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a sync of this generation has seen, the next ones take from the pods and the status."""
+    """Findings of a sync of this generation: the next ones read them in pods and status."""
     found = world().settle()
     asked: list[int] = []
     of = lookup.Templates.of
@@ -97,7 +97,7 @@ def test_another_template_reaches_all_pods_in_place() -> None:
 
 
 def test_a_pod_that_is_lost_comes_back_first() -> None:
-    """Who has no pod is filled in before those whose pods run."""
+    """An instance without a pod is filled in before those whose pods run."""
     found = world().settle()
     found.change(template=own("web:2"))
     del found.pods[f"web-{COUNT - 1}"]

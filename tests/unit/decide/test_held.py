@@ -27,7 +27,7 @@ HOLD, FOR, WANTED, SINCE = (
 )
 HELD = f"{GROUP}/held"
 BEGAN = "2026-01-05T11:00:00Z"
-"""What `NOW` is."""
+"""`NOW` as a timestamp."""
 
 Change = Callable[[World], World]
 
@@ -52,13 +52,13 @@ def held(id: int = 0, only: str | None = None, **spec: Any) -> World:
 
 
 def told(world: World, id: int = 0) -> tuple[str | None, ...]:
-    """What a pod is told: wanted, since, and the label."""
+    """The marks of a pod: wanted, since, and the label."""
     meta = world.pod(id)["metadata"]
     return (*(meta["annotations"].get(key) for key in (WANTED, SINCE)), meta["labels"].get(HELD))
 
 
 def silent(pod: Document, since: str) -> Document:
-    """What the node lifecycle controller makes of a pod: not Ready, and all else as it was."""
+    """A pod after the node lifecycle controller: not Ready, and all else as it was."""
     turned = {"status": "False", "lastTransitionTime": since}
     found = pod["status"]["conditions"]
     conditions = [{**item, **(turned if item["type"] == "Ready" else {})} for item in found]
@@ -218,7 +218,7 @@ def unreadable(pod: Document) -> Document:
 
 @pytest.mark.parametrize("change", [killed, scaled_down])
 def test_a_pod_that_cannot_be_read_is_held_and_no_limit_begins(change: Change) -> None:
-    """What it cannot be told must not be what ends its match."""
+    """A wish that it cannot be told must not end its match."""
     world = change(held(deletionHoldTimeoutSeconds=90).modify(0, unreadable))
     for seconds in (0, 90, 10**7):
         answer = after(world, seconds).sync()

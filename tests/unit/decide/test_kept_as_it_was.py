@@ -65,7 +65,7 @@ def play(steps: Iterable[Step], found: World) -> World:
 
 
 def made_of(found: World, id: int) -> str:
-    """What the pod of an instance is made of: `1 data=data-web-0 logs=logs-web-0 in web`."""
+    """The makings of an instance's pod: `1 data=data-web-0 logs=logs-web-0 in web`."""
     spec = found.pods[f"web-{id}"]["spec"]
     parts = [spec["containers"][0]["image"].rpartition(":")[2]]
     for volume in spec.get("volumes") or []:
@@ -194,7 +194,7 @@ def zoned(name: str) -> Document:
 
 @pytest.mark.parametrize("values", [{"class": "fast"}, None], ids=["values stay", "values go"])
 def test_a_recorded_claim_template_has_the_values_of_today(values: Document | None) -> None:
-    """Where they have gone, too, who has its claim needs none, and who is new waits for them."""
+    """With them gone, too, who has its claim needs none, and who is new waits for them."""
     both = [*claims("data"), zoned("logs")]
     found = world(volumeClaimTemplates=both, defaultValues={"class": "fast"})
     play(
@@ -299,7 +299,7 @@ def bound(found: World, phase: str = "Bound") -> World:
 
 
 def sizes(found: World, name: str) -> list[str]:
-    """What the claims of this name ask for, by number."""
+    """Requests of the claims of this name, by number."""
     claims = [found.claims[f"{name}-web-{id}"] for id in range(3)]
     return [claim["spec"]["resources"]["requests"]["storage"] for claim in claims]
 
@@ -416,7 +416,7 @@ def test_what_is_not_recorded_is_seen_in_others_or_said(kept: int, service: str)
 
 
 def test_what_it_has_that_the_spec_has_no_longer_is_said() -> None:
-    """Who is kept, and who is made anew: with which claim, and in which Service."""
+    """Instances that are kept or made anew: with which claim, and in which Service."""
     found = world(serviceName="old")
     edit(**NO_LOGS, serviceName=None)(found)
     del found.pods["web-2"]

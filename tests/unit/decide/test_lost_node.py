@@ -20,7 +20,7 @@ def stamp(at: float) -> str:
 
 
 def silent(pod: Document, since: float) -> Document:
-    """What the node lifecycle controller makes of a pod: not Ready, and all else as it was."""
+    """A pod after the node lifecycle controller: not Ready, and all else as it was."""
     conditions = [
         {**item, "status": "False", "lastTransitionTime": stamp(since)}
         if item["type"] == "Ready"

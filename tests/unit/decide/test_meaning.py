@@ -38,12 +38,12 @@ def world(spec: Document, *, history: bool = True, **more: Any) -> World:
 
 
 def reasons(found: World) -> set[str]:
-    """What happens to the instances now."""
+    """The decisions on the instances now."""
     return set(found.decisions().values())
 
 
 def looks(found: World) -> dict[str, Any]:
-    """Which pods there are, and what runs in them."""
+    """The pods that there are, and what runs in them."""
     return {
         name: (pod["metadata"]["uid"], pod["spec"], pod["status"]["containerStatuses"])
         for name, pod in found.pods.items()
@@ -81,7 +81,7 @@ def test_every_default_of_the_table_has_a_spelling() -> None:
 
 
 def _is_written(spelling: Spelling) -> bool:
-    """Whether the two have different revisions, and pods are made of both."""
+    """True if the two have different revisions, and pods are made of both."""
     one, other = (canonical(spec) for spec in (spelling.plain, spelling.written))
     return bool(one != other) and not shape_problem(body(spelling.plain))
 

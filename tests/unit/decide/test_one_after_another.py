@@ -37,7 +37,7 @@ def unready(pod: Document) -> Document:
 
 
 def lived(world: World) -> list[str]:
-    """What happens to pods until nothing is left to do, a line for each sync that writes."""
+    """The fates of pods until nothing is left to do, a line for each sync that writes."""
     lines = []
     for _ in range(60):
         world.sync()
@@ -162,7 +162,7 @@ def test_kills_are_done_at_once_and_starts_one_after_another() -> None:
 
 
 def test_an_instance_that_cannot_be_made_blocks_those_above() -> None:
-    """What comes first may be what the others need: a refused template is mended, not skipped."""
+    """The first one may be what the others need: a refused template is mended, not skipped."""
     world = World(tapp(replicas=3, templates={"1": "typo"}, **ORDERED)).settle()
     assert world.decisions() == {0: FINE, 1: "Absent/TemplateNotFound", 2: MADE_LATER}
     status = world.parent["status"]

@@ -467,7 +467,7 @@ def maps(found: World) -> list[str]:
 
 
 def test_a_kept_one_keeps_its_own_values_too() -> None:
-    """Those that its revision's record has, whatever the spec says by now."""
+    """The values of its revision's record, whatever the spec says by now."""
     found = World(tapp(replicas=4, template=own(1), defaultValues={"map": "a"}), history=True)
     found.settle()
     found.change(values={"3": {"map": "b"}}).settle()

@@ -223,7 +223,7 @@ def test_an_open_gate_stays_open_whatever_its_message(
 def test_an_open_gate_is_closed_for_an_update_whatever_its_message(
     message: Callable[[], str], seen: int
 ) -> None:
-    """What is to be replaced still runs."""
+    """A pod that is to be replaced still runs."""
     pod = updated(served(), seen=seen, replaced=False, message=message())
     closed = gate_of(answer(pod)["status"])
     assert (closed["status"], closed["reason"]) == ("False", "UpdateInPlace")

@@ -7,7 +7,7 @@ FIRST = {"inPlaceUpdateStrategy": {"prePull": True}}
 
 
 def messages(world: World) -> list[str]:
-    """What `/plan` says of each instance, and with it `kubectl tapp why`."""
+    """Words of `/plan` on each instance, and with it of `kubectl tapp why`."""
     plan: Document = world.hook.answer("/plan", world.request())
     return [instance["message"] for instance in plan["instances"]]
 

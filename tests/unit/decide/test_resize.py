@@ -1,4 +1,4 @@
-"""When other resources in a template are given to the pod that runs (`resources: InPlace`)."""
+"""Other resources in a template, given to the pod that runs (`resources: InPlace`)."""
 
 from collections.abc import Callable
 from typing import Any

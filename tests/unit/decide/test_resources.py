@@ -1,4 +1,4 @@
-"""When other resources in a template are an update of its pods."""
+"""Other resources in a template, as an update of its pods."""
 
 from typing import Any
 

@@ -222,7 +222,7 @@ def with_claims() -> World:
 
 
 def test_a_claim_template_that_is_still_mounted_is_said_at_once() -> None:
-    """Who has the claim goes on with it, and a further instance could not be made."""
+    """An instance that has its claim goes on with it, and a further one could not be made."""
     world = with_claims()
     message = blocked(world.change(volumeClaimTemplates=CLAIMS[:1]))
     assert message == (

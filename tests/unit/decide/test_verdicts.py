@@ -1,4 +1,4 @@
-"""Which rule applies first to one instance."""
+"""The rule that applies first to one instance."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a registration declares, and that bytes which say nothing of it change nothing."""
+"""Declarations of a registration; bytes which say nothing of it change nothing."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What telling costs a sync, which waits for it: one look at each instance, whatever happens."""
+"""The cost of telling, for which a sync waits: one look at each instance, whatever happens."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -319,7 +319,7 @@ def test_a_namespace_may_not_tell_without_end(
 def test_one_namespace_takes_no_other_ones_place_in_the_queue(
     account: Path, server: ApiServer
 ) -> None:
-    """Where the queue is full, the one that has most in it loses its last one."""
+    """In a full queue, the one that has most in it loses its last one."""
     server.hang = 0.2
     made = Recorder(Cluster(account, server.environ).create, "one", queued=10)
     for number in range(30):
@@ -337,7 +337,7 @@ def test_one_namespace_takes_no_other_ones_place_in_the_queue(
 def test_one_namespace_takes_no_other_ones_place_among_those_that_wait(
     account: Path, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where they are full, the one that has most among them loses one."""
+    """Of full ones, the one that has most among them loses one."""
     monkeypatch.setattr(events, "BURST", 0)
     monkeypatch.setattr(events, "LATE", 10)
     made = Recorder(Cluster(account, server.environ).create, "one", clock=lambda: 0.0)

@@ -1,4 +1,4 @@
-"""What is remembered from sync to sync changes no answer, is bounded, and is found again."""
+"""The memo from sync to sync changes no answer, is bounded, and is found again."""
 
 import gc
 import json
@@ -276,7 +276,7 @@ TEXT = as_sent(settled(replicas=3).request())
 
 
 def read(hook_memo: Memo, body: bytes) -> int:
-    """How many pods a request made the service read."""
+    """The number of pods that a request made the service read."""
     return Request(body, TApp, hook_memo).read
 
 

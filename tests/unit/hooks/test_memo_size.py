@@ -1,4 +1,4 @@
-"""What a TApp leaves in the memo, measured and as it says, to which TAPP_MEMO_BYTES is held."""
+"""The share of a TApp in the memo, measured and as it says, to which TAPP_MEMO_BYTES is held."""
 
 import gc
 import tracemalloc

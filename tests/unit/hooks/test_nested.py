@@ -148,7 +148,7 @@ def test_a_pod_of_any_depth_keeps_its_status(where: tuple[Any, ...], depth: int)
 
 
 def test_memory_of_finished_instances_outlives_a_deep_field_beside_it() -> None:
-    """What of a status cannot be read is absent, and the rest of it is read."""
+    """An unreadable part of a status is absent, and the rest of it is read."""
     world = World(tapp(replicas=2), hook=HOOK)
     world.parent["status"] = {"observedGeneration": 1, "statuses": {"1": "Succ", "2": "Running"}}
     body = nested(world.request(), ("parent", "status", "x"), 2_000)

@@ -55,7 +55,7 @@ class Service:
         return json.loads(response.data)
 
     def waited(self, document: Document, path: str = "/sync") -> float:
-        """How long this call waits."""
+        """Seconds that this call waits."""
         before = len(self.hurry.waits)
         self.post(document, path)
         return sum(self.hurry.waits[before:])

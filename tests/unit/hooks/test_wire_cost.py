@@ -1,4 +1,4 @@
-"""What a sync costs, counted instead of timed: objects allocated, calls made, lines run."""
+"""The cost of a sync, counted instead of timed: objects allocated, calls made, lines run."""
 
 import gc
 import json
@@ -61,7 +61,7 @@ def collected_before() -> Iterator[None]:
 
 
 def blocks(read: Callable[[bytes], object], request: bytes) -> int:
-    """How many blocks of memory hold what was read."""
+    """The number of blocks of memory that hold what was read."""
     read(request)  # what is remembered from request to request is there from now on
     with collected_before():
         before = sys.getallocatedblocks()
@@ -72,7 +72,7 @@ def blocks(read: Callable[[bytes], object], request: bytes) -> int:
 
 
 def peak(read: Callable[[bytes], object], request: bytes) -> int:
-    """How many bytes were in use at the same time while it was read, at most."""
+    """The most bytes that were in use at the same time while it was read."""
     with collected_before():
         tracemalloc.start()
         read(request)
@@ -174,7 +174,7 @@ def lines(run: Callable[[], object]) -> int:
 
 
 def costs(measure: Callable[[Callable[[], object]], int], situation: str) -> list[int]:
-    """What 100 and 1,000 instances cost, or a fifth as many."""
+    """The costs of 100 and 1,000 instances, or a fifth as many."""
     found = []
     for n in (size(20, 100), size(200, 1_000)):
         path, request = body(n, situation)

@@ -1,4 +1,4 @@
-"""Who is available, and when nobody may be taken: found wanting by the mutation check."""
+"""Instances that are available, and when none may be taken: found wanting by the mutation check."""
 
 from tests.builders import Document, template
 from tests.unit.world import World, settled
@@ -62,7 +62,7 @@ def test_two_new_specs_at_once_wait_for_one_sync() -> None:
 
 
 def test_a_broken_instance_does_not_wait_for_the_cache() -> None:
-    """What is down already can be repaired at once."""
+    """An instance that is down already can be repaired at once."""
     world = settled(replicas=3).change(template=NEW)
     observed_generation(world, world.parent["metadata"]["generation"] - 1, "Updating")
     world.modify(2, lambda pod: {**pod, "status": {**pod["status"], "conditions": []}})

@@ -1,4 +1,4 @@
-"""When an update in place has finished: what a real kubelet shows on the way, row by row.
+"""The end of an update in place: what a real kubelet shows on the way, row by row.
 
 The rows come from a kubelet that was watched: it publishes the newest generation with the container
 of the spec before, starts images in between, and goes on showing a container that it has stopped.
@@ -38,7 +38,7 @@ def first(world: World) -> str:
 
 
 def shows(world: World, *, seen: int | None, phase: str = "Running", **container: Any) -> None:
-    """What the kubelet publishes of the pod's container."""
+    """The kubelet's publication of the pod's container."""
 
     def publish(pod: Document) -> Document:
         status = running(pod)["status"]

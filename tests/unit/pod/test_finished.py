@@ -17,7 +17,7 @@ def batch(policy: str | None, replicas: int = 1, **spec: object) -> World:
 
 
 def ended(phase: str) -> Callable[[Document], Document]:
-    """What happens to a pod that ends so."""
+    """The fate of a pod that ends so."""
     return lambda pod: completed(pod, phase)
 
 

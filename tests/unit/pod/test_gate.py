@@ -1,4 +1,4 @@
-"""When only time can prove an update, the closed gate remembers since when."""
+"""An update that only time can prove: the closed gate remembers since when."""
 
 from typing import Any
 

@@ -38,7 +38,7 @@ def status(world: World, id: int = 0) -> str:
 
 
 def container_id(world: World, name: str = "app") -> str:
-    """What runs now."""
+    """The images that run now."""
     statuses = world.pod(0)["status"]["containerStatuses"]
     return str(next(item["containerID"] for item in statuses if item["name"] == name))
 

@@ -165,7 +165,7 @@ def check(world: World, *, replaced: bool) -> None:
 
 
 def test_a_pod_that_begins_anew_while_it_is_evicted_is_replaced() -> None:
-    """What was ended because all of its pod start again has not finished."""
+    """A container that was ended because all of its pod start again has not finished."""
 
     def anew(pod: Document) -> Document:
         pod = ended("Failed", app=137)(pod)
@@ -213,7 +213,7 @@ def test_what_is_not_started_again_is_not_updated_in_place(
     ids=str,
 )
 def test_rules_that_no_api_server_takes_change_nothing(rules: Any) -> None:
-    """What cannot be read is about no exit code."""
+    """A rule that cannot be read is about no exit code."""
     found = restarts_of({"restartPolicy": "Never", "restartPolicyRules": rules}, "Always")
     assert not found.follow(1)
 

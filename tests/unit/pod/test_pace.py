@@ -1,4 +1,4 @@
-"""How soon a pod that failed is replaced, and what is said meanwhile."""
+"""The pace at which failed pods are replaced, and what is said meanwhile."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.unit.world import World, condition, settled
 FAILURES = "apps.tkestack.io/failures"
 SCHEDULED = "2026-01-05T10:59:59Z"
 ENDED = NOW - 1
-"""When the pod was refused, as its PodScheduled condition tells."""
+"""The time when the pod was refused, as its PodScheduled condition tells."""
 
 
 def just_refused(pod: Document) -> Document:

@@ -1,4 +1,4 @@
-"""What Ready does not tell: since when a container runs, and whether a probe has seen it."""
+"""Facts that Ready does not tell: since when a container runs, and whether a probe has seen it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a container is started again with the image that it has, and when that cannot be."""
+"""Restarts of a container with the image that it has, and when there can be none."""
 
 from collections.abc import Callable
 

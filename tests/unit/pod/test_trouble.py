@@ -1,4 +1,4 @@
-"""What is said of instances that do not get well by themselves, in their pods' own words."""
+"""Words on instances that do not get well by themselves, which are their pods' own."""
 
 from collections.abc import Callable
 from typing import Any

@@ -50,7 +50,7 @@ def test_every_field_that_kubernetes_knows_comes_through_unchanged() -> None:
 
 
 def test_pods_of_every_field_are_read_again_and_left_alone() -> None:
-    """What the API server stores of them makes no pod unreadable, and is no difference."""
+    """The stored form of them makes no pod unreadable, and is no difference."""
     found = list(every_field())
     world = of_all([with_images(spec) for _, spec in found])
     world.sync()

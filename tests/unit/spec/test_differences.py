@@ -1,4 +1,4 @@
-"""What differs between two templates, and what it asks for, agrees with the revisions."""
+"""Differences between two templates, and what they ask for, agree with the revisions."""
 
 from typing import Any
 

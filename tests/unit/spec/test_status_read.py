@@ -33,7 +33,7 @@ MISSING: Document = {
 
 
 def answer(request: Document, status: Any) -> Document:
-    """What a sync and a finalize answer to a parent with this status; no error, whatever it is."""
+    """Answers of a sync and a finalize to a parent with this status; no error, whatever it is."""
     asked = {**request, "parent": {**request["parent"], "status": status}}
     assert HOOK.post("/finalize", {**asked, "finalizing": True}).status_code == 200
     found: Document = HOOK.answer("/sync", asked)

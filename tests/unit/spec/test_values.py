@@ -31,7 +31,7 @@ def value_of(pod: Document) -> Any:
 
 
 def blocked(**spec: Any) -> str:
-    """What `CreationBlocked` says, "" where it does not."""
+    """The message of `CreationBlocked`, "" where there is none."""
     found = condition(World(tapp(**spec)).sync()["status"], "CreationBlocked")
     return "" if found is None else str(found["message"])
 
@@ -341,7 +341,7 @@ def test_without_a_value_for_its_claim_an_instance_is_blocked() -> None:
 
 
 def writes(before: Document, after: Document) -> list[str]:
-    """What the first sync after an edit of a TApp at rest writes."""
+    """Writes of the first sync after an edit of a TApp at rest."""
     world = settled(**before).change(**after)
     world.sync()
     world.sync()

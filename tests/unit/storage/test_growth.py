@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.api.apply import LAST_APPLIED
-from simulator.objects.quantity import canonical, compare
+from tapp.kube.canonical import quantity
+from tapp.kube.resources import compare
 from tests import builders
 from tests.builders import Document, bound, claim_template, storage_class, tapp, terminating
 from tests.invariants import writes
@@ -56,7 +57,7 @@ def sizes(world: World) -> dict[str, str]:
 
 
 def not_grown(world: World) -> str:
-    """What the condition says after the next sync, "" where there is none."""
+    """The condition's words after the next sync, "" where there is none."""
     found = condition(world.sync(), "ClaimsNotGrown")
     return "" if found is None else f"{found['reason']}: {found['message']}"
 
@@ -506,14 +507,14 @@ def test_no_claim_ever_shrinks_and_each_is_written_once(
     world = World(parent, hook=_HOOK, classes=[storage_class(grows=grows)])
     for id, size in enumerate(has):
         made = desired(World(parent, hook=_HOOK).sync(), "PersistentVolumeClaim")[f"data-web-{id}"]
-        made["spec"]["resources"]["requests"]["storage"] = canonical(size)
+        made["spec"]["resources"]["requests"]["storage"] = quantity(size)
         claim = bound(builders.stored(made, parent))
         world.claims[f"data-web-{id}"] = claim if known[id] else adopted(claim)
     world.sync()
     for id, size in enumerate(has):
         after = storage(world.claims[f"data-web-{id}"])
-        more = compare(canonical(wants), canonical(size)) > 0
-        assert compare(after, canonical(wants if more and grows else size)) == 0
+        more = compare(quantity(wants), quantity(size)) > 0
+        assert compare(after, quantity(wants if more and grows else size)) == 0
     world.sync()
     assert not [write for write in world.writes if "PersistentVolumeClaim" in write]
 

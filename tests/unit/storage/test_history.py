@@ -24,7 +24,7 @@ def world(**spec: Any) -> World:
 
 
 def history(found: World) -> list[str]:
-    """What is kept, oldest first: `2 default web:2`."""
+    """The kept revisions, oldest first: `2 default web:2`."""
     ordered = sorted(found.revisions.values(), key=lambda item: item["revision"])
     return [f"{item['revision']} {_template(item)} {_image(item)}" for item in ordered]
 
@@ -45,7 +45,7 @@ def rolled(found: World, *images: str) -> World:
 
 
 def revision_writes(found: World) -> list[str]:
-    """What one sync does to ControllerRevisions; pods and claims may not be touched."""
+    """Writes of one sync to ControllerRevisions; pods and claims may not be touched."""
     found.sync()
     assert [line for line in found.writes if REVISION not in line] == []
     return [line.partition(" ")[0] for line in found.writes]

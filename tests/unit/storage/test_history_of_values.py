@@ -107,7 +107,7 @@ def test_another_value_is_a_record_of_its_own_template_alone(number: int) -> Non
 
 
 def test_an_answer_has_so_many_bytes_of_records_and_the_next_ones_have_the_rest() -> None:
-    """What is recorded counts as what is made; nothing stays away for ever."""
+    """A recorded template counts as one that is made; nothing stays away for ever."""
     count = 12
     spec = {
         "replicas": count,
@@ -157,5 +157,5 @@ def test_who_leaves_a_template_lets_nobody_go_that_the_partition_keeps() -> None
 
 
 def images(found: World) -> list[str]:
-    """What each instance runs."""
+    """The image that each instance runs."""
     return [found.container(id)["image"] for id in range(4)]

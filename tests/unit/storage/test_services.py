@@ -20,7 +20,7 @@ def exposed(replicas: int = 2, template: Any = None, **spec: Any) -> World:
 
 
 def refused(world: World) -> str:
-    """What the condition says after the next sync, "" where there is none."""
+    """The condition's words after the next sync, "" where there is none."""
     found = condition(world.sync(), "ServicesNotCreated")
     return "" if found is None else f"{found['reason']}: {found['message']}"
 

@@ -1,0 +1,27 @@
+"""Owners of an object, by its `metadata.ownerReferences` (apimachinery, GetControllerOf)."""
+
+from typing import Any
+
+Document = dict[str, Any]
+
+
+def controller_of(references: Any) -> Document | None:
+    """The reference to the owner that controls an object; None where nobody does.
+
+    Args:
+        references: its ownerReferences, whatever shape these have.
+    """
+    owners = references if isinstance(references, list) else []
+    return next((one for one in owners if isinstance(one, dict) and one.get("controller")), None)
+
+
+def controller_ref(owner: Document) -> Document:
+    """The reference by which `owner` controls a child (NewControllerRef)."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
