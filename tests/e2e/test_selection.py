@@ -16,7 +16,6 @@ from simulator.node.levers import normal
 from .binaries import build
 from .cluster import REPOSITORY, Choice, Workspace, choose
 from .controlplane import NEEDED
-from .definitions import definition_files
 from .kind import Kind, kind_answers
 from .kubelet_levers import Levers
 from .process import Process, ProcessError
@@ -196,11 +195,6 @@ def runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-def test_definitions_are_there() -> None:
-    """Every definition that a cluster starts with exists."""
-    assert len(definition_files({})) == 3
 
 
 @pytest.mark.parametrize(
