@@ -6,16 +6,14 @@ import base64
 import re
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
-from .cluster import REPOSITORY, Cluster
+from .cluster import REPOSITORY, Cluster, wait_namespace_gone
 from .kube import Kube
-from .pods import PATIENCE
 from .test_migration import environment
 
 pytestmark = pytest.mark.e2e
@@ -47,10 +45,7 @@ def clone(cluster: Cluster, kube: Kube, tmp_path: Path) -> Iterator[Path]:
     (tmp_path / KUSTOMIZATION).write_text(yaml.safe_dump(deploy))
     yield tmp_path
     kube.delete("v1", "namespaces", None, NAMESPACE)
-    deadline = time.monotonic() + PATIENCE
-    while any(each["metadata"]["name"] == NAMESPACE for each in kube.list_all("v1", "namespaces")):
-        assert time.monotonic() < deadline, f"the namespace {NAMESPACE} is still there"
-        time.sleep(0.2)
+    wait_namespace_gone(kube, NAMESPACE)
 
 
 def test_the_bearer_token_can_be_set_up_in_the_order_it_is_written(
