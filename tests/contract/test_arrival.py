@@ -16,6 +16,7 @@ import trustme
 from tests.contract.calls import good
 from tests.load.neighbours import SMALL, worst
 from tests.load.service import HOST, Service
+from tests.sizes import cases
 
 pytestmark = pytest.mark.timeout(120)
 BODY = json.dumps(good()).encode()
@@ -298,7 +299,7 @@ def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) ->
         assert b"HTTP/1.1 200 OK" in connection.recv(1000)
 
 
-@pytest.fixture(scope="module", params=["plain", "tls"])
+@pytest.fixture(scope="module", params=cases(["plain", "tls"], only_whole=["plain"]))
 def door(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Service, ssl.SSLContext | None]]:

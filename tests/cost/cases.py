@@ -70,18 +70,18 @@ def _worlds(field: Field) -> list[str]:
     return [*(["pooled", "recorded"] if inner else []), "created", "updated"]
 
 
-def findings(case: Case) -> Iterator[str]:
-    """What is wrong with the cost of a case, each with its figures."""
-    largest = case.cost(SIZES[-1])
+def findings(case: Case, top: int = SIZES[-1]) -> Iterator[str]:
+    """What is wrong with the cost of a case up to a size, each with its figures."""
+    largest = case.cost(top)
     if largest.code not in _ANSWERS:
         yield f"{case}: given up, or answered {largest.code}: {largest}"
         return
     suspicious = largest.ms > MS_FLOOR or largest.peak > MB_FLOOR
-    half = case.cost(SIZES[-2]) if suspicious else largest
+    half = case.cost(top // 2) if suspicious else largest
     most = ms_at_most(largest.kb, largest.pods)
     if largest.ms > most:
         yield f"{case}: {largest.ms:.0f} ms of CPU, {most:.0f} at most: {_curve(case)}"
-    elif largest.ms > MS_FLOOR and largest.ms > STEEPEST * half.ms and _is_steep_again(case):
+    elif largest.ms > MS_FLOOR and largest.ms > STEEPEST * half.ms and _is_steep_again(case, top):
         yield f"{case}: CPU grows too fast: {_curve(case)}"
     most = mb_at_most(largest.kb, largest.pods)
     if largest.peak > most:
@@ -93,9 +93,9 @@ def findings(case: Case) -> Iterator[str]:
 _ANSWERS: Final = (200, 400, 413, 503)
 
 
-def _is_steep_again(case: Case) -> bool:
+def _is_steep_again(case: Case, top: int) -> bool:
     """Whether it is no neighbour of this machine: the least of three of each size says so too."""
-    half, largest = (min(case.cost(size).ms for _ in range(3)) for size in SIZES[-2:])
+    half, largest = (min(case.cost(size).ms for _ in range(3)) for size in (top // 2, top))
     return largest > STEEPEST * half
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol
 
 import pytest
 
 from .app import template
 from .kube import Json, Kube
+from .patience import until
 
 ADMISSION = "admissionregistration.k8s.io/v1"
 NAME = "tapp-e2e-reshape"
-PATIENCE = 30.0
 
 
 class Reshape(Protocol):
@@ -59,11 +59,8 @@ def reshape(kube: Kube, namespace: str, needs: Callable[[int, str], None]) -> It
         probe: Json = {"apiVersion": "v1", "kind": "Pod", **template()}
         probe["metadata"] |= {"name": "probe", "namespace": namespace}
         probe["metadata"]["annotations"] = {"probe": "has one, as the pods of a TApp"}
-        deadline = time.monotonic() + PATIENCE
-        path = kube.path("v1", "pods", namespace)
-        while not felt(kube.request("POST", path, probe, {"dryRun": "All"})):
-            assert time.monotonic() < deadline, "the policy has no effect"
-            time.sleep(0.2)
+        tried = partial(kube.request, "POST", kube.path("v1", "pods", namespace), probe)
+        until(lambda: felt(tried({"dryRun": "All"})), "the policy has an effect")
 
     yield install
     kube.delete(ADMISSION, "mutatingadmissionpolicybindings", None, name)

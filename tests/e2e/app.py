@@ -20,7 +20,7 @@ from .audit import Write
 from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
 from .metacontroller import USER
-from .pods import PATIENCE
+from .patience import PATIENCE
 from .proxy import HookProxy
 from .watcher import Watcher
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +20,8 @@ from .audit import AuditLog
 from .binaries import build
 from .controlplane import NEEDED, LocalControlPlane, apply_definitions
 from .kind import Kind, kind_answers
-from .kube import Kube, KubeError, documents
+from .kube import Kube, documents
+from .patience import PATIENCE, until
 from .process import Process, ProcessError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -202,11 +204,14 @@ class Workspace:
 
 def wait_namespace_ready(kube: Kube, namespace: str, timeout: float = 60) -> None:
     """Waits for the `default` service account: before it, the namespace admits no pod."""
-    deadline = time.monotonic() + timeout
-    while kube.find("v1", "serviceaccounts", namespace, "default") is None:
-        if time.monotonic() > deadline:
-            raise KubeError(504, f"no default service account in {namespace}", {})
-        time.sleep(0.03)
+    account = partial(kube.find, "v1", "serviceaccounts", namespace, "default")
+    until(account, f"a default service account in {namespace}", timeout)
+
+
+def wait_namespace_gone(kube: Kube, namespace: str) -> None:
+    """Waits until a namespace that is being deleted is gone."""
+    find = partial(kube.find, "v1", "namespaces", None, namespace)
+    until(lambda: find() is None, f"the namespace {namespace} is gone", PATIENCE)
 
 
 def all_logs(cluster: Cluster, directory: Path) -> list[Path]:

@@ -44,7 +44,6 @@ from .process import ProcessError
 from .proxy import HookProxy
 from .realnode.node import RealNode, missing
 from .realnode.trial import Trial
-from .realnode.workloads import RealPods
 from .steer import NAMESPACE_LABEL, steered
 from .volumes import Provisioner
 
@@ -325,22 +324,11 @@ def real_node(running_node: RealNode) -> Iterator[RealNode]:
 
 
 @pytest.fixture
-def real_pods(kube: Kube, namespace: str, real_node: RealNode) -> Iterator[RealPods]:  # noqa: ARG001
-    """Plain pods on the real node, and the history of their statuses."""
-    made = RealPods(kube, namespace)
-    made.history.start()
-    yield made
-    made.history.stop()
-
-
-@pytest.fixture
 def kubelet(running_kubelet: FakeKubelet) -> Iterator[FakeKubelet]:
     """The fake kubelet with every lever at rest before the test, and again after it."""
     running_kubelet.levers.reset()
     running_kubelet.failures.clear()
     yield running_kubelet
-    for node in sorted(running_kubelet.nodes.lost):
-        running_kubelet.recover(node)
     running_kubelet.levers.reset()
     running_kubelet.poke()
     assert not running_kubelet.failures, running_kubelet.failures

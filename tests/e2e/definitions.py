@@ -17,11 +17,11 @@ def metacontroller_manifests(environment: Mapping[str, str]) -> Path | None:
 
 
 def definition_files(environment: Mapping[str, str]) -> list[Path]:
-    """TApp's definition, the one of the infrastructure's own test, and Metacontroller's.
+    """TApp's definition and Metacontroller's.
 
     Metacontroller's are its own where its manifests are at hand, else ours, which say no more than
     that the kinds exist.
     """
     own = metacontroller_manifests(environment)
     theirs = own / "metacontroller-crds-v1.yaml" if own else METACONTROLLER
-    return [file for file in (TAPP, HERE / "smoke-crd.yaml", theirs) if file.exists()]
+    return [TAPP, theirs]

@@ -11,7 +11,8 @@ import time
 
 from .informer import Informer
 from .kube import Json, Kube
-from .pods import PATIENCE, is_ready
+from .patience import PATIENCE
+from .pods import is_ready
 
 QUIET = 2.0
 """Seconds in which nothing may follow."""

@@ -113,17 +113,6 @@ class FakeKubelet:
 
         self._on_pod(namespace, name, act)
 
-    def restart(self, node: str) -> None:
-        """Starts the kubelet of a node anew; its containers live on."""
-
-        def work() -> None:
-            for uid, run in list(self._runs.items()):
-                if run.local.pod["spec"]["nodeName"] == node:
-                    run.restart(time.monotonic())
-                    self._advance(uid)
-
-        self._call(work)
-
     def poke(self) -> None:
         """Looks at every pod again, after a change of `levers` that should count at once."""
 

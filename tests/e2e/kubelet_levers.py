@@ -27,17 +27,12 @@ class Levers(Behaviour):
     backoff_seconds: float = 0.5
     backoff_limit: float = 4.0
     retry_seconds: float = 0.3
-    refuse: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Pods that the kubelet refuses on arrival: (reason, message)."""
     hang_deletion: set[str] = field(default_factory=set)
     """Pods that stay Terminating while they are in here (then call `FakeKubelet.poke`)."""
 
     def reset(self) -> None:
         """Puts every lever back to rest; of which time the kubelet is stays as it is."""
         vars(self).update(vars(Levers(reports_generation=self.reports_generation)))
-
-    def refusal(self, pod: Object) -> tuple[str, str] | None:
-        return self.refuse.get(key_of(pod)) or super().refusal(pod)
 
     def hangs(self, pod: Object) -> bool:
         return key_of(pod) in self.hang_deletion or super().hangs(pod)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .kube import Json, Kube
-
-PATIENCE = 90.0
-"""Seconds. After restarts of the API server a scheduler waits up to a minute before it looks again
-(client-go's backoff), and this one outlives many."""
+from .patience import PATIENCE, until
 
 
 def pod(namespace: str, name: str, **spec: Any) -> Json:
@@ -56,10 +54,8 @@ class Pods:
             time.sleep(0.03)
 
     def wait_gone(self, name: str, timeout: float = PATIENCE) -> None:
-        deadline = time.monotonic() + timeout
-        while self.kube.find("v1", "pods", self.namespace, name):
-            assert time.monotonic() < deadline, f"{name} is still there"
-            time.sleep(0.03)
+        find = partial(self.kube.find, "v1", "pods", self.namespace, name)
+        until(lambda: find() is None, f"{name} is gone", timeout)
 
 
 def is_ready(found: Json) -> bool:

@@ -28,7 +28,7 @@ from .hook import HookService
 from .kube import Json, Kube, KubeError
 from .kubelet import FakeKubelet
 from .metacontroller import API, EmulatedMetacontroller, binary_from
-from .pods import PATIENCE
+from .patience import PATIENCE, until
 from .process import Process, free_ports
 
 IMAGE = f"registry.example.com/tapp-hooks:{VERSION}"
@@ -203,10 +203,7 @@ class Fresh:
 
     def until(self, fact: Callable[[], bool], what: str) -> None:
         """Waits for something to become true."""
-        deadline = time.monotonic() + PATIENCE
-        while not fact():
-            assert time.monotonic() < deadline, f"not in {PATIENCE:.0f} s: {what}"
-            time.sleep(0.1)
+        until(fact, what, PATIENCE)
 
     def established(self) -> None:
         """Waits until the API server serves TApps."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 from .binaries import build
 from .cluster import REPOSITORY
-from .realnode.images import HOST, MANIFEST_TYPE, Images, app
-from .realnode.registry import Registry
 
 
 def test_the_kubernetes_version_is_chosen_by_name(
@@ -30,49 +27,6 @@ def test_the_kubernetes_version_is_chosen_by_name(
     older = build.kubernetes()
     monkeypatch.undo()
     assert older.stamp("go") != build.kubernetes().stamp("go")
-
-
-def test_the_newest_version_is_the_one_of_the_name() -> None:
-    assert build.kubernetes_version().startswith(f"v{build.NEWEST}.")
-
-
-def test_the_runtime_has_a_directory_of_its_own() -> None:
-    """Whatever Kubernetes is chosen, containerd is built once."""
-    part = build.containerd()
-    assert part.bin_dir != build.bin_dir()
-    assert part.version.startswith("v2.")
-    assert (part in build.parts()) == (sys.platform == "linux")
-
-
-@pytest.fixture
-def images(tmp_path: Path) -> Images:
-    """Images of a busybox that is no program at all."""
-    (tmp_path / "busybox").write_bytes(b"none")
-    return Images(tmp_path / "busybox", "x86_64")
-
-
-def test_two_names_may_be_one_image(images: Images) -> None:
-    assert images.names[app("2")] == images.names[app("2-again")] != images.names[app("1")]
-
-
-def test_images_are_the_same_whenever_they_are_made(images: Images) -> None:
-    """Digests are compared by tests: nothing of the time of day is in them."""
-    assert Images(images.busybox, "x86_64").names == images.names
-
-
-def test_the_registry_has_what_was_published_and_nothing_else(images: Images) -> None:
-    registry = Registry(images)
-    try:
-        assert registry.find("/v2/app/manifests/1") is None
-        registry.published.add(app("1"))
-        found = registry.find("/v2/app/manifests/1")
-        assert found == (MANIFEST_TYPE, images.blobs[images.names[f"{HOST}/app:1"]])
-        assert registry.find("/v2/app/blobs/sha256:0") is None
-        registry.reset()
-        assert registry.find("/v2/app/manifests/1") is None
-        assert registry.pulls == [app("1")] * 3
-    finally:
-        registry.stop()
 
 
 PINNED = sorted(build.HERE.glob("kubernetes-*/go.mod"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
 import re
 from collections.abc import Callable
 
@@ -12,7 +10,7 @@ import yaml
 
 from crds.definition import COLUMNS
 
-from .app import GROUP, App, each, tapp, template
+from .app import App, each, tapp, template
 from .cluster import REPOSITORY
 from .kube import Json, Kube
 from .process import ProcessError
@@ -86,10 +84,6 @@ def test_explain(kubectl: Kubectl, path: str, words: str) -> None:
             f'spec.templates: Invalid value: there is no template "b": {HINT}',
         ),
         (
-            {"updateStrategy": {"template": "b"}},
-            f'spec.updateStrategy.template: Invalid value: there is no template "b": {HINT}',
-        ),
-        (
             {"updateStrategy": {"maxUnavailable": "0%"}},
             f"spec.updateStrategy.maxUnavailable: Invalid value: {BUDGET}",
         ),
@@ -97,16 +91,6 @@ def test_explain(kubectl: Kubectl, path: str, words: str) -> None:
             {"template": None},
             "spec.template: Invalid value: the default template is missing: set spec.template with "
             "at least one container, or set spec.defaultTemplateName to a key of spec.templatePool",
-        ),
-        (
-            {"templates": {"01": "default"}},
-            "spec.templates: Invalid value: keys are instance numbers without leading zeros, such "
-            'as "0" or "12"',
-        ),
-        (
-            {"volumeClaimTemplates": [{"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}]},
-            "spec.volumeClaimTemplates: Invalid value: two claim templates have the same "
-            "metadata.name; give each its own",
         ),
     ],
 )
@@ -121,22 +105,6 @@ def test_a_mistyped_field_is_refused_with_its_path(refused: Callable[[Json], str
     broken["spec"]["containers"][0]["ports"] = [{"containerPort": "eighty"}]
     path = "spec.template.spec.containers[0].ports[0].containerPort"
     assert f'{path}: Invalid value: "eighty"' in refused(tapp(template=broken))
-
-
-def test_a_field_that_is_newer_than_the_schema_is_kept_in_every_template(
-    kube: Kube, namespace: str
-) -> None:
-    future = template(fieldOfTheFuture={"deep": [1, {"a": None}]})
-    future["spec"]["containers"][0]["another"] = "one"
-    claim: Json = {"metadata": {"name": "d"}, "spec": {"fieldOfTheFuture": 1}}
-    document = tapp(replicas=0, template=future, templatePool={"p": future})
-    document["spec"]["volumeClaimTemplates"] = [claim]
-    document["metadata"]["namespace"] = namespace
-    kept = kube.apply(copy.deepcopy(document))["spec"]
-    for one in (kept["template"], kept["templatePool"]["p"]):
-        assert one["spec"]["fieldOfTheFuture"]["deep"][0] == 1
-        assert one["spec"]["containers"][0]["another"] == "one"
-    assert kept["volumeClaimTemplates"][0]["spec"]["fieldOfTheFuture"] == 1
 
 
 def test_columns_short_name_and_category(app: App, kubectl: Kubectl) -> None:
@@ -175,41 +143,3 @@ def test_scale_and_wait(app: App, kubectl: Kubectl) -> None:
     assert app.wrote(*each("create Pod", "web", 0, 1, 2), "delete Pod web-2")
     kubectl("delete", "--wait", "--timeout=60s", *where)
     app.until(lambda: not app.pods, "no pods")
-
-
-def test_the_scale_subresource_selects_the_pods_of_this_tapp_only(
-    app: App, kube: Kube, kubectl: Kubectl
-) -> None:
-    """Two TApps whose pods have the same labels, and an autoscaler for each of them."""
-    app.apply(tapp("other", replicas=2)).settle()
-    app.apply(tapp("web")).settle()
-    for name, count in (("other", 2), ("web", 3)):
-        path = kube.path(GROUP, "tapps", app.namespace, name, "scale")
-        scale = kube.request("GET", path)["status"]
-        assert scale["replicas"] == count
-        listed = kube.list_all("v1", "pods", app.namespace, labelSelector=scale["selector"])
-        found = [pod["metadata"]["name"] for pod in listed]
-        assert sorted(found) == [f"{name}-{number}" for number in range(count)]
-        reference = {"apiVersion": GROUP, "kind": "TApp", "name": name}
-        target = {"type": "Utilization", "averageUtilization": 50}
-        cpu = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-        limits = {"minReplicas": 1, "maxReplicas": 9}
-        app.apply(
-            {
-                "apiVersion": "autoscaling/v2",
-                "kind": "HorizontalPodAutoscaler",
-                "metadata": {"name": name},
-                "spec": {"scaleTargetRef": reference, "metrics": [cpu], **limits},
-            }
-        )
-
-    def reasons(name: str) -> dict[str, str]:
-        found = json.loads(kubectl("get", "hpa", name, "-n", app.namespace, "-o", "json"))
-        conditions = (found.get("status") or {}).get("conditions") or []
-        return {condition["type"]: condition["reason"] for condition in conditions}
-
-    # With pods in common the reason would be AmbiguousSelector; there are just no metrics here.
-    for name in ("other", "web"):
-        app.until(lambda n=name: "ScalingActive" in reasons(n), "an opinion", 90)  # type: ignore[misc]
-        assert reasons(name)["ScalingActive"] == "FailedGetResourceMetric"
-        assert reasons(name)["AbleToScale"] == "SucceededGetScale"

@@ -250,10 +250,14 @@ def test_defaults_and_pruning(kube: Kube, namespace: str) -> None:
         "resources": {"limits": {"cpu": 0.5}},
         "ports": [{"containerPort": 53, "protocol": "TCP"}, {"containerPort": 53}],
     }
-    made = create(kube, tapp(namespace, "t", {"replicas": None, "template": template, "typo": 1}))
+    templates = {"template": template, "templatePool": {"p": template}}
+    claims = {"volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": {"future": 1}}]}
+    made = create(kube, tapp(namespace, "t", {"replicas": None, "typo": 1, **templates, **claims}))
     container = made["spec"]["template"]["spec"]["containers"][0]
     assert made["spec"]["replicas"] == 1
-    assert set(made["spec"]) == {"replicas", "template"}
+    assert set(made["spec"]) == {"replicas", *templates, *claims}
+    assert made["spec"]["templatePool"]["p"]["spec"]["containers"] == [container]
+    assert made["spec"]["volumeClaimTemplates"][0]["spec"] == {"future": 1}
     assert container["fieldOfTheFuture"] == {"a": 1}
     assert container["resources"]["limits"]["cpu"] == 0.5
     assert "command" not in container

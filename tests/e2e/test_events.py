@@ -176,47 +176,6 @@ def test_while_the_api_server_is_away_syncs_are_answered(
     app.until(lambda: bool(events(app, "UpdatedInPlace")), "the event arrives late", 30)
 
 
-ALLOWED = {("create", "events.events.k8s.io")}
-
-
-@pytest.mark.usefixtures("account")
-@pytest.mark.parametrize("verb", ["create", "patch", "get", "list", "watch", "update", "delete"])
-@pytest.mark.parametrize(
-    "resource",
-    [
-        "events.events.k8s.io",
-        "events",
-        "pods",
-        "secrets",
-        "tapps.apps.tkestack.io",
-        "serviceaccounts",
-        "clusterroles.rbac.authorization.k8s.io",
-        "nodes",
-    ],
-)
-def test_the_account_may_create_events_and_nothing_else(
-    kube: Kube, verb: str, resource: str
-) -> None:
-    name, _, group = resource.partition(".")
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {
-            "user": USER,
-            "groups": ["system:serviceaccounts", "system:serviceaccounts:tapp-system"],
-            "resourceAttributes": {
-                "namespace": "default",
-                "verb": verb,
-                "resource": name,
-                "group": group,
-            },
-        },
-    }
-    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-    answer = kube.request("POST", path, review)["status"]["allowed"]
-    assert answer == ((verb, resource) in ALLOWED)
-
-
 def rights_of(kubectl: Kubectl, account: str) -> set[tuple[str, str]]:
     """Resource and verbs, as `kubectl auth can-i --list` names them for a service account."""
     groups = (f"--as-group=system:{name}" for name in ("serviceaccounts", "authenticated"))

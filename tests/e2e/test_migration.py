@@ -18,6 +18,7 @@ from .cluster import REPOSITORY, Cluster
 from .kube import Json, Kube, documents
 from .kubelet import FakeKubelet
 from .metacontroller import USER, Controller
+from .patience import until
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
@@ -139,14 +140,6 @@ def app(cluster: Cluster, kube: Kube, namespace: str, kubelet: FakeKubelet) -> I
     kube.delete(GROUP, "tapps", namespace, "web")
 
 
-def wait(ready: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Waits until something is so."""
-    deadline = time.monotonic() + seconds
-    while not ready():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
-
-
 def test_metacontroller_takes_over_and_nothing_restarts(
     register: Callable[[], None], app: OldApp
 ) -> None:
@@ -160,7 +153,7 @@ def test_metacontroller_takes_over_and_nothing_restarts(
     assert app.claim()["labels"]["controller-uid"] == app.uid
     register()
 
-    wait(app.adopted, "the pods carry the new revision label")
+    until(app.adopted, "the pods carry the new revision label")
     for name, old in before.items():
         new = app.pod(name)
         assert old is not None
@@ -185,14 +178,16 @@ def test_a_kept_claim_outlives_its_tapp(register: Callable[[], None], app: OldAp
     done = app.migrate("--apply", "--keep-claims")
     assert done.returncode == 0, done.stdout + done.stderr
     register()
-    wait(lambda: bool(app.kube.get(GROUP, "tapps", app.namespace, "web").get("status")), "a status")
+    until(
+        lambda: bool(app.kube.get(GROUP, "tapps", app.namespace, "web").get("status")), "a status"
+    )
     app.kube.delete(GROUP, "tapps", app.namespace, "web")
-    wait(lambda: not any(map(app.pod, PODS)), "the pods are gone")
+    until(lambda: not any(map(app.pod, PODS)), "the pods are gone")
 
     def left_to_the_namespace() -> bool:
         return [owner["kind"] for owner in app.claim().get("ownerReferences", [])] == ["Namespace"]
 
-    wait(left_to_the_namespace, "the claim has only its namespace as an owner")
+    until(left_to_the_namespace, "the claim has only its namespace as an owner")
     assert "deletionTimestamp" not in app.claim()
 
 
@@ -234,7 +229,7 @@ def test_pods_that_were_let_go_of_can_be_taken_back(
         where += [f"--context={cluster.context}"] if cluster.context else []
         subprocess.run([words[0], *where, *words[1:]], env=environment(), check=True)
     register()
-    wait(app.adopted, "the pods are owned and carry the new revision label")
+    until(app.adopted, "the pods are owned and carry the new revision label")
     for name, old in before.items():
         new = app.pod(name)
         assert old is not None
@@ -248,7 +243,7 @@ def test_adopted_pods_are_updated_in_place(
 ) -> None:
     """One write adopts a pod, and it goes on running; the next one updates its image."""
     app.create()
-    wait(lambda: all(started(app.pod(name)) for name in PODS), "the pods run")
+    until(lambda: all(started(app.pod(name)) for name in PODS), "the pods run")
     before = {name: app.pod(name) for name in PODS}
     assert app.migrate("--apply").returncode == 0
     mark = cluster.audit.mark() if cluster.audit else 0
@@ -266,14 +261,14 @@ def test_adopted_pods_are_updated_in_place(
         found = log.writes(mark, user=USER, namespace=app.namespace) if log else []
         return sorted(f"{w.verb} {w.name}" for w in found if w.accepted and w.resource == "pods")
 
-    wait(lambda: up_to_date(1), "all is adopted")
+    until(lambda: up_to_date(1), "all is adopted")
     once = ["update web-0", "update web-1"]
     assert cluster.audit is None or written() == once
     for name, old in before.items():
         assert started(app.pod(name)) == started(old)
     spec = {**SPEC, "containers": [{"name": "main", "image": "app:2"}]}
     app.kube.patch(tapp, {"spec": {"template": {"spec": spec}}})
-    wait(lambda: up_to_date(2), "all is updated")
+    until(lambda: up_to_date(2), "all is updated")
     assert cluster.audit is None or written() == sorted(once * 2)
     for name, old in before.items():
         new = app.pod(name)

@@ -154,38 +154,6 @@ def test_a_person_resizes_an_instance(real: Trial) -> None:
     assert real.never_fewer_than(2)
 
 
-def test_a_template_that_follows_a_resize_restarts_only_who_has_other_resources(
-    real: Trial,
-) -> None:
-    real.began(sized("1", "200m"))
-    born, ran = real.app.uids(), real.witness.now(real.app.namespace)
-    for number in (0, 1):
-        resize(real, number, "300m")
-    real.roll(sized("1", "300m"))
-    now = real.app.uids()
-    assert {number: now[number] == born[number] for number in born} == {0: True, 1: True, 2: False}
-    assert {each.id for each in real.witness.now(real.app.namespace) if each.pod != "web-2"} == {
-        each.id for each in ran if each.pod != "web-2"
-    }
-    assert real.never_fewer_than(2)
-
-
-def test_resources_that_are_left_to_others_are_no_update(real: Trial) -> None:
-    ignoring = {"inPlaceUpdateStrategy": {"resources": "Ignore"}}
-    real.began(sized("1", "200m"))
-    ran = {each.id for each in real.witness.now(real.app.namespace)}
-    real.app.patch(updateStrategy=ignoring).settle()
-    resize(real, 1, "300m")
-    real.roll(sized("1", "100m"))
-    assert {each.id for each in real.witness.now(real.app.namespace)} == ran
-    cpus = [real.container(number)["resources"]["limits"]["cpu"] for number in range(3)]
-    assert cpus == ["200m", "300m", "200m"]
-    born = real.app.uids()
-    real.roll(sized("2", "100m"))
-    assert real.app.uids() == born
-    assert real.never_fewer_than(2)
-
-
 @pytest.fixture
 def volumes(real: Trial) -> Iterator[Volumes]:
     """Volumes with contents for the test's claims."""

@@ -66,10 +66,8 @@ class Served:
 
     def began(self, gate: str = GATE, grace: int = GRACE, **probes: Json) -> Served:
         """Four instances of image 1, all of them asked."""
-        strategy: Json = {"maxUnavailable": 1}
-        if gate:
-            self.pod["readinessGates"] = [{"conditionType": gate}]
-            strategy["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": grace}
+        self.pod["readinessGates"] = [{"conditionType": gate}]
+        strategy = {"maxUnavailable": 1, "inPlaceUpdateStrategy": {"gracePeriodSeconds": grace}}
         self.app.apply(service("web", {"app": "web"}))
         self.probes = probes
         first = main("1", **probes)
@@ -232,14 +230,6 @@ def test_the_drain_counts_from_when_the_instance_has_left(served: Served) -> Non
     assert served.nothing_lost()
     assert min(out for _, out in pauses.values()) >= GRACE - 1, pauses
     assert served.all_open()
-
-
-def test_without_the_gate_requests_may_be_lost(served: Served) -> None:
-    """A figure for the report; all that is asked of it is that the roll ends."""
-    served.began(gate="").change("2").settle()
-    served.report("without the gate")
-    assert served.real.tags() == "2 2 2 2"
-    assert set(served.app.restarts().values()) == {1}
 
 
 def test_an_edit_in_the_middle_of_a_drain(served: Served) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from .kube import Json, KubeError
-from .metacontroller import Controller
 from .realnode.images import app as image
 from .realnode.network import PodNetwork
 from .realnode.node import RealNode
@@ -98,14 +97,6 @@ def test_a_tag_that_does_not_exist_takes_nothing_down(real: Trial) -> None:
     assert {each.id for each in real.witness.now(real.app.namespace)}.isdisjoint(born)
 
 
-def test_beside_it_the_same_typo_without(real: Trial) -> None:
-    """The one instance that the budget allows is down until somebody mends it."""
-    real.began("1", updateStrategy=WITHOUT)
-    real.change("tpyo").wait(15)
-    assert len(real.witness.now(real.app.namespace)) == 2
-    real.roll("2")
-
-
 def test_edits_in_a_row_during_the_pulls(real: Trial) -> None:
     tags = [f"e{number}" for number in range(4)]
     publish(real, *tags)
@@ -131,19 +122,6 @@ def test_the_kubelet_restarts_during_the_pull(real: Trial) -> None:
     real.app.settle(120)
     assert real.tags() == "k1 k1 k1"
     assert real.never_fewer_than(2)
-
-
-def test_metacontroller_is_killed_during_the_pull(real: Trial, tapps: Controller) -> None:
-    publish(real, "m1")
-    real.began("1", updateStrategy=FIRST)
-    real.node.registry.delay = SLOW
-    real.change("m1")
-    real.app.until(lambda: bool(pullers(real)), "it pulls", 30)
-    tapps.restart(kill=True)
-    real.app.settle(120)
-    assert real.tags() == "m1 m1 m1"
-    assert real.never_fewer_than(2)
-    real.app.until(lambda: not pullers(real), "the pullers are gone", 30)
 
 
 def test_a_registry_that_is_away_is_waited_for(real: Trial) -> None:

@@ -200,15 +200,6 @@ def images(whole: WholeCluster) -> list[str]:
     return [str(each[0].get("image", "")).rpartition("/")[2] for each in running]
 
 
-def test_one_manifest_of_kubectls(whole: WholeCluster, product: Product, note: list[str]) -> None:
-    """Applied until Metacontroller's kinds are served, into a namespace that is restricted."""
-    begun = time.monotonic()
-    manifest = product.dist / "install-with-metacontroller.yaml"
-    whole.until_done("kubectl", "apply", "--server-side", "-f", manifest)
-    ready = example_runs(whole, begun)
-    note.append(f"real node: install-with-metacontroller.yaml by kubectl, from nothing: {ready}")
-
-
 STAND_IN = """\
 #!/bin/sh
 case "$(basename "$0") $1" in

@@ -70,12 +70,11 @@ def test_an_instance_heals_by_itself_when_the_kubelet_takes_it_after_all(real: T
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        (container("missing"), "missing"),
         (container("127.0.0.1:1/app:1"), "127.0.0.1:1/app:1"),
         (container("e2e.local/App:1"), "InvalidImageName"),
         (container("missing", imagePullPolicy="Never"), "ErrImageNeverPull"),
     ],
-    ids=["no such tag", "no such registry", "InvalidImageName", "ErrImageNeverPull"],
+    ids=["no such registry", "InvalidImageName", "ErrImageNeverPull"],
 )
 def test_an_image_that_cannot_be_had_stops_the_roll_and_is_named(
     real: Trial, broken: Json, reason: str

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from .kube import Json
-from .metacontroller import Controller
 from .pods import container as status_of
 from .realnode.images import app as image
 from .realnode.trial import Trial
@@ -122,37 +121,6 @@ def test_a_second_edit_while_the_first_kills(real: Trial) -> None:
     after = {each.id for each in real.witness.now(real.app.namespace)}
     assert before.isdisjoint(after)
     assert real.never_fewer_than(2)
-
-
-@pytest.mark.parametrize("part", ["kubelet", "containerd"])
-def test_a_restart_of_the_node_in_the_middle(real: Trial, part: str) -> None:
-    slow = container("r1", env=environment(TERM_SECONDS=1))
-    real.began(slow, replicas=4, pod=GRACE)
-    born = real.app.uids()
-    before = {each.id for each in real.witness.now(real.app.namespace)}
-    real.app.patch(template=asking(slow, restart="1", **GRACE))
-    real.app.until(lambda: sum(counts(real)) >= 1, "it has begun", 60)
-    stopped = getattr(real.node, part)
-    stopped.stop(kill=True)
-    real.wait(1)
-    stopped.start()
-    real.app.settle(150)
-    after = {each.id for each in real.witness.now(real.app.namespace)}
-    assert before.isdisjoint(after)
-    assert real.app.uids() == born
-    assert real.never_fewer_than(3)
-
-
-def test_metacontroller_is_killed_in_the_middle(real: Trial, tapps: Controller) -> None:
-    slow = container("r1", env=environment(TERM_SECONDS=1))
-    real.began(slow, replicas=4, pod=GRACE)
-    before = {each.id for each in real.witness.now(real.app.namespace)}
-    real.app.patch(template=asking(slow, restart="1", **GRACE))
-    real.app.until(lambda: sum(counts(real)) >= 1, "it has begun", 60)
-    tapps.restart(kill=True)
-    real.app.settle(150)
-    assert before.isdisjoint({each.id for each in real.witness.now(real.app.namespace)})
-    assert real.never_fewer_than(3)
 
 
 def test_what_the_environment_reads_is_new(real: Trial) -> None:

@@ -14,10 +14,10 @@ import pytest
 from .cluster import REPOSITORY, Cluster, Workspace
 from .kube import Kube
 from .patience import until
-from .pods import is_ready
+from .pods import Pods, is_ready
 from .realnode.node import RealNode
 from .realnode.space import PREFIX, hierarchies, sweep
-from .realnode.workloads import RealPods
+from .realnode.workloads import real_spec
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -58,7 +58,7 @@ def held(running_node: RealNode) -> Iterator[subprocess.Popen[str]]:  # noqa: AR
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left(held: subprocess.Popen[str], number: signal.Signals) -> None:
     """Neither process, mount nor cgroup; only of a killed run the next one clears directories."""
     assert held.stdout is not None
@@ -67,9 +67,9 @@ def test_nothing_is_left(held: subprocess.Popen[str], number: signal.Signals) ->
     directory = kubeconfig.parent.parent
     kube = Kube(kubeconfig)
     try:
-        pods = RealPods(kube, "default")
+        pods = Pods(kube, "default")
         until(lambda: kube.find("v1", "serviceaccounts", "default", "default"), "an account")
-        pods.create("a")
+        pods.create("a", **real_spec())
         pods.wait("a", is_ready)
     finally:
         kube.close()

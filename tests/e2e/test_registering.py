@@ -9,7 +9,6 @@ import pytest
 
 from .kube import Json, documents
 from .metacontroller import PLURALS, SHIPPED, with_hook
-from .test_controllers import COMPOSITE
 
 HOOK = "http://127.0.0.1:1"
 SERVICE = {"service": {"name": "a", "namespace": "b"}, "path": "/c"}
@@ -36,5 +35,5 @@ def test_shipped_webhooks_keep_their_paths() -> None:
 )
 def test_a_webhook_without_a_path_is_called_by_its_name(webhook: Json, path: str) -> None:
     """Else by the path that it names."""
-    spec = {**COMPOSITE["spec"], "hooks": {"sync": {"webhook": webhook}}}
-    assert urls({**COMPOSITE, "spec": spec}) == {"sync": f"{HOOK}{path}"}
+    manifest = {"kind": "CompositeController", "spec": {"hooks": {"sync": {"webhook": webhook}}}}
+    assert urls(manifest) == {"sync": f"{HOOK}{path}"}

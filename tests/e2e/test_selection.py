@@ -14,7 +14,6 @@ import pytest
 from .binaries import build
 from .cluster import REPOSITORY, Choice, Workspace, choose
 from .controlplane import NEEDED
-from .definitions import definition_files
 from .kind import Kind, kind_answers
 from .kubelet_levers import Levers
 from .process import Process, ProcessError
@@ -196,9 +195,6 @@ def runs(pid: int) -> bool:
         return False
 
 
-def test_definitions_are_there() -> None:
-    """Every definition that a cluster starts with exists."""
-    assert len(definition_files({})) == 3
 
 
 def test_two_names_can_have_one_image_id() -> None:

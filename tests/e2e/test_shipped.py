@@ -25,10 +25,11 @@ from hooks.service.settings import Settings
 from tests.contract.test_recorded import FILES
 
 from . import shipped
-from .cluster import REPOSITORY, wait_namespace_ready
+from .cluster import REPOSITORY, wait_namespace_gone, wait_namespace_ready
 from .controlplane import EVICTION_GRACE
 from .kube import Json, Kube, KubeError
-from .pods import PATIENCE, is_ready
+from .patience import PATIENCE, until
+from .pods import is_ready
 from .proxy import HookProxy
 from .realnode.kubelet import LABEL
 from .realnode.network import PodNetwork
@@ -76,16 +77,15 @@ class Service:
 
     def wait(self, seconds: float = PATIENCE) -> None:
         """Waits until all replicas are of the newest template and available, and no other is."""
-        deadline = time.monotonic() + seconds
-        while True:
+
+        def rolled() -> bool:
             found = self.kube.get("apps/v1", "deployments", NAMESPACE, NAME)
             status, wanted = found.get("status") or {}, found["spec"]["replicas"]
             counts = {status.get(f"{word}Replicas") for word in ("updated", "available", "ready")}
             seen = status.get("observedGeneration") == found["metadata"]["generation"]
-            if seen and counts == {wanted} and status["replicas"] == wanted:
-                return
-            assert time.monotonic() < deadline, [each.get("status") for each in self.pods]
-            time.sleep(0.2)
+            return bool(seen and counts == {wanted} and status["replicas"] == wanted)
+
+        until(rolled, f"{NAME} is as its template says", seconds)
 
     def urls(self) -> list[str]:
         """Where each pod answers."""
@@ -145,10 +145,7 @@ def remove(kube: Kube, documents: list[Json]) -> None:
         if each["kind"].startswith(("ClusterRole", "Namespace", "ValidatingAdmissionPolicy")):
             plural, _ = kube.resource_of(each["apiVersion"], each["kind"])
             kube.delete(each["apiVersion"], plural, None, each["metadata"]["name"])
-    deadline = time.monotonic() + PATIENCE
-    while any(each["metadata"]["name"] == NAMESPACE for each in kube.list_all("v1", "namespaces")):
-        assert time.monotonic() < deadline, "the service's namespace is still there"
-        time.sleep(0.2)
+    wait_namespace_gone(kube, NAMESPACE)
 
 
 def ask(url: str, body: bytes | None = None) -> bytes:

@@ -18,6 +18,7 @@ from .kube import Kube, documents
 from .kubelet_levers import Levers
 from .line import Line
 from .metacontroller import ACCOUNT, USER, Controller, RealMetacontroller, another
+from .patience import until
 from .proxy import HookProxy
 from .rolling import PATIENCE, Roll
 
@@ -62,10 +63,7 @@ def start(
             kube.apply(document)
         running.extend((first, second))
         first.start()
-        deadline = time.monotonic() + PATIENCE
-        while not asked():
-            assert time.monotonic() < deadline, first.process.tail()
-            time.sleep(0.1)
+        until(asked, "the first one works", PATIENCE)
         second.start()
         return first, second
 

@@ -12,7 +12,7 @@ from .cluster import REPOSITORY, Cluster
 from .hook import HookService
 from .kube import Json, Kube, KubeError, documents
 from .metacontroller import SHIPPED, Controller
-from .pods import PATIENCE
+from .patience import PATIENCE, until
 from .proxy import HookProxy
 
 pytestmark = pytest.mark.e2e
@@ -44,10 +44,7 @@ def guarded(kube: Kube) -> Iterator[Kube]:
     """The shipped policy in force; taken out, and the definition as it was, afterwards."""
     for each in documents(GUARD):
         kube.apply(each)
-    deadline = time.monotonic() + PATIENCE
-    while refusal(kube) is None:
-        assert time.monotonic() < deadline, "the policy does not come into force"
-        time.sleep(0.1)
+    until(lambda: refusal(kube) is not None, "the policy comes into force", PATIENCE)
     yield kube
     change(kube, annotations={ALLOWED: None}, labels={LABEL: None})
     for each in reversed(documents(GUARD)):

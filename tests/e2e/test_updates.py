@@ -32,70 +32,6 @@ def with_env(image: str, value: str = "1") -> Json:
     return made
 
 
-def test_a_slow_pull_counts_against_the_budget(app: App, levers: Levers) -> None:
-    """Though the kubelet shows the old container, running and ready, until the pull has ended."""
-    began(app, replicas=5, **TWO)
-    levers.pulls["app:2"] = 1.5
-    app.patch(template=template("app:2"))
-    app.until(lambda: app.statuses.count("Updating") == 2, "two are updating")
-    app.settle()
-    assert app.watcher.fewest == 3
-    assert app.wrote(*each("update Pod", "web", *range(5)))
-    assert app.idle()
-
-
-@pytest.mark.parametrize("fault", ["bad_images", "unready_images"])
-def test_a_broken_image_stops_within_the_budget_and_the_next_template_rescues(
-    app: App, levers: Levers, fault: str
-) -> None:
-    began(app, replicas=5, **TWO)
-    getattr(levers, fault).add("app:broken")
-    app.patch(template=template("app:broken"))
-    app.until(lambda: app.images().count("app:broken") == 2, "two have got the broken image")
-    app.until(lambda: "2-4" in app.condition("Progressing"), "the others wait")
-    told = fault == "bad_images"  # a failed pull has three names, and the message follows them
-    assert told or app.idle()
-    assert app.images() == "app:broken app:broken app:1 app:1 app:1"
-    born = app.uids()
-    app.patch(template=template("app:3")).settle()
-    broken = (0, 1) if told else ()  # else asked for before it was idle
-    assert app.wrote(*each("update Pod", "web", *broken, *range(5)))
-    assert (app.uids(), app.watcher.fewest) == (born, 3)
-    assert app.idle()
-
-
-def test_a_crashing_image_stops_within_the_budget_by_min_ready_seconds(
-    app: App, levers: Levers
-) -> None:
-    """It is Ready for a moment after every start, which must not let the next instance go."""
-    began(app, replicas=4, minReadySeconds=3, **TWO)
-    levers.crashing["app:broken"] = 1
-    app.patch(template=template("app:broken"))
-
-    def crashed() -> bool:
-        counts = app.restarts()
-        return counts[0] > 3 and counts[1] > 3
-
-    app.until(crashed, "0 and 1 have crashed time and again")
-    assert app.images() == "app:broken app:broken app:1 app:1"
-    app.patch(template=template("app:3")).settle()
-    assert app.wrote(*each("update Pod", "web", 0, 0, 1, 1, 2, 3))
-    assert app.watcher.fewest == 2
-
-
-def test_a_new_pod_that_cannot_start_and_its_rescue(app: App, levers: Levers) -> None:
-    began(app, replicas=4)
-    levers.bad_images.add("app:broken")
-    app.patch(template=with_env("app:broken"))
-    app.until(lambda: "BackOff" in app.condition("Degraded"), "0 is new, and cannot start")
-    assert app.quiet().idle()
-    assert app.images().split() == ["app:broken", *["app:1"] * 3]
-    assert app.wrote()
-    app.patch(template=with_env("app:3")).settle()
-    assert app.images() == " ".join(["app:3"] * 4)
-    assert app.watcher.fewest == 3
-
-
 def test_an_overtaking_template_keeps_the_budget(app: App, levers: Levers) -> None:
     """In place, then a new pod, then back in place: each before the one before has ended."""
     began(app, replicas=6, **TWO)
@@ -107,16 +43,6 @@ def test_an_overtaking_template_keeps_the_budget(app: App, levers: Levers) -> No
     app.settle()
     assert app.images() == " ".join(["app:5"] * 6)
     assert app.watcher.fewest >= 4
-    assert app.idle()
-
-
-def test_two_names_of_one_image(app: App, levers: Levers) -> None:
-    """Neither the image's name in the status nor its digest changes; the container does."""
-    levers.digests |= {"app:1": "a" * 64, "docker.io/library/app:1": "a" * 64}
-    began(app, replicas=2)
-    app.patch(template=template("docker.io/library/app:1")).settle()
-    assert app.wrote_in_order(*each("update Pod", "web", 0, 1))
-    assert set(app.restarts().values()) == {1}
     assert app.idle()
 
 

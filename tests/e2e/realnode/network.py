@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import IPv4Network
 
-from tests.e2e.pods import PATIENCE
+from tests.e2e.patience import PATIENCE, until
 
 from .node import RealNode
 
@@ -59,11 +59,10 @@ class PodNetwork:
         """The same; before it goes, the node's pods do, which it waits for."""
         with cls(node):
             yield
-            deadline = time.monotonic() + PATIENCE
-            query = {"fieldSelector": f"spec.nodeName={node.name}"}
-            while node.kube.list_all("v1", "pods", **query):
-                assert time.monotonic() < deadline, "pods are left on the node"
-                time.sleep(0.2)
+            here = partial(
+                node.kube.list_all, "v1", "pods", fieldSelector=f"spec.nodeName={node.name}"
+            )
+            until(lambda: not here(), "no pods are left on the node", PATIENCE)
 
     def _inside(self, *command: str) -> None:
         enter = ["nsenter", "--target", str(self._init), "--mount", "--pid"]

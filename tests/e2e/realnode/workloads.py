@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.informer import Informer
 from tests.e2e.kube import Json, Kube
-from tests.e2e.pods import Pods
 
 from .images import SERVING, STARTED, app
 from .kubelet import LABEL
@@ -106,10 +104,6 @@ class History:
         """What was published of a pod so far."""
         return [each for each in self._seen if each.pod["metadata"]["name"] == name]
 
-    def story(self, name: str) -> list[str]:
-        """What was shown of a pod, one line for each change of it."""
-        return [line for line, _ in itertools.groupby(each.shown for each in self.of(name))]
-
     def __str__(self) -> str:
         """What was published of all pods, one line each."""
         return "\n".join(
@@ -119,19 +113,3 @@ class History:
 
     def _heard(self, change: str, pod: Json) -> None:
         self._seen.append(Published(time.monotonic() - self.begun, change, pod))
-
-
-class RealPods(Pods):
-    """Plain pods on the real node."""
-
-    def __init__(self, kube: Kube, namespace: str) -> None:
-        super().__init__(kube, namespace)
-        self.history = History(kube, namespace)
-
-    def create(self, name: str, *containers: Json, **spec: Any) -> Json:
-        """Creates a pod on the real node."""
-        metadata = {"name": name, "namespace": self.namespace}
-        spec = real_spec(*containers, **spec)
-        return self.kube.create(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-        )

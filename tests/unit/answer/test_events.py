@@ -268,7 +268,7 @@ def test_a_roll_has_a_dozen_events_however_many_instances_it_has(
 
 
 def test_the_events_of_a_roll_do_not_grow_with_the_budget_either() -> None:
-    replicas = sizes.size(40, 80)
+    replicas = sizes.size(21, 80)
     world = settled(replicas=replicas).change(template=NEW, updateStrategy={"maxUnavailable": "5%"})
     counts = Counter(event.reason for event in history(world))
     assert counts == {"UpdatedInPlace": STEPS, "Waiting": 1, "Completed": 1}

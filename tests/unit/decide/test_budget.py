@@ -65,6 +65,7 @@ def test_the_rolling_budget_says_how_many(replicas: int, budget: Any, expected: 
         pytest.param(4, None, 4, id="all by default"),
         pytest.param(4, 2, 2, id="a number"),
         pytest.param(5, "50%", 3, id="a percentage is rounded up"),
+        pytest.param(12, 3, 3, id="the lowest numbers first, also of more than ten"),
     ],
 )
 def test_the_force_budget_is_for_all_other_instances(

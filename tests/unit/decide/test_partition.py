@@ -612,7 +612,7 @@ _steps = st.one_of(
 
 
 @given(st.lists(_steps, max_size=14))
-@settings(max_examples=size(40, 400), deadline=None)
+@settings(max_examples=size(15, 400), deadline=None)
 def test_whatever_comes_the_kept_are_so_many_and_have_what_they_had(steps: list[Step]) -> None:
     """`tests.invariants` holds every answer to that (`tests/kept.py`)."""
     found = World(tapp(replicas=4, template=web(1), templatePool={"x": web(7)}), history=True)

@@ -366,7 +366,7 @@ def taken(body: bytes) -> tuple[float, float]:
 )
 def test_a_pod_takes_no_more_than_7_kb_and_an_updated_one_8(situation: str, most: int) -> None:
     """An update leaves its record and the template's images in the pod's annotations."""
-    count = size(100, 1_000)
+    count = size(50, 1_000)
     measured, said = taken(request_in(situation, count)[1])
     assert measured / count <= most
     assert 0.7 * measured <= said <= 1.4 * measured
@@ -376,7 +376,7 @@ def test_a_pod_takes_no_more_than_7_kb_and_an_updated_one_8(situation: str, most
 @pytest.mark.parametrize("containers", [1, 3, 10])
 def test_what_it_takes_is_what_it_says(containers: int, crash: bool) -> None:
     """The bound is held to `size`: it must be true for large pods, and for those that say a lot."""
-    world = settled(replicas=size(40, 200))
+    world = settled(replicas=size(20, 200))
     for name, pod in world.pods.items():
         changed = crashing(pod) if crash else pod
         (status,) = changed["status"]["containerStatuses"]

@@ -17,7 +17,7 @@ from tests.sizes import size
 from tests.unit.world import Hook, World
 
 OPTIONS = Settings().options
-MANY = size(60, 500)
+MANY = size(30, 500)
 INDEX = "$(tapp.index)"
 SMALL = 8_000
 """Bytes that it may say too many, whatever is held."""

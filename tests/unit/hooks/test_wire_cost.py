@@ -85,7 +85,7 @@ def typed(request: bytes) -> object:
     return Request(request, TApp, Memo(0))
 
 
-PLENTY = size(150, 1_000)
+PLENTY = size(80, 1_000)
 SOME = 2 * PLENTY
 """Blocks that come and go with the interpreter's free lists: two for a pod."""
 
@@ -116,23 +116,23 @@ ODD: dict[str, Callable[[Document], Any]] = {
 }
 
 
-MIXED = size(160, 1_000)
+MIXED = size(60, 1_000)
 
 
 @pytest.mark.parametrize("change", ODD.values(), ids=ODD)
 def test_an_odd_pod_goes_the_slow_way_alone(change: Callable[[Document], Any]) -> None:
-    request = changed(lambda pods: change(pods["shop/web-150"]), MIXED)
+    request = changed(lambda pods: change(pods["shop/web-50"]), MIXED)
     memo = Memo(1 << 26)
     Request(body(MIXED)[1], TApp, memo)
     read = Request(request, TApp, memo)
     assert read.read == 1
-    assert [name for name, each in read.pods.items() if each.pod.odd] == ["web-150"]
+    assert [name for name, each in read.pods.items() if each.pod.odd] == ["web-50"]
     assert blocks(typed, request) - blocks(typed, body(MIXED)[1]) < 2 * MIXED
     answers = [json.loads(call(APP, "/sync", text)) for text in (body(MIXED)[1], request)]
     plain, mixed = (
         {child["metadata"]["name"]: child for child in answer["children"]} for answer in answers
     )
-    del plain["web-150"], mixed["web-150"]
+    del plain["web-50"], mixed["web-50"]
     assert plain == mixed
 
 
@@ -174,9 +174,9 @@ def lines(run: Callable[[], object]) -> int:
 
 
 def costs(measure: Callable[[Callable[[], object]], int], situation: str) -> list[int]:
-    """The costs of 100 and 1,000 instances, or a fifth as many."""
+    """The costs of 100 and 1,000 instances, or a tenth as many."""
     found = []
-    for n in (size(20, 100), size(200, 1_000)):
+    for n in (size(10, 100), size(100, 1_000)):
         path, request = body(n, situation)
         call(APP, path, request)
         found.append(measure(lambda path=path, request=request: call(APP, path, request)))  # type: ignore[misc]

@@ -71,6 +71,13 @@ def test_a_failed_pod_that_was_never_bound_was_not_refused_by_a_kubelet() -> Non
     assert batch("Never").modify(0, failed_unbound).decisions() == {0: "Keep/Finished"}
 
 
+def test_where_nothing_may_migrate_a_running_instance_is_updated_all_the_same() -> None:
+    """`neverMigrate` is about pods that have ended, and keeps them."""
+    world = settled(replicas=2, neverMigrate=True).modify(0, ended("Failed"))
+    world.change(template=template("nginx:2", container={"command": ["run"]}))
+    assert [text.split("/")[0] for text in world.decisions().values()] == ["Keep", "Recreate"]
+
+
 def test_a_replaced_pod_is_deleted_first_and_then_created() -> None:
     world = batch("Always").modify(0, ended("Failed"))
     before = world.uids()

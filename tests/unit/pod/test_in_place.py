@@ -71,6 +71,19 @@ def test_an_injected_sidecar_never_gets_the_image_of_the_app(first: bool, strip:
     assert world.container(0, "mesh")["image"] == "mesh:9"
 
 
+def test_a_template_without_metadata_is_updated_as_any_other() -> None:
+    """The old controller did not notice that such a template of the pool had changed."""
+
+    def pool(image: str) -> Document:
+        return {"v1": {"spec": template(image)["spec"]}}
+
+    world = settled(replicas=2, templatePool=pool("app:1"), defaultTemplateName="v1")
+    before = world.uids()
+    world.change(templatePool=pool("app:2")).settle()
+    assert [world.container(id)["image"] for id in (0, 1)] == ["app:2", "app:2"]
+    assert world.uids() == before
+
+
 def test_only_the_container_whose_image_changed_is_touched() -> None:
     world = settled(template=template(sidecars=[SIDE]))
     side = container_id(world, "side")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from tests.builders import Document, claim_template, tapp, template
 from tests.reading import desired
+from tests.sizes import size
 from tests.unit.strategies import templates
 from tests.unit.world import Hook, World, condition, settled, with_spec
 
@@ -413,7 +414,7 @@ def test_a_pod_of_a_template_without_placeholders_has_no_such_annotation() -> No
     assert WRITTEN not in pod["metadata"]["annotations"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(15, 60))
 @given(templates())
 def test_a_template_without_placeholders_is_as_it_is(body: Document) -> None:
     """Values or not: the same answer, byte for byte."""
@@ -438,7 +439,7 @@ def texts_as_values(part: Any, own: dict[str, str], key: str = "") -> Any:
     return f"$(tapp.values.{len(own) - 1})"
 
 
-@settings(max_examples=40)
+@settings(max_examples=size(10, 40))
 @given(templates())
 def test_a_template_that_is_filled_in_is_as_if_it_was_written_so(body: Document) -> None:
     """The same revisions and the same pod."""

@@ -441,7 +441,7 @@ def _edit(found: World, what: str, first: Any, second: Any) -> None:
             found.sync()
 
 
-@settings(max_examples=size(40, 150))
+@settings(max_examples=size(15, 150))
 @given(st.lists(EDITS, max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
 def test_whatever_is_edited_what_runs_is_the_newest_and_the_rest_is_bounded(
     edits: list[tuple[str, Any, Any]], synced: list[bool]
