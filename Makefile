@@ -115,4 +115,4 @@ plugin: $(VENV)/.ready ## Write the plugin as an archive that needs no Python to
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-include $(wildcard bench/targets.mk tests/*/targets.mk)
+include $(wildcard tests/*/targets.mk)

@@ -18,7 +18,7 @@ from rich.console import Console
 from demo.act import Act, Goal, Play
 from demo.film import Film
 from demo.screen import Screen
-from demo.service import ON_SIMULATED_TIME, ServiceError, serve
+from demo.service import ServiceError, serve
 from demo.stage import Stage
 from demo.story import ACTS
 from simulator.metacontroller.hook_client import HookError
@@ -77,9 +77,9 @@ def main(*, everything: bool = False, film: Path | None = None) -> int:
     screen = Screen(console) if film is None else Film(film)
     missed: list[str] = []
     try:
-        with serve(ON_SIMULATED_TIME) as service:
-            stage = Stage(service.url)
-            screen.open(service.url)
+        with serve() as url:
+            stage = Stage(url)
+            screen.open(url)
             for number, act in enumerate(acts, 1):
                 goals = play(stage, act, number, screen)
                 missed += [f"{act.title}: {goal.text}" for goal in goals if not goal.reached]

@@ -9,18 +9,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 OK = 200
-ONE_WORKER = {"WEB_CONCURRENCY": "1"}
-SHIPPED = "hooks.app:create_app()"
-ON_SIMULATED_TIME = "demo.clock:application()"
-"""The same, with a clock that follows the header `TIME_HEADER`."""
+APPLICATION = "demo.clock:application()"
+"""The service with a clock that follows the header `TIME_HEADER`."""
 TIME_HEADER = "X-Seconds-Since-The-Epoch"
 
 
@@ -28,56 +25,35 @@ class ServiceError(Exception):
     """The service did not start; the message ends with the end of its log."""
 
 
-@dataclass(frozen=True)
-class Service:
-    """A running gunicorn: where it listens, and its process, whose children are the workers."""
-
-    port: int
-    pid: int
-
-    @property
-    def url(self) -> str:
-        """Its base URL."""
-        return f"http://127.0.0.1:{self.port}"
-
-
 @contextlib.contextmanager
-def serve(
-    application: str = SHIPPED, settings: Mapping[str, str] = ONE_WORKER
-) -> Iterator[Service]:
-    """Runs the service until the context ends.
-
-    Args:
-        application: what gunicorn serves.
-        settings: environment variables for it.
+def serve() -> Iterator[str]:
+    """Runs the service until the context ends; its base URL.
 
     Raises:
         ServiceError: it did not start.
     """
     with tempfile.TemporaryFile() as log:
-        process, port = _start(application, settings, log.fileno())
+        process, port = _start(log.fileno())
         try:
             if not _answers(process, port):
                 log.seek(0)
                 text = log.read().decode(errors="replace")[-2000:]
                 raise ServiceError(f"the service did not start:\n{text}")
-            yield Service(port, process.pid)
+            yield f"http://127.0.0.1:{port}"
         finally:
             _stop(process)
 
 
-def _start(
-    application: str, settings: Mapping[str, str], log: int
-) -> "tuple[subprocess.Popen[bytes], int]":
-    """Starts gunicorn as `make run` does, with these settings alone; its process and its port."""
+def _start(log: int) -> "tuple[subprocess.Popen[bytes], int]":
+    """Starts gunicorn as `make run` does, without anybody's settings; its process and its port."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPP_")}
     environment.pop("PROMETHEUS_MULTIPROC_DIR", None)
     with socket.socket() as door:  # handed over: nobody can take the port before gunicorn does
         door.bind(("127.0.0.1", 0))
         process = subprocess.Popen(  # noqa: S603 - our own service
-            [sys.executable, "-m", "gunicorn", "--bind", f"fd://{door.fileno()}", application],
+            [sys.executable, "-m", "gunicorn", "--bind", f"fd://{door.fileno()}", APPLICATION],
             cwd=ROOT,
-            env={**environment, **settings},
+            env={**environment, "WEB_CONCURRENCY": "1"},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

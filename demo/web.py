@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from demo.kubectl import Kubectl
-from demo.service import ON_SIMULATED_TIME, serve
+from demo.service import serve
 from demo.stage import NAME, Document, Stage
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.web.command import serve as serve_page
@@ -75,8 +75,8 @@ def session_of(kubectl: Kubectl) -> Session:
 
 def main(port: int = 0, *, browser: bool = True) -> int:
     """Serves the page until Ctrl-C; the exit code."""
-    with serve(ON_SIMULATED_TIME) as service:
-        stage = Stage(service.url)
+    with serve() as url:
+        stage = Stage(url)
         stage.world.kubelet.behaviour.bad_images.add(BAD_IMAGE)
         for each in tapps():
             stage.world.apply(each)

@@ -1,4 +1,4 @@
-"""The Helm chart of a release: charts/tapp, with the version, the image and what indexes show."""
+"""The Helm chart of a release: charts/tapp, with the version, the image and where it comes from."""
 
 import shutil
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import yaml
 
 from .kustomize import ROOT, Document, parts
-from .listing import metadata
 
 CHART = ROOT / "charts" / "tapp"
 """Files of kustomize in its files/ are links, which a copy follows."""
+ICON = "docs/img/icon.svg"
 _IMAGE = """\
   registry: ""
   repository: ""
@@ -33,13 +33,25 @@ def copy(directory: Path, version: str, image: str, home: str = "") -> None:
     shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("charts", "Chart.lock"))
     described = directory / "Chart.yaml"
     content = yaml.safe_load(described.read_text(encoding="utf-8"))
-    content |= {"version": version, "appVersion": version, **metadata(version, image, home)}
+    content |= {"version": version, "appVersion": version, **_origin(version, home)}
     described.write_text(yaml.safe_dump(content, sort_keys=False, width=100), encoding="utf-8")
     values = directory / "values.yaml"
     text = values.read_text(encoding="utf-8")
     head, found, rest = text.partition(_IMAGE)
     assert found, "charts/tapp/values.yaml has its image elsewhere"  # noqa: S101 - ours
     values.write_text(head + _lines(split(image)) + rest, encoding="utf-8")
+
+
+def _origin(version: str, home: str) -> Document:
+    """The part of Chart.yaml that only a published release has."""
+    if not home:
+        return {}
+    return {
+        "home": home,
+        "sources": [home],
+        "icon": f"{home}/raw/v{version}/{ICON}",
+        "maintainers": [{"name": "The maintainers of TApp", "url": home}],
+    }
 
 
 def split(image: str) -> Document:

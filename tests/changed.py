@@ -38,7 +38,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "release/kind.sh": ("tests/contract/test_kind.py",),
     "migration/": ("tests/migration",),
     "demo/": ("tests/scenarios/test_demo.py",),
-    "bench/": ("tests/bench",),
     "examples/": ("tests/scenarios/test_golden.py",),
     "docs/": ("tests/contract/test_docs.py",),
     "README.md": ("tests/contract/test_docs.py",),

@@ -16,60 +16,27 @@ from tapp.kube.stored import KINDS
 Json = dict[str, Any]
 
 _HTTP: Json = {"httpGet": {"port": 80, "httpHeaders": [{"name": "X-A"}]}}
+_CPU_OF_APP: Json = {"path": "cpu", "resourceFieldRef": {"resource": "limits.cpu",
+                                                         "containerName": "app"}}  # fmt: skip
+_NAME: Json = {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}
+_LABELS: Json = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
 _SOURCES: list[Json] = [
     {"hostPath": {"path": "/srv"}},
     {"secret": {"secretName": "s"}},
     {"configMap": {"name": "c", "items": [{"key": "a", "path": "a"}]}},
-    {
-        "downwardAPI": {
-            "items": [
-                {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
-                {
-                    "path": "cpu",
-                    "resourceFieldRef": {"resource": "limits.cpu", "containerName": "app"},
-                },
-            ]
-        }
-    },
-    {
-        "projected": {
-            "sources": [
-                {"serviceAccountToken": {"path": "token"}},
-                {
-                    "downwardAPI": {
-                        "items": [
-                            {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}},
-                            {
-                                "path": "cpu",
-                                "resourceFieldRef": {
-                                    "resource": "limits.cpu",
-                                    "containerName": "app",
-                                },
-                            },
-                        ]
-                    }
-                },
-                {"secret": {"name": "s"}},
-            ]
-        }
-    },
+    {"downwardAPI": {"items": [_LABELS, _CPU_OF_APP]}},
+    {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}},
+                               {"downwardAPI": {"items": [_NAME, _CPU_OF_APP]}},
+                               {"secret": {"name": "s"}}]}},
     {"iscsi": {"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2001-04.com.example:a"}},
     {"rbd": {"monitors": ["10.0.0.1:6789"], "image": "disk"}},
     {"azureDisk": {"diskName": "d", "diskURI": "https://example.com/d"}},
     {"scaleIO": {"gateway": "g", "system": "s", "volumeName": "v", "secretRef": {"name": "s"}}},
-    {
-        "ephemeral": {
-            "volumeClaimTemplate": {
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "1Gi"}},
-                }
-            }
-        }
-    },
+    {"ephemeral": {"volumeClaimTemplate": {"spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}},
     {"emptyDir": {}},
     {"csi": {"driver": "csi.example.com"}},
-]
+]  # fmt: skip
 _TERM: Json = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
 _APP: Json = {
     "name": "app",
@@ -83,73 +50,44 @@ _APP: Json = {
     "livenessProbe": _HTTP,
     "readinessProbe": {"grpc": {"port": 81}},
     "startupProbe": {"exec": {"command": ["true"]}},
-    "lifecycle": {
-        "postStart": {"httpGet": {"port": 80}},
-        "preStop": {"sleep": {}},
-    },
+    "lifecycle": {"postStart": {"httpGet": {"port": 80}}, "preStop": {"sleep": {}}},
 }
+_PLAIN: Json = {"name": "app", "image": "app:1"}
+_PREFERRED, _REQUIRED = (f"{when}DuringSchedulingIgnoredDuringExecution"
+                         for when in ("preferred", "required"))  # fmt: skip
 SAMPLES: dict[str, Json] = {
     "containers": {
         "containers": [_APP, {"name": "side", "image": "side:1"}],
         "initContainers": [
             {"name": "init", "image": "init:1"},
-            {
-                **_APP,
-                "name": "sidecar",
-                "restartPolicy": "Always",
-                "ports": [{"containerPort": 90}],
-            },
+            {**_APP, "name": "sidecar", "restartPolicy": "Always",
+             "ports": [{"containerPort": 90}]},
         ],
     },
     "volumes": {
-        "containers": [{"name": "app", "image": "app:1"}],
+        "containers": [_PLAIN],
         "volumes": [{"name": f"v{index}", **source} for index, source in enumerate(_SOURCES)],
     },
     "a variable of a file": {
-        "containers": [
-            {
-                "name": "app",
-                "image": "app:1",
-                "env": [
-                    {
-                        "name": "F",
-                        "valueFrom": {"fileKeyRef": {"volumeName": "v", "path": "f", "key": "K"}},
-                    }
-                ],
-            }
-        ],
+        "containers": [{**_PLAIN, "env": [{"name": "F", "valueFrom": {"fileKeyRef": {
+            "volumeName": "v", "path": "f", "key": "K"}}}]}],
         "volumes": [{"name": "v", "emptyDir": {}}],
     },
     "scheduling": {
-        "containers": [{"name": "app", "image": "app:1"}],
+        "containers": [_PLAIN],
         "affinity": {
-            "nodeAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {
-                        "weight": 1,
-                        "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]},
-                    }
-                ]
-            },
-            "podAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 1, "podAffinityTerm": _TERM}
-                ]
-            },
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_TERM]},
+            "nodeAffinity": {_PREFERRED: [{"weight": 1, "preference": {
+                "matchExpressions": [{"key": "zone", "operator": "Exists"}]}}]},
+            "podAffinity": {_PREFERRED: [{"weight": 1, "podAffinityTerm": _TERM}]},
+            "podAntiAffinity": {_REQUIRED: [_TERM]},
         },
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "zone",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": {"app": "web"}},
-            }
-        ],
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+                                       "whenUnsatisfiable": "ScheduleAnyway",
+                                       "labelSelector": {"matchLabels": {"app": "web"}}}],
         "tolerations": [{"key": "gpu", "value": "yes"}],
         "securityContext": {"sysctls": [{"name": "net.ipv4.tcp_syncookies"}]},
     },
-}
+}  # fmt: skip
 _NOT_VALID_EMPTY = {
     ("Preferred", "preference"),
     ("PreferredPods", "podAffinityTerm"),

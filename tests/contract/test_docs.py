@@ -76,7 +76,7 @@ def quoted(markdown: str) -> set[str]:
 
 def targets() -> set[str]:
     """Every target of the Makefile and what it includes."""
-    files = [ROOT / "Makefile", *ROOT.glob("bench/*.mk"), *ROOT.glob("tests/*/*.mk")]
+    files = [ROOT / "Makefile", *ROOT.glob("tests/*/*.mk")]
     return {
         name for file in files for name in re.findall(r"^([a-z0-9-]+):", text(file), re.MULTILINE)
     }
@@ -108,7 +108,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 @pages
 def test_every_path_of_the_repository_exists(page: Path) -> None:
-    roots = "bench|crds|docs|examples|gitops|hooks|metacontroller|migration|simulator|tapp|tests"
+    roots = "crds|docs|examples|gitops|hooks|metacontroller|migration|simulator|tapp|tests"
     for path in re.findall(rf"(?<![\w./-])(?:{roots})/[\w./-]*\w", text(page)):
         if re.fullmatch(r"tapp/\w+", path):
             continue  # kubectl wait tapp/NAME
@@ -128,8 +128,7 @@ def test_every_page_and_heading_that_code_names_exists() -> None:
 
 
 CODE = (
-    "tapp", "hooks", "kubectl_tapp", "simulator", "crds", "release", "migration", "demo", "bench",
-    "tests",
+    "tapp", "hooks", "kubectl_tapp", "simulator", "crds", "release", "migration", "demo", "tests",
 )  # fmt: skip
 _POINTER = r'((?:docs/[\w-]+|README|CONTRIBUTING)\.md), ((?:"[^"]+"(?:, | and )?)+)'
 
@@ -389,7 +388,7 @@ def test_the_changelogs_newest_version_is_the_services() -> None:
 
 
 def test_every_safety_property_is_shown_by_something_that_exists_and_says_so() -> None:
-    files = {path: text(path) for top in ("tests", "bench") for path in (ROOT / top).rglob("*.py")}
+    files = {path: text(path) for path in (ROOT / "tests").rglob("*.py")}
     functions = {name for body in files.values() for name in re.findall(r"def (\w+)\(", body)}
     table = rows(section(PROMISES, "Promises"))
     assert [number for number, *_ in table] == [f"P{number}" for number in range(1, 11)]

@@ -9,45 +9,30 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from hooks.version import VERSION
 from kubectl_tapp.main import command
-from release import chart, listing, man, plugin
+from release import chart, man, plugin
 from release.__main__ import main, page
 from release.errors import ReleaseError
 from release.kustomize import ROOT
 from tests.contract.charts import IMAGE
 
-Document = dict[str, Any]
 HOME = "https://github.com/example/tapp"
-PREFIX = "artifacthub.io/"
 
 
 # --- the chart ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def described() -> Document:
-    """What Chart.yaml says of a release that is published."""
-    return listing.metadata(VERSION, IMAGE, HOME)
-
-
-def annotation(described: Document, name: str) -> Any:
-    """An annotation of ArtifactHub's, read as YAML."""
-    return yaml.safe_load(described["annotations"][PREFIX + name])
-
-
-def test_the_chart_says_where_it_comes_from(described: Document) -> None:
-    assert (described["home"], described["sources"]) == (HOME, [HOME])
-    assert described["icon"] == f"{HOME}/raw/v{VERSION}/docs/img/icon.svg"
-    assert (ROOT / listing.ICON).read_text().startswith("<svg ")
-    assert {each["url"] for each in annotation(described, "links")} == {
-        f"{HOME}/tree/v{VERSION}/docs", f"{HOME}/issues"
-    }  # fmt: skip
+def test_the_chart_says_where_it_comes_from(tmp_path: Path) -> None:
+    chart.copy(tmp_path / "tapp", VERSION, IMAGE, HOME)
+    found = yaml.safe_load((tmp_path / "tapp" / "Chart.yaml").read_text())
+    assert (found["home"], found["sources"]) == (HOME, [HOME])
+    assert found["icon"] == f"{HOME}/raw/v{VERSION}/docs/img/icon.svg"
+    assert (ROOT / chart.ICON).read_text().startswith("<svg ")
 
 
 def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
@@ -58,29 +43,6 @@ def test_a_chart_that_nobody_publishes_names_no_page(tmp_path: Path) -> None:
     assert chart.CHART.joinpath("Chart.yaml").read_text().count(VERSION) == 2
     assert found["keywords"]
     assert "http" not in json.dumps([found[key] for key in ("keywords", "description")])
-
-
-def test_annotations_are_texts_of_what_is_true(described: Document) -> None:
-    assert all(isinstance(value, str) for value in described["annotations"].values())
-    assert annotation(described, "license") == "Apache-2.0"
-    assert annotation(described, "prerelease") is False
-    assert annotation(described, "images") == [{"name": "tapp-hooks", "image": IMAGE}]
-    (crd,) = annotation(described, "crds")
-    assert (crd["name"], crd["kind"], crd["version"]) == ("tapps.apps.tkestack.io", "TApp", "v1")
-    examples = annotation(described, "crdsExamples")
-    assert {(each["apiVersion"], each["kind"]) for each in examples} == {
-        ("apps.tkestack.io/v1", "TApp")
-    }
-
-
-def test_changes_are_those_of_the_changelog(described: Document) -> None:
-    section = (ROOT / "CHANGELOG.md").read_text().split(f"## [{VERSION}]")[1].split("\n## [")[0]
-    found = annotation(described, "changes")
-    assert len(found) == len(re.findall(r"(?m)^- ", section))
-    assert {each["kind"] for each in found} <= {
-        "added", "changed", "deprecated", "removed", "fixed", "security"
-    }  # fmt: skip
-    assert not [each for each in found if re.search(r"[`*]{2}|\]\(", each["description"])]
 
 
 # --- krew -----------------------------------------------------------------------------------------

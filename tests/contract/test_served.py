@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.service import serve
-from tests.load.service import ROOT, Service
+from tests.load.service import HOST, ROOT, Service
 
 REQUEST = {
     "parent": {
@@ -43,8 +42,8 @@ PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with serve() as service:
-        yield service.url
+    with Service(1) as service:
+        yield f"http://{HOST}:{service.port}"
 
 
 def fetch(url: str, body: object = None) -> bytes:

@@ -195,8 +195,6 @@ def runs(pid: int) -> bool:
         return False
 
 
-
-
 def test_two_names_can_have_one_image_id() -> None:
     """Digests tell nothing about which tag was asked for."""
     levers = Levers(digests={"app:1": "aa", "app:2": "aa"})

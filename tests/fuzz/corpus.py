@@ -1,4 +1,4 @@
-"""Requests to start from: real ones, and pods made to confuse whoever compares them as text.
+"""Requests to start from.
 
 Every child is the hook's own answer after admission (`tests.builders`), in several stages of life.
 """
@@ -6,11 +6,9 @@ Every child is the hook's own answer after admission (`tests.builders`), in seve
 import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from typing import Any
 
 import msgspec
 
-from simulator.api.apply import LAST_APPLIED
 from simulator.objects.objects import with_meta
 from tests.builders import (
     DELETED,
@@ -37,7 +35,7 @@ Post = Callable[[str, bytes], bytes]
 
 def documents(post: Post) -> list[tuple[str, Document]]:
     """Requests with the endpoint that they are meant for; `post` is the service."""
-    found = [*_lives(post), *_nearly_alike(post), *_histories(post), *_exposed(post)]
+    found = [*_lives(post), *_histories(post), *_exposed(post)]
     ends = [("/finalize", {**item, "finalizing": True}) for _, item in found[::3]]
     for _, item in ends[::2]:  # the others are handed over
         item["parent"] = with_meta(item["parent"], deletionTimestamp=DELETED)
@@ -186,44 +184,3 @@ def _rolling(post: Post, spec: Document) -> Document:
     wanted = {child["metadata"]["name"]: child for child in answer["children"]}
     pods = [updated(pod, wanted.get(pod["metadata"]["name"], pod), after) for pod in pods]
     return request(after, [running(pods[0]), *pods[1:]], claims)
-
-
-_ODD_TEMPLATES: list[Document] = [
-    template(container={"env": [{"name": "LEADER", "value": "web-0.web"}]}),
-    template(container={"env": [{"name": "PEERS", "value": "web-0,web-1,web-10,web-11"}]}),
-    template(labels={"app": "web", "shard": "1", "web-1": "web-1", "zone": "10"}),
-    template("registry/web-1:web-10", container={"args": ["%b", "%d%%", "%(name)s", "%"]}),
-    template(annotations={"note": 'web-1 "nodeName":"web-1"', RECORD: "{}", "1": "1"}),
-    template(annotations={"note": "kube-api-access-abcde", "x": '\\"nodeName\\":\\"node-1'}),
-    template(container={"env": [{"name": "N", "value": "2147483647"}]}, hostname="web-1"),
-    template(nodeSelector={RECORD: '{"revision":"x"}', "nodeName": "web-1"}, nodeName="web-1"),
-]
-
-
-def _nearly_alike(post: Post) -> Iterator[tuple[str, Document]]:
-    """Pods whose names, numbers and nodes stand in each other's specs too."""
-    for index, body in enumerate(_ODD_TEMPLATES):
-        parent = tapp(replicas=13 if index < 3 else 3, template=body)
-        pods = [running(pod) for pod in _children(post, parent)]
-        for number, pod in enumerate(pods):
-            _confuse(pod, number, index)
-        if len(pods) > 10:
-            pods = [pods[number] for number in (0, 1, 2, 10, 11, 12)]
-        newer = deepcopy(body)
-        newer["spec"]["containers"][0]["image"] = "nginx:2"
-        yield "/sync", request(tapp(replicas=13, template=body), pods)
-        yield "/sync", request(tapp(replicas=13, template=newer, generation=2), pods)
-
-
-def _confuse(pod: Document, number: int, variant: int) -> None:
-    annotations: dict[str, Any] = pod["metadata"]["annotations"]
-    pod["spec"]["nodeName"] = ("node-1", f"web-{number + 1}", f"{number}", "web-1")[variant % 4]
-    if variant % 3 == 1:
-        annotations[RECORD] = ("{}", "{", "", '{"revision":"\\u0041"}', "null")[number % 5]
-    if variant % 4 == 2:
-        annotations["peer"] = f"web-{(number + 1) % 3}"
-        annotations[LAST_APPLIED] = annotations[LAST_APPLIED].replace(":", ": ")
-    if variant % 4 == 3:
-        text = json.loads(annotations[LAST_APPLIED])
-        text["metadata"]["annotations"] = {RECORD: annotations.get(RECORD, "%s"), "peer": "web-1"}
-        annotations[LAST_APPLIED] = json.dumps(text)

@@ -89,10 +89,7 @@ def nearly_right(draw: st.DrawFn, document: Document) -> bytes:
             spec = {**document["parent"]["spec"], **spec}
         document["parent"]["spec"] = spec
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 2, 3, 5, 8]))):
-        if draw(st.integers(0, 6)) == 0:
-            _change_every_pod(draw, document)
-        else:
-            _change(draw, document)
+        _change(draw, document)
     text = msgspec.json.encode(document)
     match draw(st.integers(0, 19)):
         case 0:
@@ -184,32 +181,6 @@ def _parsed(text: str) -> st.SearchStrategy[Any]:
 
 def _as_text(value: Any) -> str:
     return msgspec.json.encode(value).decode("utf-8", "replace")
-
-
-def _change_every_pod(draw: st.DrawFn, document: Document) -> None:
-    """The same change at the same place of every pod, so that they go on looking alike."""
-    children = document.get("children")
-    pods = children.get("Pod.v1") if isinstance(children, dict) else None
-    if not isinstance(pods, dict) or not pods or not isinstance(next(iter(pods.values())), dict):
-        return
-    part = draw(st.sampled_from(["spec", "metadata", "metadata", "status"]))
-    path = [part, *(key for _, key in _place(draw, next(iter(pods.values())).get(part)))]
-    own = draw(st.sampled_from(["{0}", "{1}", "{2}", "{0}0", "x{0}.{1}", '"%{1}', "{0}\\", "same"]))
-    value = draw(values) if own == "same" else None
-    names = [key.rpartition("/")[2] for key in pods]
-    for pod, name, other in zip(pods.values(), names, [*names[1:], names[0]], strict=True):
-        number = name.rpartition("-")[2]
-        _put(pod, path, value if own == "same" else own.format(name, number, other))
-
-
-def _put(holder: Any, path: list[Any], value: Any) -> None:
-    """Sets what the path leads to, if it leads anywhere here."""
-    try:
-        for key in path[:-1]:
-            holder = holder[key]
-        holder[path[-1]] = value
-    except (LookupError, TypeError):
-        return
 
 
 _SIGNS = [bytes([each]) for each in b'{}[],:"\\ 1']

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from bench.streams import NOTHING, request_in
 from tests.load.service import HOST, ROOT, Service, percentile
+from tests.situations import NOTHING, request_in
 
 OK = 200
 

@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.streams import CREATE, FINALIZE, NOTHING, ROLL, request_in
 from tests.fuzz.oracle import Service as InProcess
 from tests.load.service import Service, percentile
+from tests.situations import CREATE, FINALIZE, NOTHING, ROLL, request_in
 
 TRIES = 200
 """How often one request is sent before it counts as lost."""
@@ -106,7 +106,7 @@ def _requests() -> list[tuple[str, bytes, bytes]]:
     judge, result = InProcess(), []
     for size in (1, 5, 40):
         for situation in (NOTHING, ROLL, CREATE, FINALIZE):
-            path, body = request_in(situation, size, seed=size)
+            path, body = request_in(situation, size)
             document = json.loads(body)
             # Else the status of a roll notes since when it is on, and each moment has its answer.
             document["parent"]["spec"]["progressDeadlineSeconds"] = 0

@@ -28,58 +28,52 @@ _TYPES = ("annotation", "returns", "decorator_list")
 """Fields of nodes in which nothing decides anything when the service runs."""
 _LOGGERS = ("LOGGER", "logging")
 Item = TypeVar("Item")
-_NONE, _TRUE, _FALSE = (ast.Constant(value) for value in (None, True, False))
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file.
-
-    Attributes:
-        file: the path from the root.
-        line: where the change begins, for a reader.
-        function: the qualified name of the function, class or module that it stands in.
-        before, after: what is changed, and to what, each on one line.
-        start, end: the bytes of the file that are replaced.
-    """
+    """One change of one file, in a function, class or module."""
 
     file: str
-    line: int
     function: str
-    before: str
-    after: str
-    start: int
-    end: int
+    tree: ast.Module
+    before: ast.AST
+    after: ast.AST
+
+    @property
+    def line(self) -> int:
+        """Where the change begins, for a reader."""
+        return int(getattr(self.before, "lineno", 0))
 
     @property
     def change(self) -> str:
         """What tells it from others in the same function, wherever the lines move."""
-        return f"{self.before} -> {self.after}"
+        return f"{ast.unparse(self.before)} -> {ast.unparse(self.after)}"
 
-    def applied(self, text: str) -> str:
-        """The file's text with the change, all other lines as they are."""
-        raw = text.encode()
-        after = self.after if self.after in ("pass", "return None") else f"({self.after})"
-        return (raw[: self.start] + after.encode() + raw[self.end :]).decode()
+    def applied(self) -> str:
+        """The file's text with the change, without comments."""
+        _Instead(self.before, self.after).visit(self.tree)
+        text = ast.unparse(self.tree)
+        _Instead(self.after, self.before).visit(self.tree)
+        return text
+
+
+class _Instead(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return self.new if node is self.old else self.generic_visit(node)
 
 
 def mutants(file: str, text: str) -> list[Mutant]:
     """All changes of a file, in the order of their places."""
-    starts = [0]
-    for line in text.encode().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    found: dict[tuple[int, int, str], Mutant] = {}
-    module = file.removesuffix(".py").replace("/", ".")
-    for function, (node, new) in _places(ast.parse(text), module):
-        assert isinstance(node, ast.expr | ast.stmt)
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        start = starts[node.lineno - 1] + node.col_offset
-        end = starts[node.end_lineno - 1] + node.end_col_offset
-        before, after = ast.unparse(node), ast.unparse(new)
-        mutant = Mutant(file, node.lineno, function, before, after, start, end)
-        found.setdefault((start, end, after), mutant)
-    return sorted(found.values(), key=lambda mutant: (mutant.start, mutant.end))
+    tree, module = ast.parse(text), file.removesuffix(".py").replace("/", ".")
+    found = {
+        (id(old), ast.unparse(new)): Mutant(file, function, tree, old, new)
+        for function, (old, new) in _places(tree, module)
+    }
+    return list(found.values())
 
 
 def _places(node: ast.AST, function: str) -> Iterator[tuple[str, Change]]:
@@ -109,11 +103,11 @@ def _cannot_matter(node: ast.AST) -> bool:
 def _changes(node: ast.AST) -> Iterator[Change]:
     match node:
         case ast.If(test) | ast.IfExp(test) | ast.While(test):
-            yield from ((test, constant) for constant in (_TRUE, _FALSE))
+            yield from ((test, ast.Constant(value)) for value in (True, False))
         case ast.comprehension(ifs=tests):
-            yield from ((test, _TRUE) for test in tests)
+            yield from ((test, ast.Constant(True)) for test in tests)
         case ast.Return(value) if value is not None and ast.unparse(value) != "None":
-            yield node, ast.Return(_NONE)
+            yield node, ast.Return(ast.Constant(None))
         case ast.Raise() | ast.Continue() | ast.Break() | ast.AugAssign() | ast.Expr(ast.Call()):
             yield node, ast.Pass()
         case ast.Assign([ast.Attribute() | ast.Subscript()]):
@@ -140,7 +134,11 @@ def _instead(node: ast.expr) -> Iterator[ast.expr]:
         case ast.Constant(bool() as value):
             yield ast.Constant(not value)
         case ast.Constant(int() | float() as number):
-            yield from (ast.Constant(new) for new in (number + 1, number - 1, 0) if new != number)
+            yield from (
+                ast.Constant(new)
+                for new in dict.fromkeys((number + 1, number - 1, 0))
+                if new != number
+            )
         case _:
             yield from _with_less(node)
 

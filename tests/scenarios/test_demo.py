@@ -186,7 +186,7 @@ def first_lines(stream: IO[bytes]) -> str:
 def test_a_service_that_does_not_start_is_an_error_with_its_last_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "ON_SIMULATED_TIME", "demo.no_such_module:application()")
+    monkeypatch.setattr("demo.service.APPLICATION", "demo.no_such_module:application()")
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert demo.main() == 1
     assert "the service did not start" in capsys.readouterr().out

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.streams import AFTER_ROLL, NOTHING, ROLL, request_in
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from simulator.objects.objects import with_meta
 from tapp.spec.model import TApp
 from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
+from tests.situations import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.sizes import size
 from tests.unit.hooks.memo import FORGETFUL, answers, same
 from tests.unit.strategies import worlds

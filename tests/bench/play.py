@@ -1,0 +1,83 @@
+"""One stream through the service of the tree in whose directory this runs: `play.py PLACE 3 2`.
+
+Each file in the place is a request. Prints a JSON object: MB of a request; CPU milliseconds of REF
+and of the handler, the medians of all requests but the first two, for each the least of three
+passes; and by how many times its request the process grew at most, one request after the other. The
+handler is the WSGI application with the garbage collector and the log as shipped. REF, its measure,
+is `orjson.loads` of the request and `orjson.dumps` of the answer without a collector.
+"""
+
+import gc
+import json
+import logging
+import os
+import re
+import runpy
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hooks.app import create_app
+from hooks.service.logs import LOGGER
+from hooks.service.settings import Settings
+from simulator.metacontroller.hook_client import WsgiHook
+from tests.builders import NOW
+
+
+def worker(served: dict[str, Any]) -> WsgiHook:
+    """A worker that has not answered anything yet."""
+    settings = Settings(pace_seconds=0, pace_pod_seconds=0)
+    app = create_app(settings, clock=lambda: NOW).wsgi_app
+    for handler in LOGGER.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
+    served["post_worker_init"](None)
+    return WsgiHook(app)
+
+
+def megabytes(field: str) -> float:
+    """This process's size."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(re.findall(rf"{field}:\s+(\d+) kB", text)[0]) / 1e3
+
+
+def timed(hook: WsgiHook, body: bytes) -> tuple[float, float]:
+    """CPU milliseconds of the handler and of REF."""
+    gc.enable()
+    started = time.thread_time()
+    answer = hook.post("/sync", body, 60)
+    handler = time.thread_time() - started
+    gc.disable()
+    if answer.status != 200:
+        raise SystemExit(f"answered {answer.status}: {answer.body[:200]!r}")
+    tree = orjson.loads(answer.body)
+    started = time.thread_time()
+    orjson.loads(body)
+    orjson.dumps(tree)
+    return handler * 1e3, (time.thread_time() - started) * 1e3
+
+
+def main(place: str, passes: int, warm: int) -> None:
+    """Plays the stream."""
+    served = runpy.run_path("gunicorn.conf.py")
+    hook, files = worker(served), sorted(Path(place).iterdir())
+    idle, size = megabytes("VmRSS"), files[-1].stat().st_size / 1e6
+    for file in files:
+        hook.post("/sync", file.read_bytes(), 60)
+    grown = (megabytes("VmHWM") - idle) / size
+    played = [[timed(hook, file.read_bytes()) for file in files][warm:] for _ in range(passes)]
+    least = [
+        [min(each) for each in zip(*calls, strict=True)] for calls in zip(*played, strict=True)
+    ]
+    handler, ref = (statistics.median(each) for each in zip(*least, strict=True))
+    figures = {"MB": size, "REF ms": ref, "handler ms": handler, "memory / MB": grown}
+    sys.stdout.write(json.dumps(figures))
+    served["on_exit"](None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
