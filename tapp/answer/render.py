@@ -112,7 +112,7 @@ def _labels(template: Template, instance: int) -> dict[str, str]:
 def _annotations(template: Template) -> dict[str, str]:
     found = {**template.annotations, TEMPLATE_IMAGES: _json(template.images)}
     if template.written is not None:
-        found[WRITTEN] = " ".join(template.written)
+        found[WRITTEN] = template.written.encode()
     return found
 
 

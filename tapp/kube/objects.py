@@ -270,9 +270,26 @@ decode_statuses = msgspec.json.Decoder(list[ContainerStatus] | None).decode
 decode_resources = msgspec.json.Decoder(list[KubeletResources] | None).decode
 decode_images = msgspec.json.Decoder(dict[str, str]).decode
 decode_record = msgspec.json.Decoder(InPlaceRecord).decode
+"""Of what is missing the default holds; `encode_record` is the other way."""
 decode_claim_spec = msgspec.json.Decoder(ClaimSpec | None).decode
 decode_claim_status = msgspec.json.Decoder(ClaimStatus | None).decode
 decode_managers = msgspec.json.Decoder(list[ManagedField] | None).decode
+
+
+def encode_record(record: InPlaceRecord, revision: str) -> str:
+    """The annotation of an update to a revision, which is there for people: JSON, keys sorted."""
+    document: dict[str, Any] = {"revision": revision}
+    document["containers"] = {
+        name: {"id": ran.id, "image": ran.image}
+        | ({"overtaken": ran.overtaken} if ran.overtaken else {})
+        | ({"again": True} if ran.again else {})
+        for name, ran in record.containers.items()
+    }
+    if record.asked:
+        document["asked"] = record.asked
+    if record.at:
+        document["at"] = record.at
+    return msgspec.json.encode(document, order="sorted").decode()
 
 
 def readable_conditions(text: bytes) -> list[Condition]:

@@ -20,7 +20,7 @@ from tapp.pod.inplace import is_over
 from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
 from tapp.pod.pod import GRACE, NONE, Pod, PodSpec
 from tapp.spec.reads import Reads, read_by, requests_of
-from tapp.spec.templates import has_served_gate
+from tapp.spec.templates import Written, has_served_gate
 from tapp.words.vocabulary import (
     DRAIN,
     FAILURES,
@@ -104,7 +104,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
     projected = manifest.projected or {}
     applied = projected.get("spec")
     given = _dict(projected.get("metadata")).get("annotations")
-    hold = hold_of(labels, annotations)
+    hold, origin = hold_of(labels, annotations), Written.decode(_word(annotations.get(WRITTEN)))
     doubled = duplicate_merge_key(applied) if isinstance(applied, dict) else None
     spec = PodSpec(
         template_hash=labels.get(TEMPLATE_HASH),
@@ -139,8 +139,8 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         reads=_reads(running, manifest),
         requests=requests,
         asked=tuple(name for name, text in requests.items() if met.get(name) != text),
-        written=_word(annotations.get(WRITTEN)).partition(" ")[0],
-        bare_hash=_word(annotations.get(WRITTEN)).partition(" ")[2],
+        written=origin.revision,
+        bare_hash=origin.bare,
         update_priority=""
         if UPDATE_PRIORITY in _dict(given)
         else _word(annotations.get(UPDATE_PRIORITY))[:_LONGEST_PRIORITY],

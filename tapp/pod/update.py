@@ -6,12 +6,12 @@ is in `inplace.py`.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from tapp.kube.images import pinned, runs_image
-from tapp.kube.objects import RanImage
+from tapp.kube.objects import InPlaceRecord, RanImage, encode_record
 from tapp.pod.inplace import Progress
 from tapp.pod.pod import Pod, PodSpec
 from tapp.spec.reads import restarting
@@ -153,18 +153,9 @@ def record_of(  # noqa: PLR0913, PLR0917 - what is known of the update
         if pod.container(name).now.running is None:  # the kubelet may be starting it as it was
             ran = containers[name]
             containers[name] = RanImage(ran.id, ran.image, [pod.spec.images[name]])
-    record: dict[str, Any] = {"revision": revision}
-    record["containers"] = {
-        name: {"id": ran.id, "image": ran.image}
-        | ({"overtaken": ran.overtaken} if ran.overtaken else {})
-        | ({"again": True} if name in restarts or (ran.again and name not in images) else {})
-        for name, ran in containers.items()
-    }
-    if pod.spec.requests:
-        record["asked"] = dict(pod.spec.requests)
-    if not pod.tells_generation:
-        record["at"] = written(now)
-    return msgspec.json.encode(record, order="sorted").decode()
+        containers[name] = msgspec.structs.replace(containers[name], again=True)
+    at = "" if pod.tells_generation else written(now)
+    return encode_record(InPlaceRecord(at, containers, dict(pod.spec.requests)), revision)
 
 
 def _replaced(pod: Pod, name: str, before: RanImage | None) -> RanImage:

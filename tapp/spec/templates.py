@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -36,6 +36,16 @@ class Written(NamedTuple):
 
     revision: str
     bare: str
+
+    def encode(self) -> str:
+        """The annotation of a pod that is made of it."""
+        return f"{self.revision} {self.bare}"
+
+    @classmethod
+    def decode(cls, text: str) -> Self:
+        """What an annotation says; both are empty where there is none."""
+        revision, _, bare = text.partition(" ")
+        return cls(revision, bare)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tapp.kube.objects import InPlaceRecord, RanImage, decode_record, encode_record
+from tapp.spec.templates import Written
 from tapp.words.notes import (
     GateNote,
     Note,
@@ -59,6 +61,33 @@ def test_the_note_of_a_gate_is_read_as_it_was_written(note: GateNote) -> None:
     """Time and generation come back from the fields of the condition."""
     fields = note.encode()
     assert GateNote.decode(fields["lastProbeTime"], fields["observedGeneration"]) == note
+
+
+@given(
+    st.builds(
+        InPlaceRecord,
+        TIMES | st.just(""),
+        st.dictionaries(
+            NAMES,
+            st.builds(
+                RanImage,
+                st.text(max_size=9),
+                st.text(max_size=9),
+                st.lists(IMAGES, max_size=2),
+                st.booleans(),
+            ),
+            max_size=3,
+        ),
+        st.dictionaries(NAMES | st.just(""), REVISIONS, max_size=2),
+    ),
+    st.builds(Written, REVISIONS, REVISIONS),
+)
+def test_annotations_of_a_pod_are_read_as_they_were_written(
+    record: InPlaceRecord, origin: Written
+) -> None:
+    """The record of an update, and of which template with placeholders a pod's own is."""
+    assert decode_record(encode_record(record, "v1-1")) == record
+    assert Written.decode(origin.encode()) == origin
 
 
 @given(st.lists(NAMES, min_size=1))
