@@ -1,32 +1,25 @@
 """The plan of one sync: what happens to every instance, and what becomes of the claims.
 
-`plan(world, options, now)` is a pure function. Two phases: judge each instance alone, then send
-all of them through the stages of `tapp/decide/stages.py`.
+`plan(world, options, now)` is a pure function. Three phases: put the instances together
+(`tapp/decide/assembly.py`), judge each of them alone, then send all of them through the stages of
+`tapp/decide/stages.py`.
 """
 
+from dataclasses import replace
 from itertools import chain
 
+from tapp.decide.assembly import assemble
 from tapp.decide.deadline import Roll, follow_roll
 from tapp.decide.filling import Filling, is_late
-from tapp.decide.instances import (
-    RECHECK,
-    Instance,
-    app_status,
-    block_creations,
-    instances_of,
-    mark_removals,
-    set_pace,
-)
+from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import UP_TO_DATE, Verdict, judge
 from tapp.decide.missing import missing_claims, missing_services
-from tapp.decide.partition import follow_current, keep_back
+from tapp.decide.partition import follow_current
 from tapp.decide.planned import Plan
-from tapp.decide.recall import recall
-from tapp.decide.resizes import Resizes, follow, look
+from tapp.decide.resizes import Resizes, follow
 from tapp.decide.rollout import budgets_of
 from tapp.decide.serving import serving_of, troubles_of
 from tapp.decide.stages import Case, Course
-from tapp.decide.unmade import look_ahead
 from tapp.storage.claims import plan_claims
 from tapp.storage.growth import grow
 from tapp.world import Options, World
@@ -43,20 +36,13 @@ def plan(world: World, options: Options, now: float) -> Plan:
         now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
     """
     spec, filling = world.tapp.spec, Filling(world)
-    instances = instances_of(world, filling, now)
-    partition = keep_back(world, instances)
-    block_creations(world, instances)
-    ahead = look_ahead(world, instances)
-    recall(world, instances, options)
-    if spec.resizes:
-        look(instances, world, options, now)
-    app = app_status(instances)
-    removals, paces = mark_removals(instances, app, world, options), set_pace(instances, world, now)
+    found = assemble(world, filling, options, now)
+    instances, partition = found.instances, found.partition
 
     budgets = budgets_of(spec, instances)
     serving, going_unseen, changes = serving_of(world, instances, now)
     available = serving.available
-    partition.current = follow_current(world, partition, instances, available)
+    current = follow_current(world, partition, instances, available)
     troubles = troubles_of(spec, instances, now)
 
     verdicts = [judge(instance) for instance in instances]
@@ -75,11 +61,11 @@ def plan(world: World, options: Options, now: float) -> Plan:
     unexposed, late = missing_services(world, course.services, now), _late(instances)
     soon = course.just_changed or course.services.waits or course.history.waits or late
     waits = (
-        *(removals, paces, changes, course.holding.waits, course.marks.waits, turns.waits),
+        *(found.waits, changes, course.holding.waits, course.marks.waits, turns.waits),
         *(unowned.waits, unexposed.waits, course.pulls.waits, resizes.waits, roll.waits),
         [RECHECK] if soon else [],
         [i.update.wait for i in instances if i.update.wait is not None],
-        [found.wait for found in troubles.values() if found.wait is not None],
+        [each.wait for each in troubles.values() if each.wait is not None],
     )
     return Plan(
         world=world,
@@ -89,8 +75,8 @@ def plan(world: World, options: Options, now: float) -> Plan:
         delays={case.instance.id: case.delay for case in course.cases if case.delay is not None},
         decisions=decisions,
         cases=_not_up_to_date(instances, decisions),
-        partition=partition,
-        ahead=ahead,
+        partition=replace(partition, current=current),
+        ahead=found.ahead,
         pulls=course.pulls,
         resizes=resizes,
         roll=roll,
@@ -109,7 +95,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         not_exposed=unexposed.since,
         waiting=turns.waiting.union(course.order, late),
         order={*course.order},
-        app_status=app,
+        app_status=found.app_status,
         recheck=min(chain.from_iterable(waits), default=None),
         now=now,
     )

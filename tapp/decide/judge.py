@@ -144,7 +144,7 @@ def _missing(instance: Instance) -> Verdict:
     template = instance.template
     if isinstance(template, Unresolved):
         return Verdict(Action.ABSENT, template.reason, template.message)
-    if blocked := instance.blocked or template.obstacle:
+    if blocked := instance.unmade or template.obstacle:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {quoted(template.name)}"
     if instance.kept:
@@ -174,7 +174,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     if instance.never_migrate:
         message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
         return wait(Reason.NEVER_MIGRATE, message)
-    if not instance.due and instance.pace is not None:
+    if instance.pace is not None and not instance.pace.is_due:
         failures = instance.pace.failures
         times = "once" if failures == 1 else f"{failures} times"
         when = written(instance.pace.due + 1)

@@ -7,18 +7,29 @@ that it describes (`tapp/spec/meaning.py`): then nothing about it is to change b
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
 from tapp.kube.tolerations import of_pods
-from tapp.pod.pod import Pod
 from tapp.spec.templates import Template, Unresolved
 from tapp.storage.origins import Origins
 from tapp.words.reasons import Reason
 from tapp.world import Options, World
 
 
-def recall(world: World, instances: Iterable[Instance], options: Options) -> None:
-    """Sets what the templates of such pods were, and whether they mean what they are to run."""
+class Comparison(msgspec.Struct, frozen=True, gc=False):
+    """The part of an `Instance` that a pod of another revision than its template's tells."""
+
+    template: Template | Unresolved
+    recorded: str = ""
+    alike: bool = False
+    respelled: bool = False
+
+
+def compare(world: World, instances: Iterable[Instance], options: Options) -> dict[int, Comparison]:
+    """Finds what the templates of such pods were, and whether they mean what they are to run."""
+    result = dict[int, Comparison]()
     origins: Origins | None = None
     others = set[tuple[str | None, str]]()
     pairs = _Pairs(world, options)
@@ -31,18 +42,29 @@ def recall(world: World, instances: Iterable[Instance], options: Options) -> Non
         origins = origins or Origins(world, MOST)
         recorded = origins.recorded(pod, instance.id, template.name)
         if recorded is None and origins.full:  # a later sync knows what its pod was made of
-            instance.template = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
+            late = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
+            result[instance.id] = Comparison(late)
             continue
-        instance.recorded = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
+        bare = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
         pair = pod.spec.template_hash, template.revision
         before = recorded
         if before is None and pair not in others:  # one that differs tells of all of its revision
             before = origins.applied(pod)
+        found = Comparison(template, bare)
         if before is not None:
-            found = pairs.compared(before, template, again=recorded is not None)
-            _take(instance, pod, template, found)
-        if not instance.alike:
+            compared = pairs.compared(before, template, again=recorded is not None)
+            # A tag's default comes about with the pod, and another tag in place does not change it.
+            if compared.bare and not compared.pulling.intersection(pod.spec.not_pulling):
+                found = Comparison(
+                    template,
+                    bare and template.hashes.bare,
+                    compared.alike,
+                    compared.alike and compared.whole,
+                )
+        result[instance.id] = found
+        if not found.alike:
             others.add(pair)
+    return result
 
 
 class _Compared(NamedTuple):
@@ -94,14 +116,3 @@ class _Pairs:
             and before.annotations == template.annotations
         )
         return _Compared(True, new.pulling - old.pulling, alike, whole)
-
-
-def _take(instance: Instance, pod: Pod, template: Template, found: _Compared) -> None:
-    """Sets what an instance's pod was made of, as far as that means the same."""
-    # A tag's default comes about with the pod, and another tag in place does not change it.
-    if not found.bare or found.pulling.intersection(pod.spec.not_pulling):
-        return
-    if instance.recorded:
-        instance.recorded = template.hashes.bare
-    instance.alike = found.alike
-    instance.respelled = found.alike and found.whole
