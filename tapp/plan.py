@@ -16,7 +16,7 @@ from tapp.decide.judge import UP_TO_DATE, Verdict, judge
 from tapp.decide.missing import missing_claims, missing_services
 from tapp.decide.partition import follow_current
 from tapp.decide.planned import Plan
-from tapp.decide.resizes import Resizes, follow
+from tapp.decide.resizes import Resizes, track_resizes
 from tapp.decide.rollout import budgets_of
 from tapp.decide.serving import serving_of, troubles_of
 from tapp.decide.stages import Case, Course
@@ -40,7 +40,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
     instances, partition = found.instances, found.partition
 
     budgets = budgets_of(spec, instances)
-    serving, going_unseen, changes = serving_of(world, instances, now)
+    serving = serving_of(world, instances, now)
     available = serving.available
     current = follow_current(world, partition, instances, available)
     troubles = troubles_of(spec, instances, now)
@@ -50,18 +50,18 @@ def plan(world: World, options: Options, now: float) -> Plan:
     in_use = frozenset(partition.in_use)
     course = Course(world, options, now, filling, budgets, serving, in_use, instances, cases)
     course.run()
-    decisions, turns = course.decisions, course.turns
+    decisions, room = course.decisions, course.room
 
-    resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
+    resizes = track_resizes(world, instances, decisions, now) if spec.resizes else Resizes()
     roll = Roll()
     if course.pending or len(available) < budgets.should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, available, now)
     unowned = missing_claims(world, instances, now)
-    claims = plan_claims(world, [i.made for i in course.without_node if i.id not in turns.waiting])
+    claims = plan_claims(world, [i.made for i in course.without_node if i.id not in room.waiting])
     unexposed, late = missing_services(world, course.services, now), _late(instances)
     soon = course.just_changed or course.services.waits or course.history.waits or late
     waits = (
-        *(found.waits, changes, course.holding.waits, course.marks.waits, turns.waits),
+        *(found.waits, serving.waits, course.pod_holds.waits, course.marks.waits, room.waits),
         *(unowned.waits, unexposed.waits, course.pulls.waits, resizes.waits, roll.waits),
         [RECHECK] if soon else [],
         [i.update.wait for i in instances if i.update.wait is not None],
@@ -71,7 +71,7 @@ def plan(world: World, options: Options, now: float) -> Plan:
         world=world,
         instances=instances,
         verdicts=verdicts,
-        holding=course.holding,
+        pod_holds=course.pod_holds,
         delays={case.instance.id: case.delay for case in course.cases if case.delay is not None},
         decisions=decisions,
         cases=_not_up_to_date(instances, decisions),
@@ -86,14 +86,13 @@ def plan(world: World, options: Options, now: float) -> Plan:
         growth=grow(world, claims.keep, {i.id: i.past for i in instances if i.past is not None}),
         budgets=budgets,
         available=available,
-        going_unseen=going_unseen,
         serving=serving,
         troubles=troubles,
         marks=course.marks,
-        not_created=turns.not_created,
+        not_created=room.not_created,
         not_owned=unowned.since,
         not_exposed=unexposed.since,
-        waiting=turns.waiting.union(course.order, late),
+        waiting=room.waiting.union(course.order, late),
         order={*course.order},
         app_status=found.app_status,
         recheck=min(chain.from_iterable(waits), default=None),

@@ -46,7 +46,7 @@ class ObservedPod:
     @property
     def may_be_kept(self) -> bool:
         """True if it is small: not one of the few that nobody made out, or that is not ours."""
-        return not self.pod.foreign and not self.pod.odd
+        return not self.pod.foreign and not self.pod.unreadable
 
 
 def manifest_of(text: bytes | Raw) -> Manifest:
@@ -94,9 +94,9 @@ def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
     """
 
     def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
-        pod, odd = _split(text, path)
+        pod, unreadable = _split(text, path)
         manifest = Manifest(pod)
-        return read(pod, manifest, odd), manifest
+        return read(pod, manifest, unreadable), manifest
 
     try:
         return as_deep_as_readable(found, text)

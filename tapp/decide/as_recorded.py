@@ -46,7 +46,7 @@ class _Past(NamedTuple):
 
 
 class AsRecorded:
-    """Gives instances what the history has; each revision is looked at once."""
+    """Instances as the history has them; each revision is looked at once."""
 
     def __init__(self, world: World, recorded: Recorded) -> None:
         """`world` is what was observed, `recorded` its history."""
@@ -55,7 +55,7 @@ class AsRecorded:
         self._past, self._differs = dict[str, _Past](), dict[str, bool]()
         self._services: dict[str, set[str]] | None = None
 
-    def made(self, instance: Instance, revision: str, template: Template) -> AsKept:
+    def at(self, instance: Instance, revision: str, template: Template) -> AsKept:
         """An instance whose next pod is made of a template of the history, and what was beside."""
         past, doubt = self._of(revision, template), ""
         service = instance.service_name if past.service is None else past.service
@@ -67,7 +67,7 @@ class AsRecorded:
         updated = is_updated(instance.pod, template)
         return AsKept(template, updated, service, revision, past.then, past.otherwise, doubt)
 
-    def left(self, instance: Instance, revision: str) -> AsKept | None:
+    def at_newest(self, instance: Instance, revision: str) -> AsKept | None:
         """One at the newest revision, as recorded; None where the spec is the same beside it."""
         called = instance.template.name
         if revision not in self._differs:
@@ -78,8 +78,8 @@ class AsRecorded:
         template = self._recorded.template(revision, instance.id, called)
         if template is None:
             return None
-        made = self.made(instance, revision, template)
-        return msgspec.structs.replace(made, updated=instance.updated, kept="")
+        found = self.at(instance, revision, template)
+        return msgspec.structs.replace(found, updated=instance.updated, kept="")
 
     def _of(self, revision: str, template: Template) -> _Past:
         found = self._past.get(revision)

@@ -8,7 +8,7 @@ from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
@@ -132,7 +132,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
         if pod.ready is not False:
             return _RUNNING
         since = pod.silent_since
-        silent = since is not None and since + PATIENCE <= now
+        silent = since is not None and since + TROUBLE_AFTER <= now
         return InstanceStatus.UNKNOWN if silent else InstanceStatus.PENDING
     if phase == "Unknown":
         return InstanceStatus.UNKNOWN

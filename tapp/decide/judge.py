@@ -97,8 +97,8 @@ def judge(instance: Instance) -> Verdict:
     if pod.terminating:
         return _TERMINATING
     # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
-    if pod.odd:
-        return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.odd)}")
+    if pod.unreadable:
+        return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.unreadable)}")
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)

@@ -12,7 +12,7 @@ from tapp.decide.as_recorded import AsKept, AsRecorded, label_of
 from tapp.decide.filling import LATER
 from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance, runs
-from tapp.decide.rollout import FULL, portion, turn
+from tapp.decide.rollout import FULL, portion, update_order
 from tapp.spec.revision import is_ours
 from tapp.spec.templates import Unresolved
 from tapp.storage.records import Contents, Recorded, content_name
@@ -109,7 +109,7 @@ def partition_of(
     same_roll = not update or status.update_revision == update
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
-    group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
+    group.sort(key=lambda item: (item.id in stays, update_order(item, strategy, rolling)))
     keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
     kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, AsKept]()
     # Who has no pod comes first: only so many are filled in.
@@ -157,7 +157,7 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         revision
         for item in group
         if (pod := item.pod) is not None
-        and not pod.odd
+        and not pod.unreadable
         and is_ours(revision := label_of(pod))
         and revision is not None
         and not (runs(pod, item.template) or item.updated)
@@ -185,7 +185,7 @@ class _Keeper:
             status = self.world.tapp.status
             is_known = str(instance.id) in status.statuses
             return had or (status.update_revision if is_known else "") or self.current
-        if pod.odd:
+        if pod.unreadable:
             return had or UNKNOWN
         if pod.foreign:
             return UNKNOWN
@@ -204,14 +204,14 @@ class _Keeper:
     def as_kept(self, instance: Instance, revision: str) -> AsKept | None:
         """An instance as it is at a revision; None where it is as the spec has it."""
         if revision == self.update:
-            return self.as_recorded.left(instance, revision)
+            return self.as_recorded.at_newest(instance, revision)
         pod, called = instance.pod, instance.template.name
         template = self.recorded.template(revision, instance.id, called)
-        if pod is not None and (pod.odd or pod.foreign):
+        if pod is not None and (pod.unreadable or pod.foreign):
             # It is left alone, or taken over if it fits the template as it is.
             return AsKept(instance.template, instance.updated, instance.service_name, revision)
         if template is not None:
-            return self.as_recorded.made(instance, revision, template)
+            return self.as_recorded.at(instance, revision, template)
         full = self.recorded.full
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
         stays = pod is not None and not pod.completed

@@ -23,7 +23,7 @@ from tapp.world import Options, World
 
 AGAIN = 10.0
 """Seconds after which the same resize is asked for once more."""
-PATIENCE = 60.0
+LATE_AFTER = 60.0
 """Seconds that a resize may take before a person is told of it."""
 LAST = 20.0
 """Seconds after that in which the API server may still take it; then there is a new pod."""
@@ -64,7 +64,7 @@ def resize_states(
     noted = decoded(ResizeNote, world.tapp.status.resizing)
     for instance in instances:
         pod, template = instance.pod, instance.template
-        if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
+        if pod is None or pod.unreadable or pod.foreign or not isinstance(template, Template):
             continue
         if not options.resize:
             states[instance.id] = ResizeState(_NO_COMPONENT)
@@ -110,10 +110,10 @@ def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
         return False
     noted = seconds(tapp.status.resizing.get(_note(instance).encode()))
     waits = state.pending and not pod.kubelet_is_behind
-    return not waits and (noted == UNKNOWN or now - noted < PATIENCE)
+    return not waits and (noted == UNKNOWN or now - noted < LATE_AFTER)
 
 
-def follow(
+def track_resizes(
     world: World, instances: Sequence[Instance], decisions: Sequence[Verdict], now: float
 ) -> Resizes:
     """Takes the time of pods that are asked to have other resources, until they have them.
@@ -133,7 +133,7 @@ def follow(
             continue
         since, at = noted_since(noted.get(note, ""), now)
         found.since[note] = since
-        left = at + PATIENCE - now
+        left = at + LATE_AFTER - now
         if left <= 0 and instance.resizing is None:
             note = note._replace(is_refused=True)
             found.since[note] = noted.get(note) or written(now)
