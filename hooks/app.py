@@ -155,8 +155,8 @@ class _Hooks:
 
     def _decide(self, pieces: Pieces, now: float, waited: float) -> tuple[bytes, Plan, Any]:
         started = time.perf_counter()
-        known = self._memo.recall(pieces.parent)  # by others, while this one waited
-        asked = Request(structs.replace(pieces, recalled=known), TApp, self._memo)
+        known = self._memo.of(pieces.parent)  # by others, while this one waited
+        asked = Request(structs.replace(pieces, cached=known), TApp, self._memo)
         answer, made = sync(asked, self._options, now)
         if waited and "resyncAfterSeconds" in answer:
             answer["resyncAfterSeconds"] = max(SOONEST, answer["resyncAfterSeconds"] - waited)

@@ -6,8 +6,8 @@ import msgspec
 
 from tapp.answer.refusals import refusals
 from tapp.decide.changes import Mark
-from tapp.decide.held import WISHES, carried_by
 from tapp.decide.judge import UP_TO_DATE, Action
+from tapp.decide.pod_holds import WISHES, carried_marks
 from tapp.plan import Plan
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import short
@@ -153,11 +153,11 @@ def holds(plan: Plan) -> dict[str, int]:
     found = {"asked": 0, "expired": 0}
     for instance, decision in plan.cases:
         pod = instance.pod
-        asked = None if pod is None else plan.holding.asked.get(pod.name)
+        asked = None if pod is None else plan.pod_holds.asked.get(pod.name)
         if asked is None or pod is None:
             continue
         if isinstance(decision.change, Mark):
-            found["asked"] += asked.wish != carried_by(pod).wanted
+            found["asked"] += asked.wish != carried_marks(pod).wanted
         elif decision.action in WISHES:
             found["expired"] += asked.expired
     return found

@@ -1,32 +1,25 @@
 """The plan of one sync: what happens to every instance, and what becomes of the claims.
 
-`plan(world, options, now)` is a pure function. Two phases: judge each instance alone, then send
-all of them through the stages of `tapp/decide/stages.py`.
+`plan(world, options, now)` is a pure function. Three phases: put the instances together
+(`tapp/decide/assembly.py`), judge each of them alone, then send all of them through the stages of
+`tapp/decide/stages.py`.
 """
 
+from dataclasses import replace
 from itertools import chain
 
+from tapp.decide.assembly import assemble
 from tapp.decide.deadline import Roll, follow_roll
 from tapp.decide.filling import Filling, is_late
-from tapp.decide.instances import (
-    RECHECK,
-    Instance,
-    app_status,
-    block_creations,
-    instances_of,
-    mark_removals,
-    set_pace,
-)
+from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import UP_TO_DATE, Verdict, judge
 from tapp.decide.missing import missing_claims, missing_services
-from tapp.decide.partition import follow_current, keep_back
+from tapp.decide.partition import follow_current
 from tapp.decide.planned import Plan
-from tapp.decide.recall import recall
-from tapp.decide.resizes import Resizes, follow, look
+from tapp.decide.resizes import Resizes, track_resizes
 from tapp.decide.rollout import budgets_of
 from tapp.decide.serving import serving_of, troubles_of
 from tapp.decide.stages import Case, Course
-from tapp.decide.unmade import look_ahead
 from tapp.storage.claims import plan_claims
 from tapp.storage.growth import grow
 from tapp.world import Options, World
@@ -43,20 +36,13 @@ def plan(world: World, options: Options, now: float) -> Plan:
         now: seconds since the epoch, for what has to last for a while (docs/design.md, "Time").
     """
     spec, filling = world.tapp.spec, Filling(world)
-    instances = instances_of(world, filling, now)
-    partition = keep_back(world, instances)
-    block_creations(world, instances)
-    ahead = look_ahead(world, instances)
-    recall(world, instances, options)
-    if spec.resizes:
-        look(instances, world, options, now)
-    app = app_status(instances)
-    removals, paces = mark_removals(instances, app, world, options), set_pace(instances, world, now)
+    found = assemble(world, filling, options, now)
+    instances, partition = found.instances, found.partition
 
     budgets = budgets_of(spec, instances)
-    serving, going_unseen, changes = serving_of(world, instances, now)
+    serving = serving_of(world, instances, now)
     available = serving.available
-    partition.current = follow_current(world, partition, instances, available)
+    current = follow_current(world, partition, instances, available)
     troubles = troubles_of(spec, instances, now)
 
     verdicts = [judge(instance) for instance in instances]
@@ -64,33 +50,33 @@ def plan(world: World, options: Options, now: float) -> Plan:
     in_use = frozenset(partition.in_use)
     course = Course(world, options, now, filling, budgets, serving, in_use, instances, cases)
     course.run()
-    decisions, turns = course.decisions, course.turns
+    decisions, room = course.decisions, course.room
 
-    resizes = follow(world, instances, decisions, now) if spec.resizes else Resizes()
+    resizes = track_resizes(world, instances, decisions, now) if spec.resizes else Resizes()
     roll = Roll()
     if course.pending or len(available) < budgets.should_run:
         roll = follow_roll(world.tapp, instances, verdicts, decisions, available, now)
     unowned = missing_claims(world, instances, now)
-    claims = plan_claims(world, [i.made for i in course.without_node if i.id not in turns.waiting])
+    claims = plan_claims(world, [i.made for i in course.without_node if i.id not in room.waiting])
     unexposed, late = missing_services(world, course.services, now), _late(instances)
     soon = course.just_changed or course.services.waits or course.history.waits or late
     waits = (
-        *(removals, paces, changes, course.holding.waits, course.marks.waits, turns.waits),
+        *(found.waits, serving.waits, course.pod_holds.waits, course.marks.waits, room.waits),
         *(unowned.waits, unexposed.waits, course.pulls.waits, resizes.waits, roll.waits),
         [RECHECK] if soon else [],
         [i.update.wait for i in instances if i.update.wait is not None],
-        [found.wait for found in troubles.values() if found.wait is not None],
+        [each.wait for each in troubles.values() if each.wait is not None],
     )
     return Plan(
         world=world,
         instances=instances,
         verdicts=verdicts,
-        holding=course.holding,
+        pod_holds=course.pod_holds,
         delays={case.instance.id: case.delay for case in course.cases if case.delay is not None},
         decisions=decisions,
         cases=_not_up_to_date(instances, decisions),
-        partition=partition,
-        ahead=ahead,
+        partition=replace(partition, current=current),
+        ahead=found.ahead,
         pulls=course.pulls,
         resizes=resizes,
         roll=roll,
@@ -100,16 +86,15 @@ def plan(world: World, options: Options, now: float) -> Plan:
         growth=grow(world, claims.keep, {i.id: i.past for i in instances if i.past is not None}),
         budgets=budgets,
         available=available,
-        going_unseen=going_unseen,
         serving=serving,
         troubles=troubles,
         marks=course.marks,
-        not_created=turns.not_created,
+        not_created=room.not_created,
         not_owned=unowned.since,
         not_exposed=unexposed.since,
-        waiting=turns.waiting.union(course.order, late),
+        waiting=room.waiting.union(course.order, late),
         order={*course.order},
-        app_status=app,
+        app_status=found.app_status,
         recheck=min(chain.from_iterable(waits), default=None),
         now=now,
     )

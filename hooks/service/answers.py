@@ -14,5 +14,5 @@ class UnansweredError(Exception):
         self.seconds = seconds
 
 
-class RefusedError(Exception):
+class WriteRefusedError(Exception):
     """The API server does not take something, and never will; the text says why."""

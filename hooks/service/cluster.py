@@ -14,7 +14,7 @@ import msgspec
 from urllib3 import BaseHTTPResponse, HTTPSConnectionPool, Timeout
 from urllib3.exceptions import HTTPError
 
-from hooks.service.answers import RefusedError, UnansweredError
+from hooks.service.answers import UnansweredError, WriteRefusedError
 from tapp.words.digits import whole
 
 Document = dict[str, Any]
@@ -58,7 +58,7 @@ class Cluster:
 
         Raises:
             UnansweredError: the API server is away, busy or broken.
-            RefusedError: it says no.
+            WriteRefusedError: it says no.
         """
         space = event["metadata"]["namespace"]
         path = f"/apis/events.k8s.io/v1/namespaces/{space}/events"
@@ -74,7 +74,7 @@ class Cluster:
 
         Raises:
             UnansweredError: the API server is away, busy or broken.
-            RefusedError: it says no.
+            WriteRefusedError: it says no.
         """
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/resize"
         return self._ask("PATCH", path, "application/strategic-merge-patch+json", patch)
@@ -102,7 +102,7 @@ class Cluster:
         if answer.status in _LATER or answer.status >= _BROKEN or _knows_no_roles(answer):
             raise UnansweredError(_said(answer), _retry_after(answer))
         if answer.status >= _MOVED:
-            raise RefusedError(_said(answer))
+            raise WriteRefusedError(_said(answer))
         return True
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from queue import Empty, Full, Queue
 from typing import Any
 
 from hooks.service import metrics
-from hooks.service.answers import RefusedError, UnansweredError
+from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.logs import LOGGER
 from tapp.answer.events import Event, events
 from tapp.plan import Plan
@@ -260,7 +260,7 @@ class Recorder:
         for pause in (*PAUSES, 0.0):
             try:
                 made = self._create(document)
-            except RefusedError as error:
+            except WriteRefusedError as error:
                 return Outcome.REFUSED, str(error)
             except UnansweredError as error:
                 failure, seconds = str(error), max(pause, error.seconds)

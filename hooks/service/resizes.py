@@ -16,7 +16,7 @@ from queue import Full, Queue
 from typing import Any
 
 from hooks.service import metrics
-from hooks.service.answers import RefusedError, UnansweredError
+from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.logs import LOGGER
 from tapp.answer.resizes import Patch, patches
 from tapp.plan import Plan
@@ -117,7 +117,7 @@ class Resizer:
                 continue
             try:
                 done = self._resize(*patch)
-            except RefusedError as error:
+            except WriteRefusedError as error:
                 self._tell(patch, Outcome.REFUSED, str(error))
             except UnansweredError as error:
                 self._tell(patch, Outcome.FAILED, str(error))

@@ -29,39 +29,36 @@ ENTRY_BYTES: Final = 400
 """The bytes of an entry of a table, with its place and its key, but for the texts."""
 
 
-class Known(Generic[T]):
+class Cached(Generic[T]):
     """The value that was made of a text, without the text.
 
     Attributes:
         length: bytes of the text.
         hash: hash of the text.
         value: what was made of it.
+        size: bytes that the value takes in memory.
     """
 
-    __slots__ = ("hash", "length", "value")
+    __slots__ = ("hash", "length", "size", "value")
 
-    def __init__(self, text: bytes, value: T) -> None:
+    def __init__(self, text: bytes, value: T, size: int) -> None:
         """Takes note of the text."""
-        self.length, self.hash, self.value = len(text), hash(text), value
+        self.length, self.hash, self.value, self.size = len(text), hash(text), value, size
 
     def is_of(self, text: bytes) -> bool:
         """True if this was made of exactly this text."""
         return self.length == len(text) and self.hash == hash(text)
 
 
-class KnownSpec(Known[Templates]):
-    """A spec's templates, with what they take in memory.
+class CachedSpec(Cached[Templates]):
+    """A spec's templates; `size` is that of what had been looked up when it was last weighed."""
 
-    Attributes:
-        size: bytes, of what had been looked up when it was last weighed.
-    """
-
-    __slots__ = ("_made", "size")
+    __slots__ = ("_made",)
 
     def __init__(self, text: bytes, value: Templates) -> None:
         """Takes note of the text, and weighs the spec."""
-        super().__init__(text, value)
-        self._made, self.size = 0, weight(value)
+        super().__init__(text, value, weight(value))
+        self._made = 0
 
     def grew(self) -> bool:
         """True if more has been looked up since it was last weighed; then it is weighed again."""
@@ -72,7 +69,7 @@ class KnownSpec(Known[Templates]):
         return True
 
 
-class Recalled:
+class CachedApp:
     """The values that are remembered of one TApp.
 
     Attributes:
@@ -85,11 +82,11 @@ class Recalled:
     __slots__ = ("app", "pods", "size", "spec")
 
     def __init__(
-        self, app: App, spec: KnownSpec | None, pods: Mapping[str, Known[ObservedPod]]
+        self, app: App, spec: CachedSpec | None, pods: Mapping[str, Cached[ObservedPod]]
     ) -> None:
         """All of one request."""
         self.app, self.spec, self.pods = app, spec, pods
-        self.size = sum([ENTRY_BYTES + known.value.size for known in pods.values()])
+        self.size = sum([ENTRY_BYTES + cached.size for cached in pods.values()])
         self.size += 0 if spec is None else spec.size
 
 
@@ -108,7 +105,7 @@ class Memo:
         """`limit` is in bytes, for the whole process; 0 remembers nothing."""
         self._limit = limit
         self._size = 0
-        self._held: OrderedDict[App, Recalled] = OrderedDict()
+        self._held: OrderedDict[App, CachedApp] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
@@ -116,7 +113,7 @@ class Memo:
         """Bytes that it takes in memory."""
         return self._size
 
-    def recall(self, parent: Mapping[str, Raw]) -> Recalled:
+    def of(self, parent: Mapping[str, Raw]) -> CachedApp:
         """The memory of a parent, by its name and namespace."""
         app = ("", "")
         if self._limit:
@@ -129,30 +126,30 @@ class Memo:
             found = self._held.get(app)
             if found is not None:
                 self._held.move_to_end(app)
-        return found or Recalled(app, None, {})
+        return found or CachedApp(app, None, {})
 
-    def keep(self, recalled: Recalled) -> None:
+    def keep(self, app: CachedApp) -> None:
         """Remembers this of a TApp instead, and forgets TApps that did not come for long.
 
         What alone is more than the limit is not remembered.
         """
         with self._lock:
-            self._keep(recalled)
+            self._keep(app)
 
-    def weigh(self, app: App, spec: KnownSpec) -> None:
+    def weigh(self, app: App, spec: CachedSpec) -> None:
         """Takes note that a TApp's spec takes more memory than before, if it is remembered."""
         with self._lock:
             held = self._held.get(app)
             if held is not None and held.spec is spec:
-                self._keep(Recalled(app, spec, held.pods))
+                self._keep(CachedApp(app, spec, held.pods))
 
-    def _keep(self, recalled: Recalled) -> None:
-        before = self._held.pop(recalled.app, None)
+    def _keep(self, cached: CachedApp) -> None:
+        before = self._held.pop(cached.app, None)
         self._size -= 0 if before is None else before.size
-        if recalled.size > self._limit or not self._limit:
+        if cached.size > self._limit or not self._limit:
             return
-        self._held[recalled.app] = recalled
-        self._size += recalled.size
+        self._held[cached.app] = cached
+        self._size += cached.size
         while self._size > self._limit:
             _, oldest = self._held.popitem(last=False)
             self._size -= oldest.size

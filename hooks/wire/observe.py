@@ -1,6 +1,7 @@
 """One pod's JSON, read: what it tells, and the answer that leaves it alone."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 from msgspec import Raw
@@ -18,13 +19,13 @@ from tapp.kube.objects import PodMeta, PodObject, PodStatus
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.read import read
-from tapp.spec.templates import Template
 from tapp.storage.claims import instance_number
 from tapp.words.kinds import POD
 
 _decode_pod = msgspec.json.Decoder(PodObject).decode
 
 
+@dataclass(frozen=True, slots=True)
 class ObservedPod:
     """One pod of a request, read. It refers to nothing of the request and may outlive it.
 
@@ -32,35 +33,20 @@ class ObservedPod:
         key: its key in the request.
         pod: what it tells.
         number: its instance's number, None where its name is no instance's.
-        answer: what leaves it alone; None where that depends on its template, because
+        answer: what leaves it alone, whatever is decided: to make it anew at each sync would take
+            three times as long as all the rest; None where that depends on its template, because
             Metacontroller has not applied it, or left no trace of that.
-        size: bytes that it takes in memory beside what it shares, 0 until it is weighed.
     """
 
-    __slots__ = ("_by_revision", "answer", "key", "number", "pod", "size")
-
-    def __init__(self, key: str, pod: Pod, manifest: Manifest, prefix: str) -> None:
-        """`prefix` is the TApp's name with the dash that its instances' names begin with."""
-        self.key, self.pod = key, pod
-        self.number = instance_number(pod.name, prefix)
-        answer = msgspec.json.encode(kept_pod(manifest, None))
-        self.answer = None if manifest.projected is None else fitted(answer)
-        self.size = 0
-        self._by_revision: tuple[str, Raw] | None = None
+    key: str
+    pod: Pod
+    number: int | None
+    answer: Raw | None
 
     @property
     def may_be_kept(self) -> bool:
         """True if it is small: not one of the few that nobody made out, or that is not ours."""
-        return not self.pod.foreign and not self.pod.odd
-
-    def answer_for(self, text: bytes | Raw, template: Template | None) -> Raw:
-        """The same where it depends on the template: as in `kept_pod`; `text` is the pod's JSON."""
-        revision = "" if template is None else template.revision
-        last = self._by_revision
-        if last is None or last[0] != revision:
-            document = kept_pod(manifest_of(text), template)
-            last = self._by_revision = revision, fitted(msgspec.json.encode(document))
-        return last[1]
+        return not self.pod.foreign and not self.pod.unreadable
 
 
 def manifest_of(text: bytes | Raw) -> Manifest:
@@ -75,7 +61,7 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
         text: its JSON.
         key: its key in the request.
         namespace: where it has to be.
-        prefix: see `ObservedPod`.
+        prefix: the TApp's name with the dash that its instances' names begin with.
 
     Raises:
         WireError: it is no JSON, has no name, or is of another namespace.
@@ -83,7 +69,10 @@ def observe(text: bytes | Raw, key: str, namespace: str, prefix: str) -> Observe
     path = child_path(POD, key)
     pod, manifest = _read(text, path)
     check_identity(path, pod.name, manifest.namespace, namespace)
-    return ObservedPod(key, pod, manifest, prefix)
+    answer = None
+    if manifest.projected is not None:
+        answer = fitted(msgspec.json.encode(kept_pod(manifest, None)))
+    return ObservedPod(key, pod, instance_number(pod.name, prefix), answer)
 
 
 def observe_alone(text: bytes | Raw, path: str) -> Pod:
@@ -105,9 +94,9 @@ def _read(text: bytes | Raw, path: str) -> tuple[Pod, Manifest]:
     """
 
     def found(text: bytes | Raw) -> tuple[Pod, Manifest]:
-        pod, odd = _split(text, path)
+        pod, unreadable = _split(text, path)
         manifest = Manifest(pod)
-        return read(pod, manifest, odd), manifest
+        return read(pod, manifest, unreadable), manifest
 
     try:
         return as_deep_as_readable(found, text)

@@ -16,11 +16,12 @@ from pydantic import BaseModel, ValidationError
 from hooks.wire.claims import Claims
 from hooks.wire.declared import declared
 from hooks.wire.decode import WireError, by_name, child_path, decoded, refuse_twice
-from hooks.wire.memo import Known, KnownSpec, Memo, Recalled
+from hooks.wire.memo import Cached, CachedApp, CachedSpec, Memo
 from hooks.wire.observe import ObservedPod, manifest_of, observe
 from hooks.wire.split import Pieces, split
 from hooks.wire.weight import weight
 from tapp.answer.children import Child
+from tapp.answer.render import kept_pod
 from tapp.decide.pulls import is_puller
 from tapp.kube.objects import (
     ClaimObject,
@@ -105,7 +106,7 @@ class Request(Generic[P]):
         }
         self.namespace_uid = _namespace_uid(pieces.related, namespace)
         self.declared = declared(pieces.controller)
-        before = pieces.recalled
+        before = pieces.cached
         growing = self.declared.growing_claims
         self._claims = Claims(pieces.claims, namespace, applied=growing)
         self.claims = self._claims.by_name
@@ -114,13 +115,13 @@ class Request(Generic[P]):
             self.storage_classes = _storage_classes(pieces.related)
         if self.read or len(known) != len(before.pods) or self.spec is not before.spec:
             kept = {item.value.key: item for item in known if item.value.may_be_kept}
-            memo.keep(Recalled(before.app, self.spec, kept))
+            memo.keep(CachedApp(before.app, self.spec, kept))
         self._memo = memo
 
     def remember(self) -> None:
         """Counts, too, what the decision has looked up of the spec, which is held with it."""
         if self.spec is not None and self.spec.grew():
-            self._memo.weigh(self._pieces.recalled.app, self.spec)
+            self._memo.weigh(self._pieces.cached.app, self.spec)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -138,10 +139,8 @@ class Request(Generic[P]):
 
     def kept(self, pod: Pod, template: Template | None) -> Child:
         """The answer to a pod that stays as it is; `template` as in `render.kept_pod`."""
-        observed = self.pods[pod.name]
-        if observed.answer is not None:
-            return observed.answer
-        return observed.answer_for(self._text(pod), template)
+        answer = self.pods[pod.name].answer
+        return kept_pod(manifest_of(self._text(pod)), template) if answer is None else answer
 
     def kept_claim(self, claim: ClaimObject) -> dict[str, Any]:
         """The answer to a claim that stays as it is."""
@@ -219,9 +218,9 @@ def encode(answer: Mapping[str, Any] | msgspec.Struct) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def _parent(pieces: Pieces, model: type[P]) -> tuple[P, KnownSpec | None]:
+def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
     """The parent as a `model`, and its spec's templates, which the memo may know."""
-    text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.recalled.spec
+    text, spec = bytes(pieces.parent.get("spec", b"null")), pieces.cached.spec
     if spec is not None and not spec.is_of(text):
         spec = None
     document = {key: _field(pieces, key) for key in pieces.parent if key in _FIELDS}
@@ -231,7 +230,7 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, KnownSpec | None]:
         document["spec"] = _field(pieces, "spec") if spec is None else spec.value.spec
     parent = _validated(model, document)
     if spec is None and isinstance(parent, TApp):
-        spec = KnownSpec(text, templates_of(parent, text))
+        spec = CachedSpec(text, templates_of(parent, text))
     return parent, spec
 
 
@@ -252,17 +251,15 @@ def _field(pieces: Pieces, key: str) -> Any:
     return decoded(_decode_any, pieces.parent.get(key, b"null"), f"parent.{key}")
 
 
-def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Known[ObservedPod]], int]:
+def _known_pods(pieces: Pieces, parent: Parent) -> tuple[list[Cached[ObservedPod]], int]:
     """All pods, and how many of them had to be read."""
     namespace, prefix = parent.metadata.namespace, f"{parent.metadata.name}-"
-    known, read, recalled = list[Known[ObservedPod]](), 0, pieces.recalled
+    known, read, cached = list[Cached[ObservedPod]](), 0, pieces.cached
     for key, raw in pieces.pods.items():
-        text, item = bytes(raw), recalled.pods.get(key)
+        text, item = bytes(raw), cached.pods.get(key)
         if item is None or not item.is_of(text):
             observed, read = observe(text, key, namespace, prefix), read + 1
-            if observed.may_be_kept:
-                observed.size = weight(observed)
-            item = Known(text, observed)
+            item = Cached(text, observed, weight(observed) if observed.may_be_kept else 0)
         known.append(item)
     return known, read
 

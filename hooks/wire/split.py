@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from hooks.wire.decode import WireError, decoded
-from hooks.wire.memo import Memo, Recalled
+from hooks.wire.memo import CachedApp, Memo
 from tapp.words.kinds import CLAIM, EVERY, PLAIN, POD, REVISION, Kind
 
 _FIELDS = [
@@ -44,7 +44,7 @@ class Pieces(msgspec.Struct, frozen=True):
         revisions: key in the request -> JSON.
         plain: the same of each kind of `PLAIN`.
         related: kind -> key -> JSON.
-        recalled: what was known of this parent's TApp.
+        cached: what was known of this parent's TApp.
         controller: JSON of the CompositeController that asks.
     """
 
@@ -54,7 +54,7 @@ class Pieces(msgspec.Struct, frozen=True):
     revisions: Mapping[str, Raw]
     plain: Mapping[Kind, Mapping[str, Raw]]
     related: dict[str, dict[str, Raw]] | None
-    recalled: Recalled
+    cached: CachedApp
     controller: Raw
 
 
@@ -71,7 +71,7 @@ def split(body: bytes, memo: Memo) -> Pieces:
         _refuse_other_kinds(request.children)
         children = decoded(_decode_children, request.children, "children")
     texts = {kind: getattr(children, kind.resource) or {} for kind in EVERY}
-    recalled = memo.recall(request.parent)
+    cached = memo.of(request.parent)
     return Pieces(
         parent=request.parent,
         pods=texts[POD],
@@ -79,7 +79,7 @@ def split(body: bytes, memo: Memo) -> Pieces:
         revisions=texts[REVISION],
         plain={kind: texts[kind] for kind in PLAIN},
         related=request.related,
-        recalled=recalled,
+        cached=cached,
         controller=request.controller,
     )
 

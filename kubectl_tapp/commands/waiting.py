@@ -15,7 +15,7 @@ from kubectl_tapp.decide.decisions import MEMORY, decide_or_fail
 from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.progress import Progress
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 
 INTERVAL = 1.0
 """Seconds between two looks, at least."""
@@ -85,7 +85,7 @@ def wait(session: Session, watch: WaitGoal) -> None:
         stuck_since = (stuck_since or now) if why and not moves else None
         paused = current.answered and current.paused
         if stuck_since is not None and (
-            now - stuck_since >= PATIENCE or (paused and current.is_waiting)
+            now - stuck_since >= TROUBLE_AFTER or (paused and current.is_waiting)
         ):
             if watch.stuck_is_reached:
                 stuck = why

@@ -171,7 +171,7 @@ def _state(instance: Instance, verdict: Verdict, document: Document) -> str:
     assert pod is not None  # noqa: S101 - asked for instances with a pod
     if pod.terminating:
         return "Terminating"
-    if pod.odd:
+    if pod.unreadable:
         return "Unreadable"
     if pod.completed:
         reason = (document.get("status") or {}).get("reason")

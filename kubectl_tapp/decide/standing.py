@@ -13,7 +13,7 @@ from tapp.decide.changes import Mark
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.plan import Plan
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import InstanceStatus
@@ -80,7 +80,7 @@ def standing(  # noqa: PLR0913 - each is a part of what is known
         obstacle: what the API server refuses of it, or who has its name, as far as anybody looked.
     """
     since = missing.get(instance.id)
-    overdue = since is not None and plan.now - since >= PATIENCE
+    overdue = since is not None and plan.now - since >= TROUBLE_AFTER
     disposition, brief = _disposition(plan, instance, decision, obstacle, overdue=overdue)
     text = _text(plan, instance, decision, pod, obstacle, overdue=overdue)
     if pod is not None:
@@ -161,7 +161,7 @@ def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
             return "its pod has no node yet"
         detail = ": ".join(text for text in (known.reason, known.message) if text)
         return f"its pod waits for a node: {detail}"
-    if instance.id in plan.going_unseen:
+    if instance.id in plan.serving.deletion_unconfirmed:
         return "its pod was replaced a moment ago, and may be on its way out"
     if instance.update.unfinished:
         return f"its update in place is under way: {', '.join(instance.update.unfinished)}"

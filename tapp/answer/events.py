@@ -223,7 +223,7 @@ def _held(plan: Plan) -> Iterator[_News]:
     """Holds that keep something back now: once for each generation and what is wanted."""
     before = set(numbers(plan.world.tapp.status.held))
     found = grouped(
-        (plan.holding.asked[instance.pod.name].wish, (instance, decision))
+        (plan.pod_holds.asked[instance.pod.name].wish, (instance, decision))
         for instance, decision in plan.cases
         if decision.reason is Reason.HELD and instance.id not in before and instance.pod
     )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tapp.decide.pod_status import Wish
+from tapp.decide.pod_status import StatusWish
 from tapp.pod.pod import Pod
 from tapp.words.notes import GateNote
 from tapp.words.times import written
@@ -14,7 +14,9 @@ _REASONS = {True: "NoUpdateInPlace", False: "UpdateInPlace"}
 _UPDATED = "is updated in place"
 
 
-def status_of_pod(wish: Wish, status: Document | None, pod: Pod, now: float) -> Document | None:
+def status_of_pod(
+    wish: StatusWish, status: Document | None, pod: Pod, now: float
+) -> Document | None:
     """The status with what is wished for; as it was where that is nothing.
 
     Args:

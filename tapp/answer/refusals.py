@@ -184,11 +184,11 @@ def _services_not_created(plan: Plan) -> Finding | None:
 
 
 def _unreadable_pods(plan: Plan) -> Finding | None:
-    odd = [instance for instance, _ in plan.cases if instance.pod is not None and instance.pod.odd]
-    if not odd:
+    left = [i for i, _ in plan.cases if i.pod is not None and i.pod.unreadable]
+    if not left:
         return None
-    first = odd[0].pod.odd if odd[0].pod is not None else ""
-    message = f"pods of instances {some([i.id for i in odd])} are left alone: {first}"
+    first = left[0].pod.unreadable if left[0].pod is not None else ""
+    message = f"pods of instances {some([i.id for i in left])} are left alone: {first}"
     return refused(Type.UNREADABLE_PODS, Reason.UNREADABLE, message)
 
 

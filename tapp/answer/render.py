@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.decide.changes import Mark, Told
+from tapp.decide.changes import HoldMarks, Mark
 from tapp.decide.instances import Instance
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
@@ -192,7 +192,7 @@ def overlaid_pod(
         metadata["annotations"][IN_PLACE_UPDATE] = record
     _mark(metadata, manifest, "annotations", **{DRAIN: "", LOST_NODE: ""})
     hold = hold_of(manifest.labels, manifest.annotations) or NO_HOLD
-    _tell(metadata, manifest, Told(hold.due_label))
+    _tell(metadata, manifest, HoldMarks(hold.due_label))
     document = {**kept, "metadata": metadata}
     if images:
         document["spec"] = _with_images(kept.get("spec") or {}, images, manifest)
@@ -217,7 +217,7 @@ def marked_pod(manifest: Manifest, mark: Mark) -> Document:
     return document
 
 
-def _tell(metadata: Document, manifest: Manifest, told: Told) -> None:
+def _tell(metadata: Document, manifest: Manifest, told: HoldMarks) -> None:
     _mark(metadata, manifest, "labels", **{HELD: told.label})
     marks = {WANTED: told.wanted, WANTED_SINCE: told.since}
     _mark(metadata, manifest, "annotations", **marks)

@@ -302,7 +302,7 @@ def _broken(plan: Plan, wanted: list[Instance]) -> list[str]:
 
 def _next_pod(instance: Instance) -> str:
     """The time when the next pod follows, where that is paced."""
-    if instance.pace is None or instance.due:
+    if instance.pace is None or instance.pace.is_due:
         return ""
     at = written(instance.pace.due + 1)
     return f"; failed pods in a row: {instance.pace.failures}, the next one follows at {at}"

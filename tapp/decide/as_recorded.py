@@ -5,16 +5,30 @@ docs/design.md, "The partition": what else a pod is made of is kept, too.
 
 from typing import NamedTuple
 
-from tapp.decide.instances import Instance
+import msgspec
+
+from tapp.decide.instances import Instance, is_updated
 from tapp.pod.pod import Pod
 from tapp.spec.beside import beside_of, claim_templates
 from tapp.spec.lookup import Templates
-from tapp.spec.templates import Template
+from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Recorded
 from tapp.words.notes import REVISION
 from tapp.words.quoted import short
 from tapp.words.ranges import SHOWN
 from tapp.world import World
+
+
+class AsKept(msgspec.Struct, frozen=True, gc=False):
+    """The part of an `Instance` that is another one where a partition keeps it."""
+
+    template: Template | Unresolved
+    updated: bool
+    service_name: str
+    kept: str = ""
+    past: Templates | None = None
+    otherwise: str = ""
+    doubt: str = ""
 
 
 class _Past(NamedTuple):
@@ -32,7 +46,7 @@ class _Past(NamedTuple):
 
 
 class AsRecorded:
-    """Gives instances what the history has; each revision is looked at once."""
+    """Instances as the history has them; each revision is looked at once."""
 
     def __init__(self, world: World, recorded: Recorded) -> None:
         """`world` is what was observed, `recorded` its history."""
@@ -41,30 +55,31 @@ class AsRecorded:
         self._past, self._differs = dict[str, _Past](), dict[str, bool]()
         self._services: dict[str, set[str]] | None = None
 
-    def make(self, instance: Instance, revision: str, template: Template) -> None:
-        """An instance's next pod is made of a template of the history, with what was beside it."""
-        past = self._of(revision, template)
-        instance.template, instance.past = template, past.then
-        instance.otherwise = past.otherwise
-        if past.service is not None:
-            instance.service_name = past.service
-        elif instance.pod is None:
-            instance.doubt = (
+    def at(self, instance: Instance, revision: str, template: Template) -> AsKept:
+        """An instance whose next pod is made of a template of the history, and what was beside."""
+        past, doubt = self._of(revision, template), ""
+        service = instance.service_name if past.service is None else past.service
+        if past.service is None and instance.pod is None:
+            doubt = (
                 f"the history does not say which serviceName revision {revision} had, and no pod "
                 f"shows it: it gets that of today, {instance.service_name or 'none'}"
             )
+        updated = is_updated(instance.pod, template)
+        return AsKept(template, updated, service, revision, past.then, past.otherwise, doubt)
 
-    def leave(self, instance: Instance, revision: str) -> None:
-        """One at the newest revision stays as recorded, if the spec is another beside it."""
+    def at_newest(self, instance: Instance, revision: str) -> AsKept | None:
+        """One at the newest revision, as recorded; None where the spec is the same beside it."""
         called = instance.template.name
         if revision not in self._differs:
             then = self._recorded.then(revision, called)
             self._differs[revision] = then is not None and then.beside.differs_from(self._now)
         if not self._differs[revision]:
-            return
+            return None
         template = self._recorded.template(revision, instance.id, called)
-        if template is not None:
-            self.make(instance, revision, template)
+        if template is None:
+            return None
+        found = self.at(instance, revision, template)
+        return msgspec.structs.replace(found, updated=instance.updated, kept="")
 
     def _of(self, revision: str, template: Template) -> _Past:
         found = self._past.get(revision)

@@ -52,7 +52,7 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
     resources: Mapping[str, Any]
 
 
-class Told(NamedTuple):
+class HoldMarks(NamedTuple):
     """Marks that tell a pod of a hold on it; "" takes each of them back.
 
     Attributes:
@@ -86,4 +86,4 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     watched: bool
     tolerate: bool
     forget: bool = False
-    told: Told = Told()
+    told: HoldMarks = HoldMarks()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tapp.decide.instances import Instance, is_fresh
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.spec.model import TApp, TAppSpec
 from tapp.words.notes import ReachedNote, decoded
 from tapp.words.reasons import Disposition, Reason
@@ -84,7 +84,7 @@ def follow_roll(  # noqa: PLR0913, PLR0917 - what is known of it
     reached = ReachedNote(generation, max(begun, had.begun), max(ready, had.available))
     asked = _asked_to_wait(tapp.spec, waiting)
     left = at + limit + asked - now
-    patience = max(0.0, at + min(limit, PATIENCE) + asked - now)
+    patience = max(0.0, at + min(limit, TROUBLE_AFTER) + asked - now)
     if tapp.spec.update_strategy.paused:
         return Roll({reached: since}, since, waiting, patience=patience)
     waits = (left,) if left > 0 else ()

@@ -120,6 +120,6 @@ class Filling:
         return (
             isinstance(found, Template)
             and pod.spec.written == found.revision
-            and not (pod.terminating or pod.odd or pod.foreign)
+            and not (pod.terminating or pod.unreadable or pod.foreign)
             and not (pod.spec.asked or pod.image_writers)
         )

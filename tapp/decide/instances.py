@@ -3,22 +3,20 @@
 import msgspec
 
 from tapp.decide.filling import Filling
-from tapp.kube.names import is_dns_label
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
-from tapp.pod.pace import Pace, pace
+from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.spec.lookup import Templates
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template, Unresolved
-from tapp.storage.claims import Claims, Made
+from tapp.storage.claims import Made
 from tapp.words.notes import UpdateNote, decode_names, decoded
-from tapp.words.quoted import quoted
 from tapp.words.times import seconds
 from tapp.words.vocabulary import AppStatus, InstanceStatus
-from tapp.world import Options, World
+from tapp.world import World
 
 FINISHED = (InstanceStatus.SUCC, InstanceStatus.FAILED)
 KILLING = InstanceStatus.KILLING
@@ -26,8 +24,8 @@ RECHECK = 1.0
 """Seconds after which to look again where no event of the cluster will wake us."""
 
 
-class Instance(msgspec.Struct, gc=False):
-    """One number of a TApp, with all that its verdict depends on.
+class Instance(msgspec.Struct, frozen=True, gc=False):
+    """One number of a TApp, with all that its verdict depends on (`assembly.py`).
 
     Attributes:
         id: its number.
@@ -42,7 +40,7 @@ class Instance(msgspec.Struct, gc=False):
         remove_finished: whether its finished pod is due for removal.
         updated: whether its pod carries the revision of its template.
         recorded: the hash without images and resources (`Hashes.bare`) of the template whose
-            revision its pod carries instead; "" where nobody can tell (`recall.py`).
+            revision its pod carries instead; "" where nobody can tell (`comparison.py`).
         alike: whether that one means the same, but for images, labels and annotations.
         respelled: whether it means the same in everything.
         resize: what its pod lacks of its template's resources (`resizes.py`); None where a change
@@ -50,12 +48,10 @@ class Instance(msgspec.Struct, gc=False):
         resizing: how far its kubelet is with resources that its template asks for; None if done.
         infeasible: why its kubelet can never give its pod what its template asks for, or "".
         leaving: whether its completed pod was to go because it was killed, and is still there.
-        blocked: why its pod must not be created now, or "".
-        unmade: why no pod could be made of its template, as far as that shows (`unmade.py`), or "";
-            one that it has does not go for it.
+        unmade: why its pod must not be created now, or, of one that has a pod, why no other could
+            be made of its template, as far as that shows (`unmade.py`); or "".
         update: how far the last in-place update of its pod has come.
         pace: how soon its completed pod is replaced; None where that need not wait.
-        due: whether that time has come.
         kept: the revision at which the partition keeps it (`partition.py`), "" where it is to run
             the newest.
         past: the TApp as it was then, where that is more than the template: what its pod is made of
@@ -82,11 +78,9 @@ class Instance(msgspec.Struct, gc=False):
     resizing: Resizing | None = None
     infeasible: str = ""
     leaving: bool = False
-    blocked: str = ""
     unmade: str = ""
     update: Progress = NO_UPDATE
     pace: Pace | None = None
-    due: bool = True
     kept: str = ""
     past: Templates | None = None
     service_name: str = ""
@@ -138,7 +132,7 @@ def instance_status(  # noqa: PLR0913, PLR0917 - what is known of it
         if pod.ready is not False:
             return _RUNNING
         since = pod.silent_since
-        silent = since is not None and since + PATIENCE <= now
+        silent = since is not None and since + TROUBLE_AFTER <= now
         return InstanceStatus.UNKNOWN if silent else InstanceStatus.PENDING
     if phase == "Unknown":
         return InstanceStatus.UNKNOWN
@@ -185,46 +179,37 @@ def instances_of(world: World, filling: Filling, now: float) -> list[Instance]:
         )
         template = filling.of(id) if default is None or key in named else default
         should_run = wanted and not is_killed and status not in FINISHED
-        instance = Instance(id, pod, template, status, wanted, is_killed, should_run)
-        instance.update, instance.never_migrate = update, never_migrate
-        instance.service_name = spec.service_name
-        instance.leaving = leaving and wanted
-        instance.updated = filling.knows(id) or (
-            pod is not None
-            and not pod.terminating
-            and type(template) is Template
-            and pod.spec.template_hash == template.revision
+        instances.append(
+            Instance(
+                id,
+                pod,
+                template,
+                status,
+                wanted,
+                is_killed,
+                should_run,
+                never_migrate=never_migrate,
+                updated=filling.knows(id) or is_updated(pod, template),
+                leaving=leaving and wanted,
+                update=update,
+                service_name=spec.service_name,
+            )
         )
-        instances.append(instance)
     return instances
 
 
-def block_creations(world: World, instances: list[Instance]) -> None:
-    """Names what stands in the way of creating a pod, so that a person need not guess."""
-    name = world.tapp.metadata.name
-    dying = {n for n, claim in world.claims.items() if claim.metadata.deletion_timestamp}
-    own = Claims(world)
-    for instance in instances:
-        if instance.pod is not None or not instance.should_run:
-            continue
-        going = dying.intersection(own.of(instance.made).values()) if dying else ()
-        if going:
-            instance.blocked = f"claim {min(going)} is being deleted"
-        elif problem := host_problem(name, instance):
-            instance.blocked = problem
-        elif own.differ or instance.past is not None:
-            instance.blocked = own.problem_of(instance.made)
-
-
-def host_problem(app: str, instance: Instance) -> str:
-    """The reason why an instance's pod cannot have a host name in the headless Service, or ""."""
-    pod_name = f"{app}-{instance.id}"
-    if not instance.service_name or is_dns_label(pod_name):
-        return ""
+def runs(pod: Pod | None, template: Template | Unresolved) -> bool:
+    """True if a pod is made of a template, also while it ends."""
     return (
-        f"spec.serviceName needs pod names that are host names, and {quoted(pod_name)} is none: "
-        "at most 63 letters, digits and '-'"
+        pod is not None
+        and type(template) is Template
+        and pod.spec.template_hash == template.revision
     )
+
+
+def is_updated(pod: Pod | None, template: Template | Unresolved) -> bool:
+    """True if a pod is made of a template, and stays."""
+    return runs(pod, template) and pod is not None and not pod.terminating
 
 
 def is_fresh(tapp: TApp, id: int) -> bool:
@@ -251,44 +236,3 @@ def app_status(instances: list[Instance]) -> AppStatus:
     if InstanceStatus.FAILED in statuses:
         return AppStatus.FAILED
     return AppStatus.SUCC if InstanceStatus.SUCC in statuses else AppStatus.KILLED
-
-
-def mark_removals(
-    instances: list[Instance], app: AppStatus, world: World, options: Options
-) -> list[float]:
-    """Marks finished pods that are due for removal.
-
-    A pod goes only when the parent that we were sent already remembers how it ended: a status that
-    was decided but not written yet would be lost with the pod, and the instance would run again.
-    """
-    if app is AppStatus.RUNNING and options.delete_pod_after_app_finish:
-        return []
-    remembered = world.tapp.status.statuses
-    rechecks = []
-    for instance in instances:
-        if instance.finished and instance.pod is not None and instance.wanted:
-            instance.remove_finished = remembered.get(str(instance.id)) == instance.status
-            if not instance.remove_finished:
-                rechecks.append(RECHECK)
-    return rechecks
-
-
-def set_pace(instances: list[Instance], world: World, now: float) -> list[float]:
-    """Sets how soon completed pods are replaced; the seconds until the next one is due.
-
-    A template that has changed since need not wait: it may be the repair.
-    """
-    noted, waits = world.tapp.status.failures, []
-    for instance in instances:
-        pod = instance.pod
-        if pod is None or pod.phase not in COMPLETED or pod.terminating or not instance.should_run:
-            continue
-        if not instance.updated or pod.made_failed or not gives_way(pod, instance.update):
-            continue
-        instance.pace = pace(pod, instance.id, noted, now)
-        if instance.pace is not None:
-            left = instance.pace.due - now
-            instance.due = left <= 0 and instance.pace.noted
-            if not instance.due:
-                waits.append(max(left, RECHECK))
-    return waits

@@ -97,8 +97,8 @@ def judge(instance: Instance) -> Verdict:
     if pod.terminating:
         return _TERMINATING
     # 4. A pod that we cannot read is left alone: a doubt is never a deletion.
-    if pod.odd:
-        return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.odd)}")
+    if pod.unreadable:
+        return wait(Reason.UNREADABLE_POD, f"left alone: {short(pod.unreadable)}")
     # 5. Completed: replace it, or leave it for a person to look at.
     if pod.phase in COMPLETED:
         return _completed(instance, pod)
@@ -144,7 +144,7 @@ def _missing(instance: Instance) -> Verdict:
     template = instance.template
     if isinstance(template, Unresolved):
         return Verdict(Action.ABSENT, template.reason, template.message)
-    if blocked := instance.blocked or template.obstacle:
+    if blocked := instance.unmade or template.obstacle:
         return Verdict(Action.ABSENT, Reason.BLOCKED, blocked)
     message = f"create it from template {quoted(template.name)}"
     if instance.kept:
@@ -174,7 +174,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
     if instance.never_migrate:
         message = f"its pod {why}; spec.neverMigrate keeps it from being replaced"
         return wait(Reason.NEVER_MIGRATE, message)
-    if not instance.due and instance.pace is not None:
+    if instance.pace is not None and not instance.pace.is_due:
         failures = instance.pace.failures
         times = "once" if failures == 1 else f"{failures} times"
         when = written(instance.pace.due + 1)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark, Resize, Update
-from tapp.decide.held import Asked, carried_by, told_of
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
+from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks
 from tapp.decide.resizes import restarts_soon
 from tapp.pod.gate import (
     SECOND,
@@ -23,7 +23,7 @@ from tapp.pod.gate import (
 )
 from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.spec.model import TApp
 from tapp.words.reasons import Reason
 from tapp.words.times import noted_since, written
@@ -60,9 +60,9 @@ def mark(  # noqa: PLR0913, PLR0917 - what was decided, and for whom
     verdicts: Sequence[Verdict],
     options: Options,
     now: float,
-    asked: Mapping[str, Asked],
+    asked: Mapping[str, HoldRequest],
 ) -> Marks:
-    """Turns verdicts into steps, where pods are drained, on hold or may be lost.
+    """AnswerRoom verdicts into steps, where pods are drained, on hold or may be lost.
 
     Args:
         tapp: the parent.
@@ -87,7 +87,7 @@ class _Marking:
         options: Options,
         instances: Sequence[Instance],
         now: float,
-        asked: Mapping[str, Asked],
+        asked: Mapping[str, HoldRequest],
     ) -> None:
         self.tapp, spec = tapp, tapp.spec
         self.moves = spec.force_delete_pod
@@ -103,7 +103,7 @@ class _Marking:
         """Goes over all instances."""
         for instance, verdict in zip(instances, verdicts, strict=True):
             pod = instance.pod
-            if pod is None or pod.odd or pod.terminating or pod.completed:
+            if pod is None or pod.unreadable or pod.terminating or pod.completed:
                 continue
             self._look_at_gate(instance, pod)
             step = self._lost(instance, pod, verdict) or self._drain(instance, pod, verdict)
@@ -131,7 +131,7 @@ class _Marking:
     def _mark_lost(self, instance: Instance, pod: Pod, since: float) -> Verdict:
         when = written(since)
         if pod.spec.lost == when and pod.spec.is_watched:
-            overdue = since + self.limit + PATIENCE - self.now
+            overdue = since + self.limit + TROUBLE_AFTER - self.now
             if overdue <= 0:
                 self._note_unserved(instance)
             else:
@@ -178,7 +178,7 @@ class _Marking:
         if not pod.spec.served_gates or pod.ready is True or not pod.spec.is_watched:
             return
         # The gate's hook sees the pod alone, and no status of the TApp.
-        left = unserved_in(pod, update_of(pod, self.now), PATIENCE, self.now)
+        left = unserved_in(pod, update_of(pod, self.now), TROUBLE_AFTER, self.now)
         if left == 0:
             self._note_unserved(instance)
         elif left is not None:
@@ -189,7 +189,7 @@ class _Marking:
         id = str(instance.id)
         since, at = noted_since(self.before.get(id, ""), self.now)
         self.found.unserved_since[id] = since
-        left = at + PATIENCE - self.now
+        left = at + TROUBLE_AFTER - self.now
         if left <= 0:
             self.found.unserved.append(instance.id)
         else:
@@ -221,7 +221,7 @@ class _Marking:
         """The mark that the pod is to carry; None where it does."""
         if not self._asks(pod, drain, lost) and self._is_told(pod):
             return None
-        spec, told = pod.spec, told_of(pod, self.asked.get(pod.name))
+        spec, told = pod.spec, due_marks(pod, self.asked.get(pod.name))
         watched, tolerate = bool(spec.served_gates or lost), self._tolerates(pod)
         over = pod.update_over and not spec.requests  # which the record says to be met
         return Mark(pod, drain, lost, watched, tolerate, forget=tolerate and over, told=told)
@@ -234,7 +234,7 @@ class _Marking:
 
     def _is_told(self, pod: Pod) -> bool:
         """True if it carries what it is told of a hold on it."""
-        return told_of(pod, self.asked.get(pod.name)) == carried_by(pod)
+        return due_marks(pod, self.asked.get(pod.name)) == carried_marks(pod)
 
     def _tolerates(self, pod: Pod) -> bool:
         """True if it is to tolerate a node that is not heard of without limit, and does not."""

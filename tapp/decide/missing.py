@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tapp.decide.instances import Instance
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.storage.claims import Claims
 from tapp.storage.services import ServicePlan
 from tapp.words.groups import grouped
@@ -58,7 +58,7 @@ def missing_services(world: World, services: ServicePlan, now: float) -> Missing
 
 def overdue(found: Since, now: float) -> dict[str, list[int]]:
     """The part of it that has lasted for so long that it is trouble."""
-    return {since: ids for since, ids in found.items() if now - seconds(since) >= PATIENCE}
+    return {since: ids for since, ids in found.items() if now - seconds(since) >= TROUBLE_AFTER}
 
 
 def unseen_claims(world: World, own: Claims, instance: Instance) -> list[str]:
@@ -85,5 +85,5 @@ def _missing(noted: Mapping[str, str], ids: list[int], now: float) -> Missing:
         return Missing({}, ())
     known = decode_since(noted, now)
     found = grouped((known.get(id) or written(now), id) for id in ids)
-    waits = tuple(left for time in found if (left := seconds(time) + PATIENCE - now) > 0)
+    waits = tuple(left for time in found if (left := seconds(time) + TROUBLE_AFTER - now) > 0)
     return Missing(dict(sorted(found.items())), waits)

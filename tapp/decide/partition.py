@@ -1,20 +1,20 @@
 """The instances that a partition keeps, and at which revision.
 
 docs/design.md, "The partition". Who is kept runs the template that it has, or had: it is looked up
-here, once, in the ControllerRevisions, and becomes the instance's template before anything else
-looks at it. So no other rule knows of partitions.
+here, once, in the ControllerRevisions, and is the instance's template before anything else looks
+at it. So no other rule knows of partitions.
 """
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from tapp.decide.as_recorded import AsRecorded, label_of
+from tapp.decide.as_recorded import AsKept, AsRecorded, label_of
 from tapp.decide.filling import LATER
 from tapp.decide.filling import MOST as MOST_FILLED
-from tapp.decide.instances import Instance
-from tapp.decide.rollout import FULL, portion, turn
+from tapp.decide.instances import Instance, runs
+from tapp.decide.rollout import FULL, portion, update_order
 from tapp.spec.revision import is_ours
-from tapp.spec.templates import Template, Unresolved
+from tapp.spec.templates import Unresolved
 from tapp.storage.records import Contents, Recorded, content_name
 from tapp.words.notes import decode_kept
 from tapp.words.quoted import quoted
@@ -26,7 +26,7 @@ UNKNOWN = "unknown"
 controller's."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Partition:
     """The work of a partition in one sync; revisions are named as by `content_name`.
 
@@ -46,8 +46,8 @@ class Partition:
     is_set: bool = False
     size: int = 0
     problem: str = ""
-    kept: dict[str, list[int]] = field(default_factory=dict)
-    missing: dict[str, list[int]] = field(default_factory=dict)
+    kept: Mapping[str, list[int]] = field(default_factory=dict)
+    missing: Mapping[str, list[int]] = field(default_factory=dict)
 
     @property
     def in_use(self) -> Set[str]:
@@ -72,8 +72,10 @@ def partition_size(value: int | str, group: int) -> int:
     return size - 1 if is_part and size == group > 1 else size
 
 
-def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
-    """Gives those that are kept the template that they have, or had.
+def partition_of(
+    world: World, instances: Iterable[Instance]
+) -> tuple[Partition, dict[int, AsKept]]:
+    """Finds who is kept, and what each of them has, or had.
 
     Args:
         world: what was observed.
@@ -83,49 +85,50 @@ def keep_back(world: World, instances: Iterable[Instance]) -> Partition:
     strategy, rolling = spec.update_strategy, spec.rolling_name
     content = Contents(world).of(rolling)
     update = content_name(content) if content is not None else ""
-    found = Partition(update or status.update_revision, status.current_revision)
-    if found.current and strategy.partition == 0:
-        return found
+    shown, current = update or status.update_revision, status.current_revision
+    if current and strategy.partition == 0:
+        return Partition(shown, current), {}
     noted, wanted = decode_kept(status.kept), [item for item in instances if item.wanted]
     group = [item for item in wanted if item.template.name == rolling]
     recorded = Recorded(world, MOST_FILLED)
-    found.current = current = found.current or _before(update, group, recorded)
+    current = current or _before(update, group, recorded)
     unnamed = not group and spec.find_template(rolling) is None
     if unnamed:  # then nobody can tell whom it is about: all stay as they are
         group = [item for item in wanted if item.pod is not None or item.id in noted]
+    size, problem = len(group), ""
     # A typo must not let anything be updated.
     try:
-        found.size = partition_size(strategy.partition, len(group))
-        found.is_set = partition_size(strategy.partition, FULL) > 0
+        if not partition_size(strategy.partition, FULL):
+            return Partition(shown, current), {}
+        size = partition_size(strategy.partition, size)
     except ValueError as error:
-        found.size, found.is_set = len(group), True
-        found.problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
-    if not found.is_set:
-        return found
+        problem = f"spec.updateStrategy.partition: {error}: no instance of {quoted(rolling)}"
     if unnamed:
-        found.size = len(group)
-        found.problem = (
-            f"spec.updateStrategy.template: there is no template {quoted(rolling)}: nobody"
-        )
+        size = len(group)
+        problem = f"spec.updateStrategy.template: there is no template {quoted(rolling)}: nobody"
     same_roll = not update or status.update_revision == update
     stays = {item.id for item in group if item.id in noted and (same_roll or item.pod is None)}
     # Who was kept is kept on, whatever becomes of its pod or the order; then the last in the order.
-    group.sort(key=lambda item: (item.id in stays, turn(item, strategy, rolling)))
+    group.sort(key=lambda item: (item.id in stays, update_order(item, strategy, rolling)))
     keeper = _Keeper(world, recorded, AsRecorded(world, recorded), noted, update, current)
+    kept, missing, found = dict[str, list[int]](), dict[str, list[int]](), dict[int, AsKept]()
     # Who has no pod comes first: only so many are filled in.
-    keeping = group[len(group) - found.size :]
+    keeping = group[len(group) - size :]
     for item in sorted(keeping, key=lambda item: (item.pod is not None, item.id)):
         revision = keeper.revision_of(item)
-        found.kept.setdefault(revision, []).append(item.id)
-        if revision == update:
-            keeper.as_recorded.leave(item, revision)
-        elif keeper.hold_back(item, revision):
-            found.missing.setdefault(revision, []).append(item.id)
+        kept.setdefault(revision, []).append(item.id)
+        if (as_kept := keeper.as_kept(item, revision)) is None:
+            continue
+        found[item.id] = as_kept
+        template = as_kept.template
+        lacks = isinstance(template, Unresolved) and template.reason is Reason.REVISION_NOT_FOUND
+        if lacks and item.should_run:
+            missing.setdefault(revision, []).append(item.id)
     for id, revision in noted.items():
         if id >= spec.replicas and revision != UNKNOWN:
-            found.kept.setdefault(revision, []).append(id)
-    found.kept = dict(sorted(found.kept.items()))
-    return found
+            kept.setdefault(revision, []).append(id)
+    kept = dict(sorted(kept.items()))
+    return Partition(shown, current, True, size, problem, kept, missing), found
 
 
 def follow_current(
@@ -154,25 +157,17 @@ def _before(update: str, group: Iterable[Instance], recorded: Recorded) -> str:
         revision
         for item in group
         if (pod := item.pod) is not None
-        and not pod.odd
+        and not pod.unreadable
         and is_ours(revision := label_of(pod))
         and revision is not None
-        and not (_runs(item, item.template) or item.updated)
+        and not (runs(pod, item.template) or item.updated)
     }
     return (recorded.newest_of(had) or max(had)) if had else update
 
 
-def _runs(instance: Instance, template: Template | Unresolved) -> bool:
-    """True if the pod of an instance is made of a template, also while it ends."""
-    pod = instance.pod
-    if pod is None or not isinstance(template, Template):
-        return False
-    return pod.spec.template_hash == template.revision
-
-
 @dataclass(frozen=True)
 class _Keeper:
-    """Knows what each instance has or had, and gives it that."""
+    """Knows what each instance has or had."""
 
     world: World
     recorded: Recorded
@@ -190,12 +185,12 @@ class _Keeper:
             status = self.world.tapp.status
             is_known = str(instance.id) in status.statuses
             return had or (status.update_revision if is_known else "") or self.current
-        if pod.odd:
+        if pod.unreadable:
             return had or UNKNOWN
         if pod.foreign:
             return UNKNOWN
         newest = instance.template
-        if self.update and (_runs(instance, newest) or instance.updated):
+        if self.update and (runs(pod, newest) or instance.updated):
             return self.update
         likely = filter(None, (had, self.current))
         label = label_of(pod) or UNKNOWN
@@ -206,25 +201,20 @@ class _Keeper:
             found = self.recorded.newest_with(label)
         return found or noted
 
-    def hold_back(self, instance: Instance, revision: str) -> bool:
-        """Gives an instance the template of another revision than the newest.
-
-        Returns:
-            Whether a pod is to be made of it, and the history does not have it.
-        """
-        instance.kept = revision
+    def as_kept(self, instance: Instance, revision: str) -> AsKept | None:
+        """An instance as it is at a revision; None where it is as the spec has it."""
+        if revision == self.update:
+            return self.as_recorded.at_newest(instance, revision)
         pod, called = instance.pod, instance.template.name
         template = self.recorded.template(revision, instance.id, called)
-        if pod is not None and (pod.odd or pod.foreign):
-            return False  # it is left alone, or taken over if it fits the template as it is
+        if pod is not None and (pod.unreadable or pod.foreign):
+            # It is left alone, or taken over if it fits the template as it is.
+            return AsKept(instance.template, instance.updated, instance.service_name, revision)
         if template is not None:
-            self.as_recorded.make(instance, revision, template)
-            instance.updated = not (pod is None or pod.terminating) and _runs(instance, template)
-            return False
-        instance.updated, full = False, self.recorded.full
+            return self.as_recorded.at(instance, revision, template)
+        full = self.recorded.full
         lacks = f"the partition keeps it at revision {revision}, which the history does not have"
         stays = pod is not None and not pod.completed
         absent = Reason.WAITING_FOR_TURN if full else Reason.REVISION_NOT_FOUND
-        reason = Reason.KEPT if stays else absent
-        instance.template = Unresolved(called, LATER if full else lacks, reason)
-        return not stays and not full and instance.should_run
+        unresolved = Unresolved(called, LATER if full else lacks, Reason.KEPT if stays else absent)
+        return AsKept(unresolved, False, instance.service_name, revision)

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from tapp.decide.deadline import Roll
-from tapp.decide.held import Holding
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.marks import Marks
 from tapp.decide.missing import Since
 from tapp.decide.partition import Partition
+from tapp.decide.pod_holds import PodHolds
 from tapp.decide.pulls import Pulls
 from tapp.decide.resizes import Resizes
 from tapp.decide.rollout import BUDGET_REASONS, Budgets
@@ -31,7 +31,7 @@ class Plan:
     Attributes:
         instances: by ascending number: all below `spec.replicas`, then those that are to go.
         verdicts: what each instance needs, judged alone; one per instance, in the same order.
-        holding: whose pod somebody holds, and what it is told.
+        pod_holds: whose pod somebody holds, and what it is told.
         delays: instance -> why that does not happen now.
         marks: what is asked for first of pods that are drained or lost, and who should act on that
             and does not.
@@ -48,7 +48,6 @@ class Plan:
         growth: which of those that stay are to be larger, and what stands in the way.
         budgets: both budgets, resolved.
         available: numbers of the available instances, before any update of this sync.
-        going_unseen: instances that look available, but may already be on their way out.
         serving: which instances serve, as the budgets see it, before any update of this sync.
         troubles: instance -> what is wrong with its pod.
         not_created: since when, RFC 3339 -> instances whose pod does not come to be.
@@ -65,7 +64,7 @@ class Plan:
     world: World
     instances: list[Instance]
     verdicts: list[Verdict]
-    holding: Holding
+    pod_holds: PodHolds
     delays: dict[int, Verdict]
     decisions: list[Verdict]
     cases: list[tuple[Instance, Verdict]]
@@ -80,7 +79,6 @@ class Plan:
     growth: Growth
     budgets: Budgets
     available: set[int]
-    going_unseen: set[int]
     serving: Serving
     troubles: dict[int, Trouble]
     marks: Marks
@@ -110,7 +108,7 @@ class Plan:
             and (
                 verdict.action is Action.RECREATE
                 or instance.leaving
-                or (instance.id in self.going_unseen and self._waits(instance.id))
+                or (instance.id in self.serving.deletion_unconfirmed and self._waits(instance.id))
             )
         }
 

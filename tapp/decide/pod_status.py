@@ -21,7 +21,7 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 
 @dataclass(frozen=True)
-class Wish:
+class StatusWish:
     """Changes of a pod's status; empty where it says all of it already.
 
     Attributes:
@@ -38,7 +38,7 @@ class Wish:
     wait: float | None = None
 
 
-NOTHING = Wish()
+NOTHING = StatusWish()
 
 
 class Owner(Enum):
@@ -59,7 +59,7 @@ def owner_of(labels: Any, references: Any) -> Owner:
     return Owner.TAPP if ours else Owner.OTHER
 
 
-def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
+def pod_status(pod: Pod, owner: Owner, now: float) -> StatusWish:
     """Decides on one pod.
 
     An open gate is not closed where only time is missing to prove the update: the kubelet's report
@@ -77,11 +77,13 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
     if owner is Owner.NOBODY:  # nobody updates it any more, so nothing keeps it out
         spec = msgspec.structs.replace(pod.spec, drain="", lost="")
         pod = msgspec.structs.replace(pod, spec=spec, record=None)
-    if pod.odd or pod.terminating or pod.completed:
+    if pod.unreadable or pod.terminating or pod.completed:
         return NOTHING
     if _is_lost(pod, now):
         since = pod.spec.lost
-        return Wish(failed=f"its node is not heard of since {since}; its instance starts elsewhere")
+        return StatusWish(
+            failed=f"its node is not heard of since {since}; its instance starts elsewhere"
+        )
     known, update = pod.conditions, update_of(pod, now)
     gates, start_clock, waits = dict[str, bool](), [], []
     opens = opens_in(pod, update, now)
@@ -99,7 +101,7 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> Wish:
             waits.append(opens)
             if update.start_clock and unproved_since(pod, condition) == UNKNOWN:
                 start_clock.append(gate)
-    return Wish(gates, tuple(start_clock), wait=min(waits, default=None))
+    return StatusWish(gates, tuple(start_clock), wait=min(waits, default=None))
 
 
 def _is_lost(pod: Pod, now: float) -> bool:

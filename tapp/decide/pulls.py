@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict, wait
-from tapp.decide.rollout import turn
+from tapp.decide.rollout import update_order
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
@@ -150,7 +150,9 @@ class _Pulling:
         updates = [(i, v.change) for i, v in pairs if isinstance(v.change, Update)]
         self.there = _running(instances) if updates else {}
         states: dict[str, Verdict | None] = {}
-        for instance, change in sorted(updates, key=lambda it: turn(it[0], strategy, rolling)):
+        for instance, change in sorted(
+            updates, key=lambda it: update_order(it[0], strategy, rolling)
+        ):
             puller = self._puller(change)
             if puller is None:
                 continue

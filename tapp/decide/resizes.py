@@ -8,11 +8,13 @@ same again.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from tapp.decide.changes import Mark, Resize
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.pod.pod import Pod
-from tapp.pod.resize import DEFERRED, INFEASIBLE, Wanted, resizing_of, wanted_of
+from tapp.pod.resize import DEFERRED, INFEASIBLE, Resizing, Wanted, resizing_of, wanted_of
 from tapp.spec.model import TApp
 from tapp.spec.templates import Template
 from tapp.words.notes import ResizeNote, decoded
@@ -21,7 +23,7 @@ from tapp.world import Options, World
 
 AGAIN = 10.0
 """Seconds after which the same resize is asked for once more."""
-PATIENCE = 60.0
+LATE_AFTER = 60.0
 """Seconds that a resize may take before a person is told of it."""
 LAST = 20.0
 """Seconds after that in which the API server may still take it; then there is a new pod."""
@@ -46,31 +48,44 @@ class Resizes:
     waits: list[float] = field(default_factory=list)
 
 
-def look(instances: Iterable[Instance], world: World, options: Options, now: float) -> None:
-    """Sets what each pod lacks of its template's resources, and whether it can ever have it."""
-    found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
+class ResizeState(msgspec.Struct, frozen=True, gc=False):
+    """The part of an `Instance` that is about other resources of its pod."""
+
+    resize: Wanted | None
+    resizing: Resizing | None = None
+    infeasible: str = ""
+
+
+def resize_states(
+    instances: Iterable[Instance], world: World, options: Options, now: float
+) -> dict[int, ResizeState]:
+    """Finds what each pod lacks of its template's resources, and whether it can ever have it."""
+    states, found = {}, dict[tuple[str, tuple[tuple[str, str], ...]], Wanted]()
     noted = decoded(ResizeNote, world.tapp.status.resizing)
     for instance in instances:
         pod, template = instance.pod, instance.template
-        if pod is None or pod.odd or pod.foreign or not isinstance(template, Template):
+        if pod is None or pod.unreadable or pod.foreign or not isinstance(template, Template):
             continue
         if not options.resize:
-            instance.resize = _NO_COMPONENT
+            states[instance.id] = ResizeState(_NO_COMPONENT)
             continue
         key = template.revision, tuple(pod.spec.resources.items())
         if key not in found:
             found[key] = wanted_of(pod.spec, template)
-        wanted = instance.resize = found[key]
+        wanted, state, infeasible = found[key], None, ""
         if not wanted.resources and not wanted.obstacle:
-            instance.resizing = resizing_of(pod)
+            state = resizing_of(pod)
         if pod.terminating:
+            states[instance.id] = ResizeState(wanted, state)
             continue
-        state, note = instance.resizing, _note(instance)
+        note = _note(instance)
         since, refused = noted.get(note, ""), seconds(noted.get(note._replace(is_refused=True)))
-        if instance.resize.resources and refused != UNKNOWN and now - refused >= LAST:
-            instance.infeasible = _not_given("it", since)
+        if wanted.resources and refused != UNKNOWN and now - refused >= LAST:
+            infeasible = _not_given("it", since)
         if state is not None and state.pending == INFEASIBLE and _is_meant(pod, since, now):
-            instance.infeasible = f"its node can never give it these resources: {state.message}"
+            infeasible = f"its node can never give it these resources: {state.message}"
+        states[instance.id] = ResizeState(wanted, state, infeasible)
+    return states
 
 
 def _note(instance: Instance) -> ResizeNote:
@@ -95,10 +110,10 @@ def restarts_soon(instance: Instance, tapp: TApp, now: float) -> bool:
         return False
     noted = seconds(tapp.status.resizing.get(_note(instance).encode()))
     waits = state.pending and not pod.kubelet_is_behind
-    return not waits and (noted == UNKNOWN or now - noted < PATIENCE)
+    return not waits and (noted == UNKNOWN or now - noted < LATE_AFTER)
 
 
-def follow(
+def track_resizes(
     world: World, instances: Sequence[Instance], decisions: Sequence[Verdict], now: float
 ) -> Resizes:
     """Takes the time of pods that are asked to have other resources, until they have them.
@@ -118,7 +133,7 @@ def follow(
             continue
         since, at = noted_since(noted.get(note, ""), now)
         found.since[note] = since
-        left = at + PATIENCE - now
+        left = at + LATE_AFTER - now
         if left <= 0 and instance.resizing is None:
             note = note._replace(is_refused=True)
             found.since[note] = noted.get(note) or written(now)

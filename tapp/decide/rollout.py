@@ -132,8 +132,10 @@ def budgets_of(spec: TAppSpec, instances: Sequence[Instance]) -> Budgets:
     return Budgets(spec.update_strategy, should_run, found, used)
 
 
-def turn(instance: Instance, strategy: UpdateStrategy, rolling_name: str) -> tuple[bool, int, int]:
-    """Whose update comes first: what to sort instances by.
+def update_order(
+    instance: Instance, strategy: UpdateStrategy, rolling_name: str
+) -> tuple[bool, int, int]:
+    """A key by which instances are sorted: whose update comes first.
 
     The force group goes before the rolling group. Within each, a higher priority goes first: that
     of the annotation on the pod or else in the template, or 0; then the lower number, or with
@@ -178,9 +180,9 @@ def spend(
 ) -> dict[int, Verdict]:
     """Spends the budgets: instance -> `Keep` with the reason, for updates held back.
 
-    One instance after the other has its `turn`. One that is not available may always be updated, so
-    the next template can always repair a broken roll-out; one that serves or may serve only while
-    enough others are available, and it leaves the set when chosen.
+    One instance after the other, by `update_order`. One that is not available may always be
+    updated, so the next template can always repair a broken roll-out; one that serves or may serve
+    only while enough others are available, and it leaves the set when chosen.
 
     Args:
         pending: instances whose verdict is an update.
@@ -189,7 +191,9 @@ def spend(
         rolling_name: name of the rolling template.
     """
     strategy, available, result = budgets.strategy, serving.available - serving.resized, {}
-    for instance, _ in sorted(pending, key=lambda pair: turn(pair[0], strategy, rolling_name)):
+    for instance, _ in sorted(
+        pending, key=lambda pair: update_order(pair[0], strategy, rolling_name)
+    ):
         limit = budgets.limit_of(instance, rolling_name)
         held = (
             wait(Reason.PAUSED, "spec.updateStrategy.paused is set")

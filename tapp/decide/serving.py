@@ -28,22 +28,25 @@ class Serving:
         in_doubt: numbers of those that are not counted on, and may serve all the same: they look
             available, but may already be on their way out, or are not trusted yet.
         silent: numbers of those whose node is not heard of; they may serve, too.
+        unsettled: whether the last spec's updates may still be on their way, unseen.
         resized: numbers of those that serve while their containers get other resources: they count
             as available, and take a place in the budget.
-        unsettled: whether the last spec's updates may still be on their way, unseen.
+        deletion_unconfirmed: numbers of those that look available, but may already be on their way
+            out.
+        waits: seconds until others may become available.
     """
 
     available: set[int]
     in_doubt: set[int]
     silent: set[int]
     unsettled: bool
-    resized: frozenset[int] = frozenset()
+    resized: frozenset[int]
+    deletion_unconfirmed: set[int]
+    waits: list[float]
 
 
-def serving_of(
-    world: World, instances: list[Instance], now: float
-) -> tuple[Serving, set[int], list[float]]:
-    """Finds who serves, who of them may be going unseen, and the seconds until that may change.
+def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
+    """Finds who serves.
 
     Args:
         world: what was observed.
@@ -51,7 +54,7 @@ def serving_of(
         now: seconds since the epoch.
     """
     available, untrusted, waits = _available(instances, world.tapp.spec.min_ready_seconds, now)
-    going_unseen = available & _chosen_before(instances, world.tapp.status.replacing)
+    deletion_unconfirmed = available & _chosen_before(instances, world.tapp.status.replacing)
     silent = {
         instance.id
         for instance in instances
@@ -63,14 +66,15 @@ def serving_of(
     resized = frozenset[int]()
     if world.tapp.spec.resizes:
         resized = frozenset(available & {i.id for i in instances if i.resizing is not None})
-    serving = Serving(
-        available - going_unseen,
-        going_unseen | untrusted | resized,
+    return Serving(
+        available - deletion_unconfirmed,
+        deletion_unconfirmed | untrusted | resized,
         silent,
         _unsettled(world.tapp),
         resized,
+        deletion_unconfirmed,
+        waits,
     )
-    return serving, going_unseen, waits
 
 
 def _available(

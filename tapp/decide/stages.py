@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tapp.decide.filling import Filling
-from tapp.decide.held import Holding, hold_back
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.marks import Marks, mark
+from tapp.decide.pod_holds import PodHolds, apply_pod_holds
 from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.rollout import Budgets, is_update, spend
 from tapp.decide.serving import Serving
-from tapp.decide.turns import Turns, is_written, one_after_another, take_turns
+from tapp.decide.turns import AnswerRoom, is_written, one_after_another, room_in_the_answer
 from tapp.spec.templates import Template
-from tapp.storage.history import HistoryPlan, as_it_is, plan_history
+from tapp.storage.history import HistoryPlan, plan_history, unchanged_history
 from tapp.storage.services import ServicePlan, plan_services
 from tapp.words.kinds import SERVICE
 from tapp.words.reasons import Reason
@@ -68,13 +68,13 @@ class Course:
         in_use: revisions that the partition needs.
         instances: all instances.
         cases: one for each of them, with what has been decided so far.
-        holding: found by the pod holds.
+        pod_holds: found by the pod holds.
         pulls: found by the image pulls.
         order: instances that wait for others to come first, to be made or to go.
         marks: found by the drain.
         history: what becomes of the ControllerRevisions: it has its room first.
         without_node: instances whose pod is made now, or has no node yet.
-        turns: found by the room in the answer.
+        room: found by the room in the answer.
         services: what becomes of the Services, in the room that is left.
         just_changed: true while something waits for the last spec's updates, which may be unseen.
     """
@@ -88,13 +88,13 @@ class Course:
     in_use: frozenset[str]
     instances: list[Instance]
     cases: list[Case]
-    holding: Holding = field(default_factory=Holding)
+    pod_holds: PodHolds = field(default_factory=PodHolds)
     pulls: Pulls = field(default_factory=Pulls)
     order: frozenset[int] = frozenset()
     marks: Marks = field(default_factory=Marks)
     history: HistoryPlan = field(init=False)
     without_node: list[Instance] = field(default_factory=list)
-    turns: Turns = field(default_factory=Turns)
+    room: AnswerRoom = field(default_factory=AnswerRoom)
     services: ServicePlan = field(init=False)
     just_changed: bool = False
 
@@ -126,8 +126,8 @@ class Course:
 
 def _pod_holds(course: Course) -> None:
     verdicts, spec = [case.verdict for case in course.cases], course.world.tapp.spec
-    course.holding = hold_back(spec, course.instances, verdicts, course.budgets, course.now)
-    course.delay(course.holding.holds)
+    course.pod_holds = apply_pod_holds(spec, course.instances, verdicts, course.budgets, course.now)
+    course.delay(course.pod_holds.holds)
 
 
 def _image_pulls(course: Course) -> None:
@@ -149,7 +149,7 @@ def _order(course: Course) -> None:
 
 
 def _drain(course: Course) -> None:
-    tapp, asked = course.world.tapp, course.holding.asked
+    tapp, asked = course.world.tapp, course.pod_holds.asked
     instances, decisions = course.instances, course.decisions
     course.marks = mark(tapp, instances, decisions, course.options, course.now, asked)
     if steps := course.marks.steps:
@@ -167,13 +167,13 @@ def _room_in_the_answer(course: Course) -> None:
     early = course.serving.unsettled and recorded.changes
     delays = [case.delay.reason for case in course.cases if case.delay is not None]
     course.just_changed = early or Reason.SPEC_JUST_CHANGED in delays
-    course.history = as_it_is(world) if early else recorded
+    course.history = unchanged_history(world) if early else recorded
     rest -= course.history.bytes
     course.without_node = _without_node(course.cases)
     written = [case.instance for case in course.cases if is_written(case.decision)]
-    course.turns = take_turns(world, course.without_node, written, rest, course.now)
-    course.services = _services(world, instances, max(1, rest - course.turns.bytes))
-    course.delay(course.turns.holds)
+    course.room = room_in_the_answer(world, course.without_node, written, rest, course.now)
+    course.services = _services(world, instances, max(1, rest - course.room.bytes))
+    course.delay(course.room.holds)
 
 
 STAGES: tuple[Callable[[Course], None], ...] = (

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark
-from tapp.decide.held import Asked, asked_of, carried_by, sentence, told_of
+from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks, hold_request_of, sentence
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.lost import limit_of, lost_in
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.spec.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.words.groups import grouped
 from tapp.words.times import UNKNOWN, written
@@ -115,27 +115,28 @@ def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for
 
 def _on_hold(
     pods: Iterable[Pod], policy: HoldPolicy, now: float
-) -> tuple[list[Pod], dict[str, Asked]]:
+) -> tuple[list[Pod], dict[str, HoldRequest]]:
     """Pods that somebody holds, and what they are told."""
-    limit, staying, told = policy.deletion_hold_timeout_seconds, list[Pod](), dict[str, Asked]()
+    limit = policy.deletion_hold_timeout_seconds
+    staying, told = list[Pod](), dict[str, HoldRequest]()
     for pod in pods:
-        asked = asked_of(pod, Wish.DELETE, limit, now)
+        asked = hold_request_of(pod, Wish.DELETE, limit, now)
         if asked is not None and asked.held:
             staying.append(pod)
             told[pod.name] = asked
     return staying, told
 
 
-def _told(pod: Pod, asked: Mapping[str, Asked]) -> Mark | None:
-    if pod.odd:
+def _told(pod: Pod, asked: Mapping[str, HoldRequest]) -> Mark | None:
+    if pod.unreadable:
         return None
-    told, spec = told_of(pod, asked[pod.name]), pod.spec
-    if told == carried_by(pod) and not spec.drain:
+    told, spec = due_marks(pod, asked[pod.name]), pod.spec
+    if told == carried_marks(pod) and not spec.drain:
         return None
     return Mark(pod, "", "", watched=bool(spec.served_gates), tolerate=False, told=told)
 
 
-def _recheck(pods: Sequence[Pod], asked: Mapping[str, Asked], now: float) -> float:
+def _recheck(pods: Sequence[Pod], asked: Mapping[str, HoldRequest], now: float) -> float:
     """Delays the next call where only holds are waited for: a change of a pod ends the wait."""
     if len(asked) < len(pods) or not asked:
         return RECHECK
@@ -147,7 +148,7 @@ def _silent(pods: Sequence[Pod], now: float) -> dict[str, list[str]]:
     found = grouped(
         ("" if since == UNKNOWN else written(since), pod.name)
         for pod in pods
-        if (since := pod.silent_since) is not None and since + PATIENCE <= now
+        if (since := pod.silent_since) is not None and since + TROUBLE_AFTER <= now
     )
     return dict(sorted(found.items()))
 
@@ -168,11 +169,11 @@ def _on_silent_nodes(
     waiting, marks = [], {}
     for pod in pods:
         since, left = pod.silent_since, lost_in(pod, limit, now)
-        if since is None or left is None or pod.odd or pod.terminating:
+        if since is None or left is None or pod.unreadable or pod.terminating:
             continue
         waiting.append(pod)
         if left == 0 and not (pod.spec.lost == written(since) and pod.spec.is_watched):
             marks[pod.name] = Mark(
-                pod, "", written(since), watched=True, tolerate=False, told=carried_by(pod)
+                pod, "", written(since), watched=True, tolerate=False, told=carried_marks(pod)
             )
     return waiting, marks

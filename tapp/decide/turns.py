@@ -18,7 +18,7 @@ from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import Action, Verdict, wait
 from tapp.decide.rollout import is_update
 from tapp.decide.serving import Serving
-from tapp.pod.trouble import PATIENCE
+from tapp.pod.trouble import TROUBLE_AFTER
 from tapp.spec.templates import Template
 from tapp.storage.claims import Claims
 from tapp.words.notes import decode_since
@@ -95,8 +95,8 @@ def one_after_another(
 
 
 @dataclass
-class Turns:
-    """Whose turn it is.
+class AnswerRoom:
+    """The room in an answer, and who has none in it.
 
     Attributes:
         waiting: instances for which nothing is created in this answer, because it is full.
@@ -119,13 +119,13 @@ def is_written(decision: Verdict) -> bool:
     return isinstance(decision.change, Update | Adopt)
 
 
-def take_turns(
+def room_in_the_answer(
     world: World,
     candidates: Sequence[Instance],
     updated: Iterable[Instance],
     limit: int,
     now: float,
-) -> Turns:
+) -> AnswerRoom:
     """Decides whose pods and claims this answer carries.
 
     Args:
@@ -142,54 +142,46 @@ def take_turns(
     refused = {id for id, since in asked.items() if now - seconds(since) >= _SOON_SEEN}
     later, room = _later(updated, max(1, limit))
     waiting, room = _waiting(world, candidates, max(1, room), refused)
-    turns = Turns(waiting, bytes=limit - room)
-    turns.holds = dict.fromkeys(later, _LATER)
-    turns.holds |= dict.fromkeys(turns.waiting.intersection(creating), _WAITING)
+    found = AnswerRoom({*waiting}, bytes=limit - room)
+    found.holds = dict.fromkeys(later, _LATER)
+    found.holds |= dict.fromkeys(found.waiting.intersection(creating), _WAITING)
     if later or waiting:
-        turns.waits.append(RECHECK)
+        found.waits.append(RECHECK)
     statuses = world.tapp.status.statuses
     for id in creating:
         # One that waited has no entry in the statuses: it was not asked for.
-        again = id not in turns.waiting and statuses.get(str(id)) == InstanceStatus.NOT_CREATED
+        again = id not in found.waiting and statuses.get(str(id)) == InstanceStatus.NOT_CREATED
         since = asked.get(id) or (written(now) if again else "")
         if since:
-            turns.not_created.setdefault(since, []).append(id)
-    turns.not_created = dict(sorted(turns.not_created.items()))
+            found.not_created.setdefault(since, []).append(id)
+    found.not_created = dict(sorted(found.not_created.items()))
     if creating:
-        began = [seconds(time) for time in turns.not_created] or [now + _SOON_SEEN - PATIENCE]
-        turns.waits += [left for at in began if (left := at + PATIENCE - now) > 0]
-    return turns
+        began = [seconds(time) for time in found.not_created] or [now + _SOON_SEEN - TROUBLE_AFTER]
+        found.waits += [left for at in began if (left := at + TROUBLE_AFTER - now) > 0]
+    return found
 
 
 def _later(updated: Iterable[Instance], limit: int) -> tuple[list[int], int]:
-    """Instances whose pod is not written now, and the bytes left; one is written at least."""
-    later, left = list[int](), limit
-    sizes: dict[int, int] = {}
+    """Instances whose pod is not written now, and the bytes that are left."""
+    sizes, sized = dict[int, int](), list[tuple[int, int]]()
     for instance in updated:
         template = instance.template
-        if not isinstance(template, Template):
-            continue
-        size = sizes.get(id(template))
-        if size is None:
-            parts = (template.labels, template.annotations, template.images, template.images)
-            size = sizes[id(template)] = len(msgspec.json.encode(parts)) + _OWN
-        if left < limit and size > left:
-            later.append(instance.id)
-            left = 0
-        else:
-            left -= size
-    return later, left
+        if isinstance(template, Template):
+            if id(template) not in sizes:
+                parts = (template.labels, template.annotations, template.images, template.images)
+                sizes[id(template)] = len(msgspec.json.encode(parts)) + _OWN
+            sized.append((instance.id, sizes[id(template)]))
+    return _beyond(sized, limit)
 
 
 def _waiting(
     world: World, candidates: Iterable[Instance], limit: int, refused: Container[int]
-) -> tuple[set[int], int]:
+) -> tuple[list[int], int]:
     """Instances for which nothing is created now, and the bytes that are left.
 
     What was asked for and refused goes last, so that it keeps nobody waiting for ever.
     """
-    claims, sizes = Claims(world), dict[int, int]()
-    waiting, left = set[int](), limit
+    claims, sizes, sized = Claims(world), dict[int, int](), list[tuple[int, int]]()
     for instance in sorted(candidates, key=lambda one: (one.id in refused, one.id)):
         size, made = 0, instance.made
         for volume, claim in claims.of(made).items():
@@ -201,8 +193,16 @@ def _waiting(
         if instance.pod is None and isinstance(instance.template, Template):
             host = len(instance.service_name.encode(errors="replace"))
             size += instance.template.size + host + _OWN
+        sized.append((instance.id, size))
+    return _beyond(sized, limit)
+
+
+def _beyond(sized: Iterable[tuple[int, int]], limit: int) -> tuple[list[int], int]:
+    """Instances for whose bytes there is no room, and the bytes that are left; the first has it."""
+    waiting, left = list[int](), limit
+    for id, size in sized:
         if left < limit and size > left:
-            waiting.add(instance.id)
+            waiting.append(id)
             left = 0
         else:
             left -= size

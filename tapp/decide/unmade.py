@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tapp.decide.filling import MOST
-from tapp.decide.instances import Instance, host_problem
+from tapp.decide.instances import Instance
+from tapp.kube.names import is_dns_label
 from tapp.pod.pod import Pod
 from tapp.spec.beside import claim_templates
 from tapp.spec.templates import Template, claim_name
@@ -27,29 +28,41 @@ class Ahead:
     Attributes:
         unmade: instance -> why no pod could be made for it; one without a pod gets it all the same,
             because admission may add what is missing.
+        blocked: instance without a pod -> why it gets none now.
         claims_alone: sentences on templates that mount what only claims that are there stand for.
     """
 
     unmade: dict[int, str] = field(default_factory=dict)
+    blocked: dict[int, str] = field(default_factory=dict)
     claims_alone: list[str] = field(default_factory=list)
 
 
 def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
-    """Names why no pod could be made, in the instances that have one to lose, too."""
+    """Names why no pod could be made, also of the instances that have one to lose.
+
+    Args:
+        world: what was observed.
+        instances: all instances, with the templates of which their pods are made.
+    """
     spec, found = world.tapp.spec, Ahead()
     claims = Claims(world)
     mounts = _Mounts(world, claims)
     names = [claim_name(each) for each in spec.volume_claim_templates]
     doubled = next((name for name, count in Counter(names).items() if count > 1), "")
     app = world.tapp.metadata.name
+    dying = {n for n, claim in world.claims.items() if claim.metadata.deletion_timestamp}
     alone: dict[str, str] = {}
     for instance in instances:
         template = instance.template
         if not instance.should_run or type(template) is not Template:
             continue
-        why = host_problem(app, instance) if instance.service_name else ""
-        if claims.differ or instance.past is not None:
-            why = why or claims.problem_of(instance.made)
+        why = _host_problem(app, instance)
+        if not why and (claims.differ or instance.past is not None):
+            why = claims.problem_of(instance.made)
+        if instance.pod is None:
+            going = dying.intersection(claims.of(instance.made).values()) if dying else ()
+            if blocked := f"claim {min(going)} is being deleted" if going else why:
+                found.blocked[instance.id] = blocked
         if doubled:
             why = why or f"spec.volumeClaimTemplates has {quoted(doubled)} twice"
         if template.mounts and (lacking := mounts.lacking(template)):
@@ -61,9 +74,20 @@ def look_ahead(world: World, instances: Iterable[Instance]) -> Ahead:
                     "instance gets no pod"
                 )
         if why:
-            instance.unmade = found.unmade[instance.id] = why
+            found.unmade[instance.id] = why
     found.claims_alone = [*alone.values()]
     return found
+
+
+def _host_problem(app: str, instance: Instance) -> str:
+    """The reason why an instance's pod cannot have a host name in the headless Service, or ""."""
+    pod_name = f"{app}-{instance.id}"
+    if not instance.service_name or is_dns_label(pod_name):
+        return ""
+    return (
+        f"spec.serviceName needs pod names that are host names, and {quoted(pod_name)} is none: "
+        "at most 63 letters, digits and '-'"
+    )
 
 
 class _Mounts:

@@ -29,12 +29,13 @@ class Pace:
     Attributes:
         failures: pods in a row that failed soon after they were made, this one included.
         due: when the next one may be made, in seconds since the epoch.
-        noted: whether the number survives the pod, because `status.failures` holds it already.
+        is_due: whether that time has come, and the number survives the pod: `status.failures`
+            holds it already.
     """
 
     failures: int
     due: float
-    noted: bool
+    is_due: bool
 
 
 def failures_before(pod: Pod) -> int:
@@ -55,8 +56,9 @@ def pace(pod: Pod, id: int, noted: Mapping[str, int], now: float) -> Pace | None
     if not pod.refused_by_kubelet and ended - began > SOON:
         return None
     failures = min(failures_before(pod) + 1, _MOST)
-    wait = min(LONGEST, FIRST * 2.0 ** min(failures - 1, 10))
-    return Pace(failures, ended + wait, failures == 1 or noted.get(str(id), 0) >= failures)
+    due = ended + min(LONGEST, FIRST * 2.0 ** min(failures - 1, 10))
+    survives = failures == 1 or noted.get(str(id), 0) >= failures
+    return Pace(failures, due, due <= now and survives)
 
 
 def _life(pod: Pod, now: float) -> tuple[float, float]:

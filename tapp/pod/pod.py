@@ -154,7 +154,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         name: `metadata.name`.
         spec: what it is to be.
-        odd: what could not be read, "" if all could; such a pod is left alone.
+        unreadable: what could not be read, "" if all could; such a pod is left alone.
         manifest: labels, annotations and spec, whole, of a pod that is foreign; else empty.
         node: the node that it is bound to, "" where there is none yet.
         terminating: whether it is on its way out.
@@ -193,7 +193,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
 
     name: str
     spec: PodSpec
-    odd: str = ""
+    unreadable: str = ""
     manifest: Manifest = NO_MANIFEST
     node: str = ""
     terminating: bool = False
@@ -224,7 +224,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     @property
     def foreign(self) -> bool:
         """True if it carries no revision of ours: its template is compared field by field."""
-        return not self.odd and not self.spec.is_ours
+        return not self.unreadable and not self.spec.is_ours
 
     @property
     def conditions(self) -> dict[str, Condition]:

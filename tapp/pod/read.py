@@ -39,21 +39,21 @@ from tapp.words.vocabulary import (
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 
 
-def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
+def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
     """Reads what a pod tells.
 
     Args:
         pod: its JSON, split into the parts that are decoded here.
         manifest: the same pod's labels, annotations and spec.
-        odd: what is known not to be readable.
+        unreadable: what is known not to be readable.
     """
     meta, status, annotations = pod.metadata, pod.status, manifest.annotations
     record = read_annotation(objects.decode_record, annotations.get(IN_PLACE_UPDATE))
-    spec, oddity = _spec(pod, manifest, {} if record is None else record.asked)
+    spec, wrong_type = _spec(pod, manifest, {} if record is None else record.asked)
     facts: dict[str, Any] = {}
     if status is not None:
         facts, not_readable = _readiness(bytes(status.conditions))
-        oddity = not_readable or oddity
+        wrong_type = not_readable or wrong_type
         containers = _containers(status)
         facts |= {
             "phase": status.phase or "Pending",
@@ -66,7 +66,7 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
         }
         if record is not None:
             facts["runs_wanted"] = _runs_wanted(containers, spec.images)
-    odd = odd or oddity
+    unreadable = unreadable or wrong_type
     if record is not None:
         facts["kubelet_wrote"], facts["spec_written"] = times_of(meta.managed_fields)
     if any(spec.images.get(name, image) != image for name, image in spec.template_images.items()):
@@ -74,8 +74,8 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
     found = Pod(
         name=meta.name,
         spec=spec,
-        odd=odd,
-        manifest=NO_MANIFEST if odd or spec.is_ours else manifest,
+        unreadable=unreadable,
+        manifest=NO_MANIFEST if unreadable or spec.is_ours else manifest,
         node=_word(manifest.spec.get("nodeName")),
         terminating=meta.deletion_timestamp is not None,
         uid=meta.uid or "",
@@ -93,11 +93,11 @@ def read(pod: PodObject, manifest: Manifest, odd: str = "") -> Pod:
 
 def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[PodSpec, str]:
     """Reads the pod's spec, and what of it is of a wrong type."""
-    odd, raw = _oddity(pod), manifest.spec
+    unreadable, raw = _wrong_type(pod), manifest.spec
     labels, annotations = manifest.labels, manifest.annotations
     policy = _word(raw.get("restartPolicy")) or ALWAYS
-    main = [] if odd else raw.get("containers") or []
-    init = [] if odd else raw.get("initContainers") or []
+    main = [] if unreadable else raw.get("containers") or []
+    init = [] if unreadable else raw.get("initContainers") or []
     both = [*main, *init]
     running = [*main, *(item for item in init if item.get("restartPolicy") == "Always")]
     requests = requests_of(annotations, RESTART_INSTANCE)
@@ -131,7 +131,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         has_hook=any(_has_hook(item.get("lifecycle")) for item in both),
         gates=_gates(raw.get("readinessGates")),
         claims=_claims(raw.get("volumes")),
-        added=() if odd else _added(raw, applied, pod.metadata.name),
+        added=() if unreadable else _added(raw, applied, pod.metadata.name),
         subdomain=_word(raw.get("subdomain")),
         marked=has_served_gate(raw)
         or hold is not None
@@ -152,7 +152,7 @@ def _spec(pod: PodObject, manifest: Manifest, met: Mapping[str, str]) -> tuple[P
         evicted_in_time=is_limited(_dicts(raw.get("tolerations"))),
         unmergeable="" if doubled is None else f"spec{doubled}",
     )
-    return spec, odd
+    return spec, unreadable
 
 
 def _rests(container: dict[str, Any]) -> bool:
@@ -283,17 +283,17 @@ def _readiness(text: bytes) -> tuple[dict[str, Any], str]:
     unreadable.
     """
     facts: dict[str, Any] = {"conditions_text": text}
-    odd = ""
+    unreadable = ""
     try:
         found = objects.decode_conditions(text) or []
     except _UNREADABLE as error:
-        odd, found = f"status.conditions: {error}", objects.readable_conditions(text)
+        unreadable, found = f"status.conditions: {error}", objects.readable_conditions(text)
     for condition in found:
         if condition.type == "Ready":
             since = condition.last_transition_time or ""
-            odd = "" if condition.status in ("True", "False") else odd
-            return {**facts, "ready": condition.status == "True", "ready_since": since}, odd
-    return facts, odd
+            unreadable = "" if condition.status in ("True", "False") else unreadable
+            return {**facts, "ready": condition.status == "True", "ready_since": since}, unreadable
+    return facts, unreadable
 
 
 def _containers(status: PodStatus) -> tuple[ContainerStatus, ...]:
@@ -329,7 +329,7 @@ _decode_strings = msgspec.json.Decoder(dict[str, str] | None).decode
 _decode_spec = msgspec.json.Decoder(_Spec).decode
 
 
-def _oddity(pod: PodObject) -> str:
+def _wrong_type(pod: PodObject) -> str:
     """Names what is of a wrong type in the parts of a pod that decisions read."""
     parts: tuple[tuple[str, Callable[[Any], Any], msgspec.Raw], ...] = (
         ("metadata.labels", _decode_strings, pod.metadata.labels),

@@ -1,7 +1,7 @@
 """Trouble of an instance, in the words of its pod's own status.
 
 A sentence for whatever will not get well by waiting alone, and only what the status says: what only
-the events know is left to `kubectl describe`. Some is trouble only when it lasts (`PATIENCE`).
+the events know is left to `kubectl describe`. Some is trouble only when it lasts (`TROUBLE_AFTER`).
 """
 
 import re
@@ -13,7 +13,7 @@ from tapp.pod.pod import Pod
 from tapp.words.quoted import quoted, short
 from tapp.words.times import UNKNOWN, past, seconds, written
 
-PATIENCE = 30.0
+TROUBLE_AFTER = 30.0
 """Seconds that a pod may take for what usually takes none."""
 LONG_WAIT = 300.0
 """The kubelet's longest pause before a crashed container is started again."""
@@ -130,10 +130,10 @@ def _sandbox(pod: Pod, now: float) -> Trouble:
     if bound is None or bound.status != "True":
         return NONE
     text = "volumes or network of its pod are not ready; the pod's events say why"
-    return _after(text, past(bound.last_transition_time, now), now, 2 * PATIENCE)
+    return _after(text, past(bound.last_transition_time, now), now, 2 * TROUBLE_AFTER)
 
 
-def _after(text: str, since: float, now: float, patience: float = PATIENCE) -> Trouble:
+def _after(text: str, since: float, now: float, patience: float = TROUBLE_AFTER) -> Trouble:
     """Trouble as soon as it has lasted for so long."""
     left = since + patience - now
     return Trouble(text) if left <= 0 else Trouble(wait=left)

@@ -23,7 +23,7 @@ from tapp.storage.records import (
     HistoryEntry,
     What,
     content_name,
-    read_record,
+    read_entry,
 )
 from tapp.world import World
 
@@ -99,7 +99,7 @@ def record_name(
     return f"{meta.name[:_NAME].rstrip('.-')}-{digest}"
 
 
-def as_it_is(world: World) -> HistoryPlan:
+def unchanged_history(world: World) -> HistoryPlan:
     """Everything stays, and nothing is made."""
     return HistoryPlan([world.revisions[name] for name in sorted(world.revisions)])
 
@@ -117,11 +117,11 @@ def plan_history(
     """
     observed = world.revisions
     if not world.declared.revisions:
-        return as_it_is(world)
+        return unchanged_history(world)
     plan = HistoryPlan()
     records, going, highest = list[HistoryEntry](), set[What](), 0
     for name in sorted(observed):
-        record = read_record(observed[name])
+        record = read_entry(observed[name])
         if record is not None:
             highest = max(highest, record.number)
         if record is None:

@@ -43,7 +43,7 @@ class HistoryEntry(NamedTuple):
         return self.revision, self.values
 
 
-def read_record(revision: RevisionObject) -> HistoryEntry | None:
+def read_entry(revision: RevisionObject) -> HistoryEntry | None:
     """A ControllerRevision as a record of ours, None if it is none."""
     meta = revision.metadata
     label = meta.labels and meta.labels.revision
@@ -72,7 +72,7 @@ class Contents:
         self._templates = world.templates
         self._newest: dict[str, tuple[HistoryEntry, RevisionObject]] = {}
         for found in world.revisions.values():
-            record = read_record(found)
+            record = read_entry(found)
             if record is None or found.metadata.deletion_timestamp is not None:
                 continue
             if record.template not in self._newest or self._newest[record.template][0] < record:
@@ -111,7 +111,7 @@ class Recorded:
         self._of_revision: dict[str, list[str]] = {}
         self._known: dict[str, str] = {}
         self._left, self._filled = most, set[tuple[str, int]]()
-        pairs = [(read_record(found), found) for found in world.revisions.values()]
+        pairs = [(read_entry(found), found) for found in world.revisions.values()]
         records = [(record, found) for record, found in pairs if record is not None]
         for record, found in sorted(records, key=lambda pair: pair[0], reverse=True):
             name = content_name(record.content)

@@ -10,7 +10,7 @@ import os
 from queue import Queue
 from typing import Any
 
-from hooks.service.answers import RefusedError, UnansweredError
+from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.resizes import Resizer
 from simulator.api.store import ApiError, ConflictError
 from simulator.world import World
@@ -77,7 +77,7 @@ class Component:
             raise UnansweredError("it never arrived")
         if fault == "refused":
             self._judge.troubled = True
-            raise RefusedError("422 Unprocessable Entity: injected")
+            raise WriteRefusedError("422 Unprocessable Entity: injected")
         done = self._arrives(namespace, name, patch)
         if fault == "answer lost":
             raise UnansweredError("the answer never arrived")
@@ -86,7 +86,7 @@ class Component:
     def _tried(self, namespace: str, name: str, patch: Document) -> None:
         try:
             self._arrives(namespace, name, patch)
-        except RefusedError:
+        except WriteRefusedError:
             return
 
     def _arrives(self, namespace: str, name: str, patch: Document) -> bool:
@@ -96,6 +96,6 @@ class Component:
             return False
         except ApiError as error:
             self._judge.refused(name, error)
-            raise RefusedError(str(error)) from None
+            raise WriteRefusedError(str(error)) from None
         self._judge.sent(patch, pod)
         return True

@@ -133,7 +133,7 @@ def test_an_odd_pod_goes_the_slow_way_alone(change: Callable[[Document], Any]) -
     Request(body(MIXED)[1], TApp, memo)
     read = Request(request, TApp, memo)
     assert read.read == 1
-    assert [name for name, each in read.pods.items() if each.pod.odd] == ["web-50"]
+    assert [name for name, each in read.pods.items() if each.pod.unreadable] == ["web-50"]
     assert blocks(typed, request) - blocks(typed, body(MIXED)[1]) < 2 * MIXED
     answers = [json.loads(call("/sync", text)) for text in (body(MIXED)[1], request)]
     plain, mixed = (

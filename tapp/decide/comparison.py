@@ -7,42 +7,97 @@ that it describes (`tapp/spec/meaning.py`): then nothing about it is to change b
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
 from tapp.kube.tolerations import of_pods
+from tapp.pod.applied import applied_body
 from tapp.pod.pod import Pod
-from tapp.spec.templates import Template, Unresolved
-from tapp.storage.origins import Origins
+from tapp.spec.templates import Template, Unresolved, resolve
+from tapp.storage.records import Recorded
 from tapp.words.reasons import Reason
 from tapp.world import Options, World
 
 
-def recall(world: World, instances: Iterable[Instance], options: Options) -> None:
-    """Sets what the templates of such pods were, and whether they mean what they are to run."""
-    origins: Origins | None = None
+class Comparison(msgspec.Struct, frozen=True, gc=False):
+    """The part of an `Instance` that a pod of another revision than its template's tells."""
+
+    template: Template | Unresolved
+    recorded: str = ""
+    alike: bool = False
+    respelled: bool = False
+
+
+def compare(world: World, instances: Iterable[Instance], options: Options) -> dict[int, Comparison]:
+    """Finds what the templates of such pods were, and whether they mean what they are to run."""
+    result = dict[int, Comparison]()
+    history: Recorded | None = None
     others = set[tuple[str | None, str]]()
     pairs = _Pairs(world, options)
     for instance in instances:
         pod, template = instance.pod, instance.template
         if pod is None or instance.updated or not isinstance(template, Template):
             continue
-        if pod.odd or pod.foreign or pod.spec.uniq_hash in template.hashes:
+        if pod.unreadable or pod.foreign or pod.spec.uniq_hash in template.hashes:
             continue
-        origins = origins or Origins(world, MOST)
-        recorded = origins.recorded(pod, instance.id, template.name)
-        if recorded is None and origins.full:  # a later sync knows what its pod was made of
-            instance.template = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
+        history = history or Recorded(world, MOST)
+        recorded = _recorded(history, pod, instance.id, template.name)
+        if recorded is None and history.full:  # a later sync knows what its pod was made of
+            late = Unresolved(template.name, LATER, Reason.WAITING_FOR_TURN)
+            result[instance.id] = Comparison(late)
             continue
-        instance.recorded = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
+        bare = pod.spec.bare_hash or ("" if recorded is None else recorded.hashes.bare)
         pair = pod.spec.template_hash, template.revision
         before = recorded
         if before is None and pair not in others:  # one that differs tells of all of its revision
-            before = origins.applied(pod)
+            before = _applied(world, pod)
+        found = Comparison(template, bare)
         if before is not None:
-            found = pairs.compared(before, template, again=recorded is not None)
-            _take(instance, pod, template, found)
-        if not instance.alike:
+            compared = pairs.compared(before, template, again=recorded is not None)
+            # A tag's default comes about with the pod, and another tag in place does not change it.
+            if compared.bare and not compared.pulling.intersection(pod.spec.not_pulling):
+                found = Comparison(
+                    template,
+                    bare and template.hashes.bare,
+                    compared.alike,
+                    compared.alike and compared.whole,
+                )
+        result[instance.id] = found
+        if not found.alike:
             others.add(pair)
+    return result
+
+
+def _recorded(history: Recorded, pod: Pod, instance: int, called: str) -> Template | None:
+    """The template that a pod was made of or updated to; None where no record has it.
+
+    Args:
+        history: the TApp's.
+        pod: the pod.
+        instance: its number.
+        called: what its template is called now.
+    """
+    label = pod.spec.written or pod.spec.template_hash or ""
+    name = history.of_pod(pod, instance, called, ())
+    if not label or not name.startswith(label):
+        return None
+    return history.template(name, instance, called)
+
+
+def _applied(world: World, pod: Pod) -> Template | None:
+    """The same as the pod's own text has it; None where that does not tell.
+
+    Resources there may be somebody's resize: they are believed only if the revision says so.
+    """
+    body = applied_body(world.manifest_of(pod))
+    if body is None:
+        return None
+    found = resolve("", body, ignores_resources=world.tapp.spec.ignores_resources)
+    if not isinstance(found, Template):
+        return None
+    known = pod.spec.template_hash in (found.revision, found.other_revision)
+    return found if known or found.hashes.whole == found.hashes.bare else None
 
 
 class _Compared(NamedTuple):
@@ -94,14 +149,3 @@ class _Pairs:
             and before.annotations == template.annotations
         )
         return _Compared(True, new.pulling - old.pulling, alike, whole)
-
-
-def _take(instance: Instance, pod: Pod, template: Template, found: _Compared) -> None:
-    """Sets what an instance's pod was made of, as far as that means the same."""
-    # A tag's default comes about with the pod, and another tag in place does not change it.
-    if not found.bare or found.pulling.intersection(pod.spec.not_pulling):
-        return
-    if instance.recorded:
-        instance.recorded = template.hashes.bare
-    instance.alike = found.alike
-    instance.respelled = found.alike and found.whole

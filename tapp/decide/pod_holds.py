@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from tapp.decide.changes import Told
+from tapp.decide.changes import HoldMarks
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict, wait
 from tapp.decide.rollout import Budgets, is_update
@@ -30,7 +30,7 @@ WISHES = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class HoldRequest:
     """A wish that a pod is told.
 
     Attributes:
@@ -48,7 +48,7 @@ class Asked:
     ends: float
 
 
-def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | None:
+def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> HoldRequest | None:
     """The wish that a pod is told of; None for one that nobody holds.
 
     One whose hold was removed is asked on until it is done: it is no hold that is to begin again.
@@ -67,16 +67,16 @@ def asked_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Asked | Non
         return None
     noted = found.since if found.wanted == wish and is_written(found.since) else ""
     since, at = noted_since(noted, now)
-    if pod.odd and since != noted:
+    if pod.unreadable and since != noted:
         # What is unreadable is not written to, so no limit begins; only that of 0 needs no time.
         since = ""
         limit = 0 if limit == 0 else None
     ends = inf if limit is None else at + limit
-    return Asked(wish, since, covered and now < ends, covered and now >= ends, ends)
+    return HoldRequest(wish, since, covered and now < ends, covered and now >= ends, ends)
 
 
 @dataclass
-class Holding:
+class PodHolds:
     """The holds on pods in one sync.
 
     Attributes:
@@ -86,17 +86,17 @@ class Holding:
     """
 
     holds: dict[int, Verdict] = field(default_factory=dict)
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[str, HoldRequest] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
 
 
-def hold_back(
+def apply_pod_holds(
     spec: TAppSpec,
     instances: Sequence[Instance],
     verdicts: Sequence[Verdict],
     budgets: Budgets,
     now: float,
-) -> Holding:
+) -> PodHolds:
     """Keeps back what is wanted of pods that are on hold.
 
     Nothing is wanted by an update that is paused, or that no budget allows.
@@ -108,7 +108,7 @@ def hold_back(
         budgets: both budgets.
         now: seconds since the epoch.
     """
-    result, strategy = Holding(), spec.update_strategy
+    result, strategy = PodHolds(), spec.update_strategy
     for instance, verdict in zip(instances, verdicts, strict=True):
         pod, wish = instance.pod, WISHES.get(verdict.action)
         if wish is None or pod is None or pod.spec.hold is None:
@@ -119,7 +119,7 @@ def hold_back(
             continue
         deleted = wish is Wish.DELETE
         limit = spec.deletion_hold_timeout_seconds if deleted else strategy.hold_timeout_seconds
-        asked = asked_of(pod, wish, limit, now)
+        asked = hold_request_of(pod, wish, limit, now)
         if asked is None:
             continue
         result.asked[pod.name] = asked
@@ -132,19 +132,19 @@ def hold_back(
     return result
 
 
-def told_of(pod: Pod, asked: Asked | None) -> Told:
+def due_marks(pod: Pod, asked: HoldRequest | None) -> HoldMarks:
     """Marks that a pod is to carry, of which this is asked."""
     label = (pod.spec.hold or NO_HOLD).due_label
-    return Told(label) if asked is None else Told(label, asked.wish, asked.since)
+    return HoldMarks(label) if asked is None else HoldMarks(label, asked.wish, asked.since)
 
 
-def carried_by(pod: Pod) -> Told:
+def carried_marks(pod: Pod) -> HoldMarks:
     """Marks that it carries."""
     found = pod.spec.hold or NO_HOLD
-    return Told(found.label, found.wanted, found.since)
+    return HoldMarks(found.label, found.wanted, found.since)
 
 
-def sentence(pod: Pod, asked: Asked) -> str:
+def sentence(pod: Pod, asked: HoldRequest) -> str:
     """A sentence: a pod is on hold, why, and until when if that is limited."""
     until = "" if asked.ends == inf else f", until {written(asked.ends)} at the latest"
     if not asked.since:
