@@ -34,7 +34,7 @@ _UIDS = itertools.count(1)
 
 
 def as_sent(document: Any) -> bytes:
-    """A request's bytes as Go writes them: no blanks, and `<`, `>` and `&` escaped.
+    """A request's bytes as Go writes them: no blanks, and what HTML or a script would read escaped.
 
     Its own fields come in the order of Metacontroller's struct, everything below with sorted keys.
     """
@@ -44,7 +44,7 @@ def as_sent(document: Any) -> bytes:
         text = b"{" + b",".join(parts) + b"}"
     else:
         text = _sorted(document)
-    for character in "<>&":
+    for character in "<>&\u2028\u2029":
         text = text.replace(character.encode(), b"\\u%04x" % ord(character))
     return text
 
