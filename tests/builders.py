@@ -351,7 +351,7 @@ CHILD_RESOURCE = {
     "resource": "controllerrevisions",
     "updateStrategy": {"method": "OnDelete"},
 }
-"""What a registration says that declares ControllerRevisions."""
+"""The part of a registration that declares ControllerRevisions."""
 
 
 def copied(document: Any) -> Any:
@@ -374,7 +374,7 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     classes: list[Document] | None = None,
     services: list[Document] | None = None,
 ) -> Document:
-    """What Metacontroller posts, in hook protocol v1 or v2.
+    """The request that Metacontroller posts, in hook protocol v1 or v2.
 
     With `revisions`, also with none, the registration declares ControllerRevisions. With `classes`
     it lets claims grow, and these StorageClasses are shown. With `services` it has the component of
