@@ -16,7 +16,7 @@ Document = dict[str, Any]
 
 
 class ApiServer:
-    """What was posted, and what is answered.
+    """The body that was posted, and the answer to it.
 
     Attributes:
         answers: status codes of the next answers; then 201, and 409 for a name that is there.

@@ -1,4 +1,4 @@
-"""What a regular expression costs on a text: the steps of a matcher that backtracks, as Python's.
+"""The cost of a regular expression on a text: steps of a matcher that backtracks, as Python's.
 
 Counted, not timed. It knows no shortcut of the real one, so it never counts less than that does.
 """
@@ -208,7 +208,7 @@ def attacks(nodes: Nodes, before: str = "") -> Iterator[tuple[str, str]]:
 
 
 def growth(pattern: "re.Pattern[Any]", *, whole: bool, end: str = "") -> tuple[float, str]:
-    """How many times as much a text of twice the length costs at the worst, and that text's form.
+    """The factor that a text of twice the length costs at the worst, and that text's form.
 
     Args:
         pattern: the expression.

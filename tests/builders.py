@@ -34,7 +34,7 @@ _UIDS = itertools.count(1)
 
 
 def as_sent(document: Any) -> bytes:
-    """A request's bytes as Go writes them: no blanks, and `<`, `>` and `&` escaped.
+    """A request's bytes as Go writes them: no blanks, and what HTML or a script would read escaped.
 
     Its own fields come in the order of Metacontroller's struct, everything below with sorted keys.
     """
@@ -44,7 +44,7 @@ def as_sent(document: Any) -> bytes:
         text = b"{" + b",".join(parts) + b"}"
     else:
         text = _sorted(document)
-    for character in "<>&":
+    for character in "<>&\u2028\u2029":
         text = text.replace(character.encode(), b"\\u%04x" % ord(character))
     return text
 
@@ -351,7 +351,7 @@ CHILD_RESOURCE = {
     "resource": "controllerrevisions",
     "updateStrategy": {"method": "OnDelete"},
 }
-"""What a registration says that declares ControllerRevisions."""
+"""The part of a registration that declares ControllerRevisions."""
 
 
 def copied(document: Any) -> Any:
@@ -374,7 +374,7 @@ def request(  # noqa: PLR0913 - each one is a part of the request
     classes: list[Document] | None = None,
     services: list[Document] | None = None,
 ) -> Document:
-    """What Metacontroller posts, in hook protocol v1 or v2.
+    """The request that Metacontroller posts, in hook protocol v1 or v2.
 
     With `revisions`, also with none, the registration declares ControllerRevisions. With `classes`
     it lets claims grow, and these StorageClasses are shown. With `services` it has the component of

@@ -1,4 +1,4 @@
-"""Which tests to run first after a change: `python -m tests.changed` prints their paths.
+"""Tests to run first after a change: `python -m tests.changed` prints their paths.
 
 Changed is what differs from where the branch left `main` (or the commit in BASE), and what is not
 committed yet. A changed test is printed itself. For a changed file of the product these are the
@@ -68,7 +68,7 @@ def chosen_for(changed: Iterable[str]) -> list[str]:
 
 
 def changed_files(base: str) -> list[str]:
-    """What differs from where this branch left `base`, in the working tree, and what is new."""
+    """Files that differ from where this branch left `base`, in the working tree, and new ones."""
     since = _git("merge-base", base, "HEAD")[0]
     return [
         *_git("diff", "--name-only", "--relative", since),

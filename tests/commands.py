@@ -38,7 +38,7 @@ class Block:
 
     @property
     def shows(self) -> bool:
-        """Whether what is printed stands beside the commands."""
+        """True if what is printed stands beside the commands."""
         return self.text.startswith("$ ")
 
     @property
@@ -134,4 +134,4 @@ NOT_HERE = {
     "docs/security.md: What Metacontroller may do 1": _FETCHED,
     "docs/security.md: Supply chain 1": "needs a registry with a signed release",
 }
-"""Why a block is not run: it takes what no machine without a network has."""
+"""The reason why a block is not run: it takes what no machine without a network has."""

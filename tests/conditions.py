@@ -1,4 +1,4 @@
-"""Which conditions of a TApp go together: a table, and what else the rest of a status then says.
+"""Conditions of a TApp that go together: a table, and what the rest of a status then says.
 
 The table stands in docs/mend.md, too ("Which conditions go together"); `tests.invariants`
 holds every status that is answered to it.
@@ -45,14 +45,14 @@ WAITED: tuple[tuple[str, str, str, str], ...] = (
     ("`Stalled` is True", "stuck", "Failed", "Degraded"),
     ("it is being deleted", "gone", "Terminating", "Progressing"),
 )
-"""What the tools that wait for a TApp make of it."""
+"""The verdicts of tools that wait for a TApp."""
 
 _SERVED = {"Running", "Succ", "Killed"}
-"""What the instances of a TApp are that is as its spec asks."""
+"""The statuses of instances of a TApp that is as its spec asks."""
 
 
 def contradictions(status: Document) -> list[str]:
-    """What in a status contradicts something else in it, in sentences; none is what should be."""
+    """Contradictions in a status, in sentences; there should be none."""
     known = {item["type"]: item for item in status.get("conditions") or []}
     if not known:
         return []
@@ -118,7 +118,7 @@ def _choices(beside: str) -> list[list[str]]:
 
 
 def _of_ready(status: Document) -> list[str]:
-    """Where Ready is True, the rest of the status has nothing else to say."""
+    """Contradictions to a Ready that is True in the rest of the status."""
     problems = []
     odd = sorted(set(status["statuses"].values()) - _SERVED)
     if odd:

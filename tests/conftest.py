@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis' profiles, and `--update-golden`.
+"""Parts that all tests share: hypothesis' profiles, and `--update-golden`.
 
 That writes the golden files anew; their difference is then for a person to read.
 """
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: the garbage collector need not look at it, nor so often."""
+    """Freezes what was imported: the garbage collector need not look at it, nor so often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -56,5 +56,5 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
-    """Whether golden files are to be written rather than compared."""
+    """True if golden files are to be written rather than compared."""
     return bool(request.config.getoption("--update-golden", default=False))

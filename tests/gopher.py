@@ -23,11 +23,11 @@ end
 
 
 class ScriptError(Exception):
-    """What a script said by `error`, as it reaches the user."""
+    """The words of a script's `error`, as they reach the user."""
 
 
 def run(script: str, obj: Document, parameters: dict[str, str] | None = None) -> Any:
-    """What a script returns for an object, as JSON.
+    """The value that a script returns for an object, as JSON.
 
     Args:
         script: its text.

@@ -20,7 +20,7 @@ UPDATE, RECREATE, DELETE = "Update", "Recreate", "Delete"
 
 
 def covers(pod: Document, wish: str) -> bool:
-    """Whether a pod is on hold, and that is for this."""
+    """True if a pod is on hold, and that is for this."""
     if not note(pod, HOLD) or pod["metadata"].get("deletionTimestamp"):
         return False
     if phase(pod) in ("Succeeded", "Failed"):
@@ -40,7 +40,7 @@ def limit(spec: Document, wish: str) -> int | None:
 
 
 def is_kept(pod: Document, spec: Document, wish: str, now: float | None) -> bool:
-    """Whether a hold keeps this from a pod at that time; where nobody knows the time, without."""
+    """True if a hold keeps this from a pod at that time; where nobody knows the time, without."""
     if not covers(pod, wish):
         return False
     seconds = limit(spec, wish)
@@ -55,7 +55,7 @@ def is_kept(pod: Document, spec: Document, wish: str, now: float | None) -> bool
 def touched_on_hold(
     request: Document, want: Mapping[str, Document], after: Mapping[str, Merged], now: float | None
 ) -> list[str]:
-    """What an answer does to pods that it was shown on hold.
+    """The changes that an answer makes to pods that it was shown on hold.
 
     Args:
         request: what the hook was sent.
@@ -76,7 +76,7 @@ def touched_on_hold(
 
 
 def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None) -> str:
-    """What is done to a pod, as it would be wanted of it; "" for nothing."""
+    """The change to a pod, as it would be wanted of it; "" for none."""
     if not stays or becomes is None:
         return wish_of_deletion(request, pod)
     ours = (pod["metadata"].get("labels") or {}).get("tapp_template_hash_key", "")
@@ -87,7 +87,7 @@ def _done(request: Document, pod: Document, stays: bool, becomes: Merged | None)
 
 
 def wish_of_deletion(request: Document, pod: Document) -> str:
-    """Whether a pod that goes is to come back."""
+    """True if a pod that goes is to come back."""
     spec, id = request["parent"].get("spec") or {}, number(request, pod["metadata"]["name"])
     killed = (spec.get("statuses") or {}).get(str(id)) == "Killed"
     going = request["finalizing"] or killed or (id or 0) >= spec.get("replicas", 1)
@@ -95,7 +95,7 @@ def wish_of_deletion(request: Document, pod: Document) -> str:
 
 
 def revisions_of(pod: Document) -> tuple[object, ...]:
-    """What a pod carries of its template: an update writes it anew, and a mark does not."""
+    """Marks of a template on its pod: an update writes them anew, and a mark does not."""
     labels = pod["metadata"].get("labels") or {}
     return labels.get("tapp_template_hash_key"), labels.get("tapp_uniq_hash_key")
 

@@ -1,4 +1,4 @@
-"""What must hold for every answer: the safety properties (docs/promises.md) as code.
+"""The safety properties of every answer (docs/promises.md) as code.
 
 Functions of JSON documents (a request of Metacontroller, the hook's answer, sometimes the answer of
 `/plan`). They share nothing with the implementation; only the merge is `simulator.api.apply`. Used
@@ -100,7 +100,7 @@ def check(
 
 
 def writes(request: Document, answer: Document) -> list[str]:
-    """What Metacontroller would do with the answer: `create Pod/a`, `delete Pod/b`."""
+    """Writes that Metacontroller would make of the answer: `create Pod/a`, `delete Pod/b`."""
     result = []
     claims = ["PersistentVolumeClaim"] if claims_are_applied(request) else []
     updated = {"Pod", "Service", *claims}
@@ -401,7 +401,7 @@ def _is_as_the_spec_has_it(spec: Document, item: Document, same: Iterable[Docume
 
 
 def _is_beside(spec: Document, beside: Document, same: Iterable[Document]) -> bool:
-    """Whether a spec has this beside its templates, or another record of the same one does."""
+    """True if a spec has this beside its templates, or another record of the same one does."""
     had = [{key: one["data"][key] for key in BESIDE if key in one["data"]} for one in same]
     now = {"serviceName": spec.get("serviceName") or "", BESIDE[1]: claim_templates(spec)}
     return not beside or beside == now or beside in had

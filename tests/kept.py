@@ -1,4 +1,4 @@
-"""What must hold of a partition: who is kept, and that they run what they had; from JSON alone."""
+"""Rules of a partition: who is kept, and that they run what they had; from JSON alone."""
 
 import math
 import re
@@ -25,7 +25,7 @@ CLAIM = "persistentVolumeClaim"
 
 
 def kept_size(request: Document) -> int:
-    """How many instances a partition keeps; all where it is no such, or its template is none."""
+    """The number of instances that a partition keeps; all where one or its template is no such."""
     spec = request["parent"]["spec"]
     value = (spec.get("updateStrategy") or {}).get("partition")
     group = len(_group(request))
@@ -41,7 +41,7 @@ def kept_size(request: Document) -> int:
 
 
 def _is_unnamed(spec: Document) -> bool:
-    """Whether no instance runs the rolling template, and there is none of that name."""
+    """True if no instance runs the rolling template, and there is none of that name."""
     ids, name = range(spec.get("replicas", 1)), rolling_name(spec)
     return template(spec, name) is None and name not in {template_name(spec, id) for id in ids}
 
@@ -81,7 +81,7 @@ def recorded(request: Document, revision: str) -> Document | None:
 
 
 def kept_template(request: Document, status: Document, id: int) -> Document | None:
-    """What an instance is to run that a status has kept: as the history has it, or the newest."""
+    """The template of an instance that a status has kept: as the history has it, or the newest."""
     revision, spec = kept_in(status).get(id, ""), request["parent"]["spec"]
     newest = own_template(spec, id)
     # Where the newest does not resolve (a typo), what was the newest comes from the history, too.
@@ -92,7 +92,7 @@ def kept_template(request: Document, status: Document, id: int) -> Document | No
 
 
 def kept_wrongly(request: Document, answer: Document) -> str:
-    """What is wrong with whom an answer keeps back, or ""."""
+    """The fault in whom an answer keeps back, or ""."""
     if request["finalizing"]:
         return ""
     spec, before = request["parent"]["spec"], request["parent"].get("status") or {}
@@ -114,7 +114,7 @@ def kept_wrongly(request: Document, answer: Document) -> str:
 
 
 def _touched(request: Document, answer: Document, mine: dict[int, str]) -> str:
-    """Who is kept and gets what is of another revision all the same, or ""."""
+    """The instance that is kept and gets another revision all the same, or ""."""
     pods, newest = observed(request, "Pod"), answer["status"].get("updateRevision")
     for name, child in desired(answer, "Pod").items():
         id = number(request, name)
@@ -138,7 +138,7 @@ def _are_objects(items: Any) -> bool:
 
 
 def _made_otherwise(request: Document, pod: Document, revision: str) -> str:
-    """What is not as it is recorded in the new pod of one that is kept, or ""."""
+    """The part that is not as it is recorded in the new pod of one that is kept, or ""."""
     past, spec = recorded(request, revision) or {}, pod["spec"]
     service, claims = (past.get(key) for key in BESIDE)
     if not isinstance(service, str) or not _are_objects(claims):

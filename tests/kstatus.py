@@ -1,4 +1,4 @@
-"""What Flux, helm, kpt and other users of kstatus make of an object that they have no rules for.
+"""The state of an object for users of kstatus (Flux, helm, kpt) that have no rules for it.
 
 `compute` is `status.Compute` of kubernetes-sigs/cli-utils (`checkGenericProperties`, then
 `checkReadyCondition`). It was held against the real one, and Flux's copy that helm uses, for all

@@ -26,27 +26,27 @@ class Merged:
 
     @cached_property
     def updates(self) -> bool:
-        """Whether an image changes."""
+        """True if an image changes."""
         return images(self.child) != images(self.pod)
 
     @cached_property
     def changes(self) -> bool:
-        """Whether anything changes but Metacontroller's own annotation."""
+        """True if anything changes but Metacontroller's own annotation."""
         return bare(self.child) != bare(self.pod)
 
     @cached_property
     def stays(self) -> bool:
-        """Whether the same answer changes nothing of it again."""
+        """True if the same answer changes nothing of it again."""
         return applied(self._request, self.child, self._want) == self.child
 
     @cached_property
     def doubled(self) -> bool:
-        """Whether some list of it before the merge has two items of one merge key."""
+        """True if some list of it before the merge has two items of one merge key."""
         return doubled(self.pod)
 
     @cached_property
     def problems(self) -> list[str]:
-        """What the API server would not take of it."""
+        """Changes of it that the API server would not take."""
         return illegal_changes(self.pod, self.child)
 
 

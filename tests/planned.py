@@ -1,4 +1,4 @@
-"""What `/plan` would say of the sync just answered, from that sync's own plan: half the work.
+"""The answer of `/plan` to the sync just answered, from that sync's own plan: half the work.
 
 A world or a life looks at the plan of each of its syncs. `make full` asks `/plan` itself, and so do
 the model, a sync in four, and the tests of that endpoint.
@@ -28,6 +28,6 @@ class LastPlan:
             self._then(plan)
 
     def explained(self) -> Any:
-        """What `/plan` answers to the request of the last sync; None if it is to be asked."""
+        """The answer of `/plan` to the request of the last sync; None if it is to be asked."""
         plan, self._plan = self._plan, None
         return None if plan is None or FULL else json.loads(encode(explain(plan)))

@@ -1,4 +1,4 @@
-"""What must hold where images come first (`prePull`), read from request and answer alone."""
+"""Rules where images come first (`prePull`), read from request and answer alone."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ PULLER = "apps.tkestack.io/puller"
 
 
 def is_puller(pod: Document) -> bool:
-    """Whether a pod pulls images and is no instance."""
+    """True if a pod pulls images and is no instance."""
     return PULLER in (pod["metadata"].get("labels") or {})
 
 

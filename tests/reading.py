@@ -39,7 +39,7 @@ def desired(answer: Document, kind: str) -> dict[str, Document]:
 
 
 def declares_revisions(request: Document) -> bool:
-    """Whether the CompositeController that asks has ControllerRevisions as children."""
+    """True if the CompositeController that asks has ControllerRevisions as children."""
     spec = (request.get("controller") or {}).get("spec") or {}
     return any(
         (child["apiVersion"], child["resource"]) == ("apps/v1", "controllerrevisions")
@@ -68,7 +68,7 @@ def content_of(revision: Document) -> tuple[str, str, str]:
 
 
 BESIDE = ("serviceName", "volumeClaimTemplates")
-"""What a record has of a spec beside a template and its values."""
+"""Parts of a spec that a record has beside a template and its values."""
 
 
 def claim_templates(spec: Document) -> list[Document]:
@@ -88,7 +88,7 @@ def number(request: Document, name: str) -> int | None:
 
 
 def claims_are_applied(request: Document) -> bool:
-    """Whether the registration makes Metacontroller apply claims, or leave them alone."""
+    """True if the registration makes Metacontroller apply claims; else it leaves them alone."""
     spec = (request.get("controller") or {}).get("spec") or {}
     return any(
         child["resource"] == "persistentvolumeclaims"
@@ -98,7 +98,7 @@ def claims_are_applied(request: Document) -> bool:
 
 
 def storage(claim: Document) -> str:
-    """What a claim asks for."""
+    """The storage that a claim asks for."""
     return str(claim["spec"]["resources"]["requests"]["storage"])
 
 
@@ -150,7 +150,7 @@ def template(spec: Document, name: str) -> Document | None:
 
 
 def own_template(spec: Document, id: int) -> Document | None:
-    """What an instance is to run: its template with its own values in it."""
+    """The template that an instance is to run, with its own values in it."""
     body = template(spec, template_name(spec, id))
     text = json.dumps(body)
     if body is None or "$(tapp." not in text:
@@ -199,7 +199,7 @@ def replaced(pod: Document, spec: Document) -> bool:
 
 
 def _starts_again(pod: Document) -> bool:
-    """Whether something of a pod that has ended would be started again, had nobody ended it."""
+    """True if something of a pod that has ended would be started again, had nobody ended it."""
     spec, status = pod["spec"], pod["status"]
     codes: dict[str, int] = {}
     for item in [
@@ -242,7 +242,7 @@ def available(request: Document, now: float | None = None) -> set[int]:
 
 
 def ready_since(pod: Document) -> float:
-    """When the pod became Ready, in seconds since the epoch."""
+    """The time when the pod became Ready, in seconds since the epoch."""
     condition = next(item for item in pod["status"]["conditions"] if item["type"] == "Ready")
     return datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
 
@@ -257,7 +257,7 @@ def ready(pod: Document) -> bool:
 
 
 def drains(pod: Document) -> bool:
-    """Whether the pod is asked to leave its Services, for another revision than its own."""
+    """True if the pod is asked to leave its Services, for another revision than its own."""
     meta = pod["metadata"]
     asked = (meta.get("annotations") or {}).get(DRAIN) or ""
     own = (meta.get("labels") or {}).get("tapp_template_hash_key")
@@ -281,7 +281,7 @@ def gates(pod: Document) -> set[str]:
 
 
 def is_open(pod: Document) -> bool:
-    """Whether all of these are open."""
+    """True if all of these are open."""
     known = conditions(pod)
     return all(known.get(gate, {}).get("status") == "True" for gate in gates(pod))
 
@@ -303,13 +303,13 @@ def silent_since(pod: Document) -> float | None:
 
 
 def made_failed(pod: Document) -> bool:
-    """Whether it was made Failed because its node is lost."""
+    """True if it was made Failed because its node is lost."""
     reason = (pod.get("status") or {}).get("reason")
     return phase(pod) == "Failed" and reason == NODE_LOST and bool(note(pod, LOST))
 
 
 def guarded(pods: Iterable[Document]) -> bool:
-    """Whether most of three or more nodes are silent, as the pods of instances tell."""
+    """True if most of three or more nodes are silent, as the pods of instances tell."""
     nodes, silent, heard = set(), set(), set()
     for pod in pods:
         node = pod["spec"].get("nodeName")
@@ -326,14 +326,14 @@ def guarded(pods: Iterable[Document]) -> bool:
 
 
 def serves_behind_a_gate(request: Document, pod: Document) -> bool:
-    """Whether the pod has to be drained before it is updated in place."""
+    """True if the pod has to be drained before it is updated in place."""
     strategy = request["parent"]["spec"].get("updateStrategy") or {}
     in_place = strategy.get("inPlaceUpdateStrategy") or {}
     return bool(in_place.get("gracePeriodSeconds") and gates(pod) and ready(pod))
 
 
 def updating(pod: Document) -> bool:
-    """Whether a container that an update recorded cannot have come to the wanted image yet."""
+    """True if a container that an update recorded cannot have come to the wanted image yet."""
     return bool(_not_updated(pod))
 
 
@@ -379,7 +379,7 @@ def resolved(value: object, should_run: int) -> int | None:
 
 
 def doubled(value: Any) -> bool:
-    """Whether some list of the pod's spec has two items of one merge key."""
+    """True if some list of the pod's spec has two items of one merge key."""
     if isinstance(value, dict):
         return any(
             doubled(item) for key, item in value.items() if key not in ("metadata", "status")

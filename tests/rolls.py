@@ -1,4 +1,4 @@
-"""What must hold of a roll: whose turn it is, and when it is too late; from JSON alone.
+"""Rules of a roll: whose turn it is, and when it is too late; from JSON alone.
 
 And with `podManagementPolicy: OrderedReady`, who is made, or goes, after whom.
 """
@@ -32,7 +32,7 @@ _TAKEN = {"UpdateInPlace", "Recreate"}
 
 
 def out_of_turn(request: Document, plan: Document) -> str:
-    """Why an available instance is updated before another one that waits for the budget, or ""."""
+    """The fault that an available instance is updated before one that waits, or ""."""
     spec = request["parent"]["spec"]
     strategy = spec.get("updateStrategy") or {}
     if request["finalizing"] or (strategy.get("inPlaceUpdateStrategy") or {}).get("resources"):
@@ -70,7 +70,7 @@ def _turn(request: Document, id: int) -> tuple[int, int]:
 
 
 def _hasty(noted: Document, limit: float, now: float | None) -> str:
-    """Why what is degraded must not count as stalled yet, or ""; a deadline may be shorter."""
+    """The reason why it must not count as stalled yet, or ""; a deadline may be shorter."""
     least = min(limit, PATIENCE)
     for since in noted.values():
         if now is not None and now - datetime.fromisoformat(since).timestamp() < least:
@@ -81,7 +81,7 @@ def _hasty(noted: Document, limit: float, now: float | None) -> str:
 def out_of_order(
     request: Document, answer: Document, after: Mapping[str, Merged], now: float | None
 ) -> str:
-    """Why a pod must not be made, or go, yet under OrderedReady, or "".
+    """The reason why a pod must not be made, or go, yet under OrderedReady, or "".
 
     Args:
         request: what the hook was sent.
@@ -119,7 +119,7 @@ def out_of_order(
 
 
 def untimely(request: Document, answer: Document, now: float | None) -> str:
-    """Why a roll must not be called too late, or one is noted that is none, or ""."""
+    """The fault of a roll that is called too late, or noted and none, or ""."""
     spec, status = request["parent"].get("spec") or {}, answer["status"]
     if request["finalizing"]:
         return ""

@@ -21,9 +21,9 @@ _TOMORROW: Document = {
     "tomorrow": {"image": {"reference": "r"}, "name": ["n"], "labels": ["l"], "ports": "p"},
     "next": [["a"], {"name": 7, "image": [1]}],
 }
-"""What a later Kubernetes may have, with names that mean something elsewhere."""
+"""Fields that a later Kubernetes may have, with names that mean something elsewhere."""
 _NEVER = {"ephemeralContainers"}
-"""What no pod may have when it is made."""
+"""Fields that no pod may have when it is made."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""How large a test is: as small as still notices what it is for, or whole with `FULL=1`.
+"""The size of a test: as small as still notices what it is for, or whole with `FULL=1`.
 
 `make test` runs the small ones, and so does a mutation run; `make full` runs all tests whole.
 """
@@ -13,7 +13,7 @@ FULL = os.environ.get("FULL") == "1"
 
 
 def size(small: int, full: int) -> int:
-    """How many there are, in this run."""
+    """The number that there are, in this run."""
     return full if FULL else small
 
 

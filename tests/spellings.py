@@ -262,7 +262,7 @@ DIFFERENT: dict[str, tuple[Json, Json]] = {
                           _volume(iscsi={"targetPortal": "a", "iqn": "iqn.2001-04.com.a:b",
                                          "iscsiInterface": "other"})),
 }  # fmt: skip
-"""What two pods differ in that the API server stores, close to what is the same."""
+"""Differences of two pods that the API server stores, close to spellings of the same."""
 
 
 def spellings() -> list[Spelling]:

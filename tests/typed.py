@@ -1,4 +1,4 @@
-"""What tests type: the words of each test, read from its source.
+"""Commands that tests type: the words of each test, read from its source.
 
 A test's words are the texts in it, in what its parameters are, and in the constants of its file
 that it names: `--output=json` is `--output` and `json`. Whoever says a command and an option of it
@@ -27,7 +27,7 @@ def tests() -> tuple[frozenset[str], ...]:
 
 
 def typed(*words: str | tuple[str, ...]) -> bool:
-    """Whether some test says all of these words; of several spellings one."""
+    """True if some test says all of these words; of several spellings one."""
     spellings = [(word,) if isinstance(word, str) else word for word in words]
     return any(all(not each.isdisjoint(word) for word in spellings) for each in tests())
 

@@ -22,7 +22,6 @@ from kubectl_tapp.cluster.registration import (
     with_services,
 )
 from kubectl_tapp.cluster.watching import Watching
-from tapp.kube.owners import controller_of
 from tapp.words.kinds import PLAIN, SERVICE
 
 TAPPS = "tapps.apps.tkestack.io"
@@ -308,5 +307,5 @@ def _items(found: Document) -> Documents:
 
 def belongs(item: Document, uid: str) -> bool:
     """Tell whether Metacontroller takes it for a child: it is of nobody else."""
-    controller = controller_of(item["metadata"].get("ownerReferences"))
-    return controller is None or bool(controller["uid"] == uid)
+    owners = item["metadata"].get("ownerReferences") or []
+    return all(owner["uid"] == uid for owner in owners if owner.get("controller"))

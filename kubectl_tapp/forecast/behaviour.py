@@ -14,6 +14,7 @@ from kubectl_tapp.base.reading import containers, statuses
 from kubectl_tapp.forecast.placing import Demands, demands, unplaced
 from kubectl_tapp.forecast.timing import TIMES, Durations
 from simulator.node.levers import KILLED, NEVER, Levers
+from tapp.kube.stored import PROBE
 from tapp.words.times import seconds
 
 TICK = 1 / 16
@@ -125,7 +126,9 @@ def in_ticks(seconds: float) -> float:
 
 def _period(container: Document) -> float:
     probe = container.get("readinessProbe") or container.get("startupProbe")
-    return float(probe.get("periodSeconds") or 10) if isinstance(probe, dict) else 0.0
+    if not isinstance(probe, dict):
+        return 0.0
+    return float(probe.get("periodSeconds") or PROBE["periodSeconds"])
 
 
 def _does_not_go(pod: Document, now: float) -> bool:

@@ -65,7 +65,7 @@ from simulator.objects.objects import (
     with_meta,
 )
 from tapp.kube.restarts import COMPLETED
-from tapp.kube.stored import encoded
+from tapp.kube.stored import GRACE, encoded
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 
@@ -333,7 +333,7 @@ def _grace(kind: Kind, obj: Object, asked: int | None) -> int:
         return asked
     if is_terminating(obj):
         return int(meta(obj).get("deletionGracePeriodSeconds", 0))
-    return max(int(obj["spec"].get("terminationGracePeriodSeconds", 30)), 0)
+    return max(int(obj["spec"].get("terminationGracePeriodSeconds", GRACE)), 0)
 
 
 def _propagated(finalizers: list[str], propagation: Propagation | None) -> list[str]:

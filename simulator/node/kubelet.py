@@ -19,6 +19,7 @@ from simulator.objects.clock import Clock, Timer
 from simulator.objects.kinds import POD
 from simulator.objects.objects import Object, is_terminating, key_of, same, uid_of, with_meta
 from tapp.kube.restarts import COMPLETED
+from tapp.kube.stored import GRACE
 
 
 class Kubelet:
@@ -178,6 +179,6 @@ def _was_run(pod: Object) -> bool:
 
 def _removed(pod: Object) -> Object:
     """Return what a kubelet makes of a pod that it runs and that is gone from the API."""
-    grace = pod["spec"].get("terminationGracePeriodSeconds", 30)
+    grace = pod["spec"].get("terminationGracePeriodSeconds", GRACE)
     gone = with_meta(pod, deletionGracePeriodSeconds=grace)
     return gone if is_terminating(gone) else with_meta(gone, deletionTimestamp="now")

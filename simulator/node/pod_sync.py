@@ -12,6 +12,7 @@ from simulator.node.local_pod import LocalPod
 from simulator.node.pod_plan import make_plan, specs_of
 from simulator.objects.objects import Object, is_terminating, meta
 from tapp.kube.images import is_reference
+from tapp.kube.stored import GRACE
 
 SANDBOX_SECONDS = 0.3
 """The seconds that it takes to stop the rest of a pod whose containers have ended."""
@@ -227,7 +228,7 @@ class Sync:
 
 
 def _grace(pod: Object) -> float:
-    return float(pod["spec"].get("terminationGracePeriodSeconds", 30))
+    return float(pod["spec"].get("terminationGracePeriodSeconds", GRACE))
 
 
 def _last_end(runs: Iterable[Run]) -> float:

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from simulator.objects.objects import Object
+from tapp.kube.stored import PROBE
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def prober(spec: Object | None, now: float, *, startup: bool) -> Prober | None:
     return Prober(
         startup,
         now,
-        float(spec.get("periodSeconds") or 10),
+        float(spec.get("periodSeconds") or PROBE["periodSeconds"]),
         float(spec.get("initialDelaySeconds") or 0),
-        int(spec.get("failureThreshold") or 3),
+        int(spec.get("failureThreshold") or PROBE["failureThreshold"]),
     )

@@ -135,7 +135,9 @@ class _Kind(NamedTuple):
     parts: Any = MappingProxyType({})
 
 
-_PROBE_DEFAULTS: Final = {
+GRACE: Final = 30
+"""Seconds that a pod has to end, where it does not say."""
+PROBE: Final = {
     "timeoutSeconds": 1,
     "periodSeconds": 10,
     "successThreshold": 1,
@@ -148,7 +150,7 @@ KINDS: Final = {
     "PodSpec": _Kind(
         {
             "restartPolicy": "Always",
-            "terminationGracePeriodSeconds": 30,
+            "terminationGracePeriodSeconds": GRACE,
             "dnsPolicy": "ClusterFirst",
             "securityContext": {},
             "schedulerName": "default-scheduler",
@@ -203,7 +205,7 @@ KINDS: Final = {
     "FieldRef": _Kind({"apiVersion": "v1"}),
     "ResourceFieldRef": _Kind({"divisor": "0"}),
     "FileKeyRef": _Kind({"optional": False}),
-    "Probe": _Kind(_PROBE_DEFAULTS, {"httpGet": "HTTPGet", "grpc": "GRPC"}),
+    "Probe": _Kind(PROBE, {"httpGet": "HTTPGet", "grpc": "GRPC"}),
     "HTTPGet": _Kind({"path": "/", "scheme": "HTTP"}, {"httpHeaders": "WithValue"}),
     "GRPC": _Kind({"service": ""}),
     "Lifecycle": _Kind(parts={"postStart": "Handler", "preStop": "Handler"}),

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tapp.kube import objects
+from tapp.kube import objects, stored
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Terminated
 from tapp.kube.restarts import ALWAYS, COMPLETED, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
@@ -24,8 +24,7 @@ from tapp.words.vocabulary import GATES, NODE_LOST
 
 NONE: Mapping[str, str] = MappingProxyType({})
 """The entries of all pods that have none."""
-GRACE = 30.0
-"""`terminationGracePeriodSeconds` where the pod does not say (core/v1 PodSpec)."""
+GRACE = float(stored.GRACE)
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False):

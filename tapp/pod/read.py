@@ -12,6 +12,7 @@ from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
 from tapp.kube.once import mounted
 from tapp.kube.project import duplicate_merge_key
 from tapp.kube.restarts import ALWAYS, restarts_of
+from tapp.kube.stored import PROBE
 from tapp.kube.tolerations import is_limited
 from tapp.kube.writers import image_writers, times_of
 from tapp.pod.availability import probed_at, since
@@ -237,9 +238,10 @@ def _runs(containers: list[dict[str, Any]], kind: str, most: int | None) -> dict
     found = {}
     for item in containers:
         if isinstance(probe := item.get(kind), dict):
-            timeout = _seconds(probe, "timeoutSeconds", 1)
-            each = max(_seconds(probe, "periodSeconds", 10), timeout if most is None else 0)
-            runs = most or _seconds(probe, "failureThreshold", 3)
+            timeout = _seconds(probe, "timeoutSeconds", PROBE["timeoutSeconds"])
+            each = _seconds(probe, "periodSeconds", PROBE["periodSeconds"])
+            each = max(each, timeout if most is None else 0)
+            runs = most or _seconds(probe, "failureThreshold", PROBE["failureThreshold"])
             delay = _seconds(probe, "initialDelaySeconds", 0)
             found[item["name"]] = min(delay + runs * each + timeout + 1, _LONGEST_WAIT)
     return found

@@ -1,11 +1,13 @@
 """The model: what people, nodes, networks and Metacontroller may do to a TApp, in any order.
 
-Every rule is one event, and then some time passes. `Cluster` is the same without chance, for named
-regression tests: its methods are the events.
+Every rule is one event, and then some time passes; one that is one call is a row of a table.
+`Cluster` is the same without chance, for named regression tests: its methods are the events.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,10 +16,133 @@ from hypothesis.stateful import initialize, precondition, rule
 from tests import holds
 from tests.model import specs
 from tests.model.cluster import Cluster, Document
-from tests.model.node_rules import NodeRules, kinds, numbers, shorts, waits
+from tests.model.node_rules import Draws, NodeRules, befalls, edits, kinds, numbers, shorts, waits
 from tests.model.resizer import FAULTS
 
 
+def _field(*path: str) -> Callable[..., None]:
+    """An edit that puts what is drawn into a field of the spec; None takes it away."""
+
+    def change(spec: Document, **drawn: object) -> None:
+        (value,) = drawn.values()
+        for key in path[:-1]:
+            spec = spec[key]
+        _put(spec, path[-1], value)
+
+    return change
+
+
+def _assign(spec: Document, id: int, name: str | None) -> None:
+    _put(spec["templates"], str(id), name)
+
+
+def _kill(spec: Document, id: int, *, kill: bool) -> None:
+    _put(spec.setdefault("statuses", {}), str(id), "Killed" if kill else None)
+
+
+_NAMES = st.sampled_from([*specs.POOL, specs.TYPO, None])
+_IN = "updateStrategy"
+
+EDITS: dict[str, tuple[Callable[..., None], Draws]] = {
+    "new_image": (specs.set_image, {"name": specs.names, "image": specs.images}),
+    "new_probes": (specs.set_probes, {"name": specs.names, "probes": specs.probes}),
+    "new_helper_image": (specs.set_helper_image, {"name": specs.names, "tag": st.integers(1, 3)}),
+    "new_env": (specs.set_env, {"name": specs.names, "value": st.sampled_from(["a", "b", "c"])}),
+    "who_decides_on_resources": (specs.set_mode, {"mode": specs.modes}),
+    "new_label": (
+        specs.set_label, {"name": specs.names, "value": st.sampled_from(["x", "y", None])}
+    ),
+    "a_value_each": (
+        specs.set_own, {"name": specs.names, "where": st.sampled_from(list(specs.OWN))}
+    ),
+    "own_value": (
+        lambda spec, id, value: specs.set_value(spec, id, *value),
+        {"id": numbers, "value": specs.own_values},
+    ),
+    "assign": (_assign, {"id": numbers, "name": _NAMES}),
+    "default_template": (_field("defaultTemplateName"), {"name": _NAMES}),
+    "rolling_template": (_field(_IN, "template"), {"name": _NAMES}),
+    "new_hold_limits": (
+        specs.set_hold_limits, {"updates": specs.hold_limits, "deletions": specs.hold_limits}
+    ),
+    "new_partition": (_field(_IN, "partition"), {"partition": specs.partitions}),
+    "new_deadline": (_field("progressDeadlineSeconds"), {"seconds": specs.deadlines}),
+    "one_after_another": (_field("podManagementPolicy"), {"policy": specs.policies}),
+    "scale": (_field("replicas"), {"replicas": specs.replicas}),
+    "new_gate": (specs.set_gate, {"name": specs.names, "has_gate": st.booleans()}),
+    "new_grace_period": (specs.set_grace, {"seconds": specs.graces}),
+    "images_first": (specs.set_pre_pull, {"pulls": st.booleans()}),
+    "kill_or_start": (_kill, {"id": numbers, "kill": st.booleans()}),
+    "pause": (_field(_IN, "paused"), {"paused": st.booleans()}),
+    "min_ready_seconds": (_field("minReadySeconds"), {"seconds": st.sampled_from([0, 2, 5])}),
+    "services": (specs.set_service, {"port": specs.service_ports}),
+    "repair": (specs.repair, {}),
+}  # fmt: skip
+"""Rule -> what the author edits, and what is drawn for it."""
+
+
+def _slow_hook(cluster: Cluster, seconds: float) -> None:
+    """It decides slowly, or lets a large TApp wait: either way by what was sent, and when."""
+    cluster.world.metacontroller.hook_seconds = seconds
+
+
+EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
+    # People and programs.
+    "roll_back": (Cluster.roll_back, {"back": st.integers(1, 3)}),
+    "matches_end": (partial(Cluster.release_all, asked_only=True), {}),
+    "what_is_wanted_is_garbled": (
+        Cluster.annotate,
+        {
+            "id": numbers,
+            "key": st.sampled_from([holds.WANTED, holds.WANTED_SINCE]),
+            "text": st.sampled_from([None, "Delete", "x", "2099-01-01T00:00:00Z"]),
+        },
+    ),
+    "delete_a_pod_by_hand": (Cluster.delete_pod, {"id": numbers}),
+    "ask_a_pod_to_restart": (
+        Cluster.ask_to_restart,
+        {
+            "id": numbers,
+            "container": st.sampled_from(["", "app", "log", "typo"]),
+            "text": st.sampled_from(["1", "2", "3"]),
+        },
+    ),
+    # The API server, the hook and Metacontroller.
+    "writes_fail": (
+        lambda cluster, **drawn: cluster.world.store.fail(**drawn),
+        {
+            "times": st.integers(1, 3),
+            "verb": st.sampled_from(["create", "update", "delete", "status", "status", ""]),
+            "kind": st.sampled_from(["Pod", "Pod", "PersistentVolumeClaim", ""]),
+            "code": st.sampled_from([409, 422, 500]),
+        },
+    ),
+    "hook_fails": (
+        lambda cluster, **drawn: cluster.world.hook.fail(**drawn),
+        {
+            "status": st.sampled_from([0, 0, 500, 429]),
+            "times": st.integers(1, 2),
+            "after_deciding": st.booleans(),
+        },
+    ),
+    "component_resize": (Cluster.install_resize, {"installed": st.booleans()}),
+    "lag": (Cluster.set_lag, {"kind": kinds, "seconds": st.sampled_from([0.0, 0.05, 0.5, 2.0])}),
+    "watch_stalls": (Cluster.stall, {"kind": kinds}),
+    "watch_moves_a_little": (Cluster.advance, {"kind": kinds, "events": st.integers(1, 3)}),
+    "watches_recover": (Cluster.resume_watches, {}),
+    "slow_hook": (_slow_hook, {"seconds": st.sampled_from([0.0, 0.05, 0.5, 1.0])}),
+    "sync_once_more": (Cluster.sync_once_more, {}),
+    "metacontroller_restarts": (lambda cluster: cluster.world.restart(), {}),
+    "decorator_is_away_or_slow": (
+        Cluster.set_decorator,
+        {"served": st.booleans(), "seconds": st.sampled_from([0.0, 0.05, 0.5, 3.0])},
+    ),
+}
+"""Rule -> what befalls the cluster, and what is drawn for it."""
+
+
+@befalls(EVENTS)
+@befalls({name: (edits(change), draws) for name, (change, draws) in EDITS.items()})
 class Model(NodeRules):
     """Random lives."""
 
@@ -68,11 +193,6 @@ class Model(NodeRules):
 
     # The author.
 
-    @rule(name=specs.names, image=specs.images, wait=waits)
-    def new_image(self, name: str, image: str, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_image(spec, name, image))
-        self._pass(wait)
-
     @rule(name=specs.names, first=specs.images, second=specs.images, between=shorts, wait=waits)
     def two_images_in_a_row(
         self, name: str, first: str, second: str, between: float, wait: float
@@ -107,21 +227,6 @@ class Model(NodeRules):
             self.world.run(lasts)
             self.world.set_stop(3.0, 137)
         self.world.roll_back(1)
-        self._pass(wait)
-
-    @rule(name=specs.names, probes=specs.probes, wait=waits)
-    def new_probes(self, name: str, probes: Document, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_probes(spec, name, probes))
-        self._pass(wait)
-
-    @rule(name=specs.names, tag=st.integers(1, 3), wait=waits)
-    def new_helper_image(self, name: str, tag: int, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_helper_image(spec, name, tag))
-        self._pass(wait)
-
-    @rule(name=specs.names, value=st.sampled_from(["a", "b", "c"]), wait=waits)
-    def new_env(self, name: str, value: str, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_env(spec, name, value))
         self._pass(wait)
 
     @rule(
@@ -165,30 +270,6 @@ class Model(NodeRules):
             self.world.run(between)
         self._pass(wait)
 
-    @rule(mode=specs.modes, wait=waits)
-    def who_decides_on_resources(self, mode: str | None, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_mode(spec, mode))
-        self._pass(wait)
-
-    @rule(name=specs.names, value=st.sampled_from(["x", "y", None]), wait=waits)
-    def new_label(self, name: str, value: str | None, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_label(spec, name, value))
-        self._pass(wait)
-
-    @rule(name=specs.names, where=st.sampled_from(list(specs.OWN)), wait=waits)
-    def a_value_each(self, name: str, where: str, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_own(spec, name, where))
-        self._pass(wait)
-
-    @rule(
-        id=numbers,
-        value=specs.own_values,
-        wait=waits,
-    )
-    def own_value(self, id: int, value: tuple[str, str | None], wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_value(spec, id, *value))
-        self._pass(wait)
-
     @rule(
         name=specs.names,
         container=st.sampled_from(["", "", "app", "log", "native", "init", "typo"]),
@@ -215,21 +296,6 @@ class Model(NodeRules):
                 spec["templatePool"][name] = body
 
         self.world.edit(change)
-        self._pass(wait)
-
-    @rule(id=numbers, name=st.sampled_from([*specs.POOL, specs.TYPO, None]), wait=waits)
-    def assign(self, id: int, name: str | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec["templates"], str(id), name))
-        self._pass(wait)
-
-    @rule(name=st.sampled_from([*specs.POOL, specs.TYPO, None]), wait=waits)
-    def default_template(self, name: str | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec, "defaultTemplateName", name))
-        self._pass(wait)
-
-    @rule(name=st.sampled_from([*specs.POOL, specs.TYPO, None]), wait=waits)
-    def rolling_template(self, name: str | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec["updateStrategy"], "template", name))
         self._pass(wait)
 
     @rule(rolling=specs.budgets, force=st.none() | specs.budgets, wait=waits)
@@ -268,32 +334,6 @@ class Model(NodeRules):
             self.world.hold(id, reason, only)
         self._pass(wait)
 
-    @rule(wait=waits)
-    def matches_end(self, wait: float) -> None:
-        """Programs that are told that something is wanted remove their holds."""
-        self.world.release_all(asked_only=True)
-        self._pass(wait)
-
-    @rule(updates=specs.hold_limits, deletions=specs.hold_limits, wait=waits)
-    def new_hold_limits(self, updates: int | None, deletions: int | None, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_hold_limits(spec, updates, deletions))
-        self._pass(wait)
-
-    @rule(
-        id=numbers,
-        key=st.sampled_from([holds.WANTED, holds.WANTED_SINCE]),
-        text=st.sampled_from([None, "Delete", "x", "2099-01-01T00:00:00Z"]),
-        wait=waits,
-    )
-    def what_is_wanted_is_garbled(self, id: int, key: str, text: str | None, wait: float) -> None:
-        self.world.annotate(id, key, text)
-        self._pass(wait)
-
-    @rule(partition=specs.partitions, wait=waits)
-    def new_partition(self, partition: int | str | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec["updateStrategy"], "partition", partition))
-        self._pass(wait)
-
     @rule(name=specs.names, image=specs.images, partition=specs.partitions, id=numbers, wait=waits)
     def roll_so_far(
         self, name: str, image: str, partition: int | str | None, id: int, wait: float
@@ -309,56 +349,10 @@ class Model(NodeRules):
         self.world.delete_pod(id)
         self._pass(wait)
 
-    @rule(seconds=specs.deadlines, wait=waits)
-    def new_deadline(self, seconds: int | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec, "progressDeadlineSeconds", seconds))
-        self._pass(wait)
-
-    @rule(policy=specs.policies, wait=waits)
-    def one_after_another(self, policy: str | None, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec, "podManagementPolicy", policy))
-        self._pass(wait)
-
-    @rule(replicas=specs.replicas, wait=waits)
-    def scale(self, replicas: int, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec, "replicas", replicas))
-        self._pass(wait)
-
-    @rule(name=specs.names, has_gate=st.booleans(), wait=waits)
-    def new_gate(self, name: str, has_gate: bool, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_gate(spec, name, has_gate=has_gate))
-        self._pass(wait)
-
-    @rule(seconds=specs.graces, wait=waits)
-    def new_grace_period(self, seconds: int, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_grace(spec, seconds))
-        self._pass(wait)
-
-    @rule(pulls=st.booleans(), wait=waits)
-    def images_first(self, pulls: bool, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_pre_pull(spec, pulls=pulls))
-        self._pass(wait)
-
     @rule(moves=st.booleans(), seconds=specs.lost_node_seconds, wait=waits)
     def force_delete(self, moves: bool, seconds: int | None, wait: float) -> None:
         self.world.edit(lambda spec: _put(spec, "forceDeletePod", moves))
         self.world.set_lost_node_seconds(seconds)
-        self._pass(wait)
-
-    @rule(id=numbers, kill=st.booleans(), wait=waits)
-    def kill_or_start(self, id: int, kill: bool, wait: float) -> None:
-        statuses = "Killed" if kill else None
-        self.world.edit(lambda spec: _put(spec.setdefault("statuses", {}), str(id), statuses))
-        self._pass(wait)
-
-    @rule(paused=st.booleans(), wait=waits)
-    def pause(self, paused: bool, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec["updateStrategy"], "paused", paused))
-        self._pass(wait)
-
-    @rule(seconds=st.sampled_from([0, 2, 5]), wait=waits)
-    def min_ready_seconds(self, seconds: int, wait: float) -> None:
-        self.world.edit(lambda spec: _put(spec, "minReadySeconds", seconds))
         self._pass(wait)
 
     @rule(
@@ -387,63 +381,7 @@ class Model(NodeRules):
         self.world.edit(change)
         self._pass(wait)
 
-    @rule(port=specs.service_ports, wait=waits)
-    def services(self, port: int | str | None, wait: float) -> None:
-        self.world.edit(lambda spec: specs.set_service(spec, port))
-        self._pass(wait)
-
-    @rule(back=st.integers(1, 3), wait=waits)
-    def roll_back(self, back: int, wait: float) -> None:
-        self.world.roll_back(back)
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def repair(self, wait: float) -> None:
-        self.world.edit(specs.repair)
-        self._pass(wait)
-
-    @rule(id=numbers, wait=waits)
-    def delete_a_pod_by_hand(self, id: int, wait: float) -> None:
-        self.world.delete_pod(id)
-        self._pass(wait)
-
-    @rule(
-        id=numbers,
-        container=st.sampled_from(["", "app", "log", "typo"]),
-        text=st.sampled_from(["1", "2", "3"]),
-        wait=waits,
-    )
-    def ask_a_pod_to_restart(self, id: int, container: str, text: str, wait: float) -> None:
-        self.world.ask_to_restart(id, container, text)
-        self._pass(wait)
-
     # The API server, the hook and Metacontroller.
-
-    @rule(
-        times=st.integers(1, 3),
-        verb=st.sampled_from(["create", "update", "delete", "status", "status", ""]),
-        kind=st.sampled_from(["Pod", "Pod", "PersistentVolumeClaim", ""]),
-        code=st.sampled_from([409, 422, 500]),
-        wait=waits,
-    )
-    def writes_fail(self, times: int, verb: str, kind: str, code: int, wait: float) -> None:
-        self.world.world.store.fail(times, verb=verb, kind=kind, code=code)
-        self._pass(wait)
-
-    @rule(
-        status=st.sampled_from([0, 0, 500, 429]),
-        times=st.integers(1, 2),
-        after_deciding=st.booleans(),
-        wait=waits,
-    )
-    def hook_fails(self, status: int, times: int, after_deciding: bool, wait: float) -> None:
-        self.world.world.hook.fail(times, status=status, after_deciding=after_deciding)
-        self._pass(wait)
-
-    @rule(installed=st.booleans(), wait=waits)
-    def component_resize(self, installed: bool, wait: float) -> None:
-        self.world.install_resize(installed=installed)
-        self._pass(wait)
 
     @rule(
         faults=st.lists(st.sampled_from(FAULTS), max_size=4),
@@ -459,47 +397,6 @@ class Model(NodeRules):
         component.faults, component.pause, component.late = faults, pause, late
         if restarts:
             component.restart()
-        self._pass(wait)
-
-    @rule(kind=kinds, seconds=st.sampled_from([0.0, 0.05, 0.5, 2.0]), wait=waits)
-    def lag(self, kind: str, seconds: float, wait: float) -> None:
-        self.world.set_lag(kind, seconds)
-        self._pass(wait)
-
-    @rule(kind=kinds, wait=waits)
-    def watch_stalls(self, kind: str, wait: float) -> None:
-        self.world.stall(kind)
-        self._pass(wait)
-
-    @rule(kind=kinds, events=st.integers(1, 3), wait=waits)
-    def watch_moves_a_little(self, kind: str, events: int, wait: float) -> None:
-        self.world.advance(kind, events)
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def watches_recover(self, wait: float) -> None:
-        self.world.resume_watches()
-        self._pass(wait)
-
-    @rule(seconds=st.sampled_from([0.0, 0.05, 0.5, 1.0]), wait=waits)
-    def slow_hook(self, seconds: float, wait: float) -> None:
-        """It decides slowly, or lets a large TApp wait: either way by what was sent, and when."""
-        self.world.world.metacontroller.hook_seconds = seconds
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def sync_once_more(self, wait: float) -> None:
-        self.world.sync_once_more()
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def metacontroller_restarts(self, wait: float) -> None:
-        self.world.world.restart()
-        self._pass(wait)
-
-    @rule(served=st.booleans(), seconds=st.sampled_from([0.0, 0.05, 0.5, 3.0]), wait=waits)
-    def decorator_is_away_or_slow(self, served: bool, seconds: float, wait: float) -> None:
-        self.world.set_decorator(served=served, seconds=seconds)
         self._pass(wait)
 
     @rule(wait=waits)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -17,6 +18,70 @@ kinds = st.sampled_from(KINDS)
 numbers = st.integers(0, specs.MOST - 1)
 
 
+Draws = dict[str, st.SearchStrategy[Any]]
+Machine = TypeVar("Machine", bound=type[RuleBasedStateMachine])
+
+
+def befalls(events: dict[str, tuple[Callable[..., object], Draws]]) -> Callable[[Machine], Machine]:
+    """Gives a machine rules: each lets one thing happen to the cluster, and then time pass.
+
+    Args:
+        events: the rule's name -> a method of `Cluster` or a function of one, and what is drawn.
+    """
+
+    def with_rules(machine: Machine) -> Machine:
+        for name, (happens, draws) in events.items():
+            setattr(machine, name, _rule(name, happens, draws))
+        return machine
+
+    return with_rules
+
+
+def _rule(name: str, happens: Callable[..., object], draws: Draws) -> Any:
+    def event(self: NodeRules, wait: float, **drawn: Any) -> None:
+        happens(self.world, **drawn)
+        self._pass(wait)
+
+    event.__name__ = event.__qualname__ = name
+    return rule(**draws, wait=waits)(event)
+
+
+def edits(change: Callable[..., None]) -> Callable[..., None]:
+    """An event: the author changes the spec so."""
+    return lambda cluster, **drawn: cluster.edit(lambda spec: change(spec, **drawn))
+
+
+EVENTS: dict[str, tuple[Callable[..., object], Draws]] = {
+    "kubelets_resize": (  # late, or for some pods not now, never, or not although they have begun
+        Cluster.set_resizing,
+        {
+            "seconds": st.sampled_from([0.3, 1.0, 5.0, 30.0]),
+            "pends": st.sampled_from(["", "", "Deferred", "Infeasible", "fails"]),
+            "ids": st.sets(numbers),
+        },
+    ),
+    "evict": (Cluster.evict, {"id": numbers}),
+    "other_speed": (
+        Cluster.set_speed,
+        {"start": st.sampled_from([0.2, 1.0, 5.0]), "unready": st.sampled_from([0.0, 2.0])},
+    ),
+    "containers_stop_slowly": (
+        Cluster.set_stop,
+        {"seconds": st.sampled_from([0.5, 4.0, 60.0]), "code": st.sampled_from([0, 137])},
+    ),
+    "post_start_hook": (
+        Cluster.set_hook,
+        {"image": specs.good_images, "seconds": st.sampled_from([0.0, 8.0, 30.0])},
+    ),
+    "liveness_fails": (Cluster.fail_liveness, {"id": numbers}),
+    "image_goes_bad": (Cluster.spoil, {"image": st.sampled_from([specs.GOOD[1], specs.GOOD[2]])}),
+    "images_get_well": (Cluster.heal_images, {}),
+    "kubelet_moods": (Cluster.set_moods, {"refuse": st.booleans(), "hang": st.booleans()}),
+    "nodes_come_back": (Cluster.recover_nodes, {}),
+}
+
+
+@befalls(EVENTS)
 class NodeRules(RuleBasedStateMachine):
     """A life, and what kubelets and nodes may do to it."""
 
@@ -50,42 +115,6 @@ class NodeRules(RuleBasedStateMachine):
             self.world.resize(id, cpu)
         self._pass(wait)
 
-    @rule(
-        seconds=st.sampled_from([0.3, 1.0, 5.0, 30.0]),
-        pends=st.sampled_from(["", "", "Deferred", "Infeasible", "fails"]),
-        ids=st.sets(numbers),
-        wait=waits,
-    )
-    def kubelets_resize(self, seconds: float, pends: str, ids: set[int], wait: float) -> None:
-        """Late, or for some pods not now, never, or not although they have begun."""
-        self.world.set_resizing(seconds, pends, ids)
-        self._pass(wait)
-
-    @rule(id=numbers, wait=waits)
-    def evict(self, id: int, wait: float) -> None:
-        self.world.evict(id)
-        self._pass(wait)
-
-    @rule(start=st.sampled_from([0.2, 1.0, 5.0]), unready=st.sampled_from([0.0, 2.0]), wait=waits)
-    def other_speed(self, start: float, unready: float, wait: float) -> None:
-        self.world.set_speed(start, unready)
-        self._pass(wait)
-
-    @rule(seconds=st.sampled_from([0.5, 4.0, 60.0]), code=st.sampled_from([0, 137]), wait=waits)
-    def containers_stop_slowly(self, seconds: float, code: int, wait: float) -> None:
-        self.world.set_stop(seconds, code)
-        self._pass(wait)
-
-    @rule(image=specs.good_images, seconds=st.sampled_from([0.0, 8.0, 30.0]), wait=waits)
-    def post_start_hook(self, image: str, seconds: float, wait: float) -> None:
-        self.world.set_hook(image, seconds)
-        self._pass(wait)
-
-    @rule(id=numbers, wait=waits)
-    def liveness_fails(self, id: int, wait: float) -> None:
-        self.world.fail_liveness(id)
-        self._pass(wait)
-
     @rule(number=st.integers(0, 2), wait=waits)
     def kubelet_restarts(self, number: int, wait: float) -> None:
         self.world.restart_kubelet(f"node-{number}")
@@ -96,21 +125,6 @@ class NodeRules(RuleBasedStateMachine):
         for _ in range(2):
             self.world.toggle_node(f"node-{number}")
             self.world.run(seconds)
-        self._pass(wait)
-
-    @rule(image=st.sampled_from([specs.GOOD[1], specs.GOOD[2]]), wait=waits)
-    def image_goes_bad(self, image: str, wait: float) -> None:
-        self.world.spoil(image)
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def images_get_well(self, wait: float) -> None:
-        self.world.heal_images()
-        self._pass(wait)
-
-    @rule(refuse=st.booleans(), hang=st.booleans(), wait=waits)
-    def kubelet_moods(self, refuse: bool, hang: bool, wait: float) -> None:
-        self.world.set_moods(refuse=refuse, hang=hang)
         self._pass(wait)
 
     @rule(number=st.integers(0, 1), wait=waits)
@@ -135,9 +149,4 @@ class NodeRules(RuleBasedStateMachine):
         self.world.run(seconds)
         if not stay_lost:
             self.world.recover_nodes()
-        self._pass(wait)
-
-    @rule(wait=waits)
-    def nodes_come_back(self, wait: float) -> None:
-        self.world.recover_nodes()
         self._pass(wait)
