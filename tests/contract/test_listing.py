@@ -1,4 +1,4 @@
-"""How chart and plugin are found: what indexes read, the chart's README, the manual page."""
+"""What chart and plugin say of where they come from, krew's manifest, and the manual page."""
 
 from __future__ import annotations
 
