@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
+from werkzeug.routing.rules import Rule
 
 from tests.sizes import FULL, size
 
@@ -17,6 +18,8 @@ gc.disable()  # until all is collected, a third of which it took: next to nothin
 if not FULL:
     # jsonschema's check of what is an IRI makes 38 grammars when it is imported, for a second.
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    # Thousands of tests make the application: a third of that is code for URLs that none asks for.
+    Rule._compile_builder = lambda *_: lambda *_: ("", "")  # type: ignore[method-assign]
 
 settings.register_profile(
     "fast",

@@ -194,7 +194,7 @@ class App:
         """The requests in which the hook has been asked about this namespace, where it is ours."""
         mine = self.namespace.encode()
         heard = list(self._proxy.calls) if self._proxy else []
-        return [call.request for call in heard if mine in call.request]
+        return [call.request for call in heard if mine in call.namespaces]
 
     def _complete(self) -> bool:
         found = self.kube.request("GET", self.path)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-import yaml
 
 from .cluster import REPOSITORY, Cluster
 from .hook import HookService
-from .kube import Kube, documents
+from .kube import Kube, authority_of, documents
 
 NAMESPACE = REPOSITORY / "metacontroller" / "base" / "namespace.yaml"
 
@@ -38,20 +36,8 @@ def account_of(
     made = documents(component / "account.yaml")
     for document in [*documents(NAMESPACE), *made]:
         kube.apply(document)
-    path = kube.path("v1", "serviceaccounts", "tapp-system", name, "token")
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 3600},
-    }
-    token = kube.request("POST", path, request)["status"]["token"]
-    (directory / "token").write_text(token)
-    known = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]
-    if "certificate-authority" in known:
-        certificate = Path(known["certificate-authority"]).read_bytes()
-    else:
-        certificate = base64.b64decode(known["certificate-authority-data"])
-    (directory / "ca.crt").write_bytes(certificate)
+    (directory / "token").write_text(kube.token("tapp-system", name))
+    (directory / "ca.crt").write_bytes(authority_of(cluster.kubeconfig))
     yield directory
     for each in made:
         if each["kind"] == "ClusterRoleBinding":

@@ -6,6 +6,7 @@ unknown fields included, and 500 pods a second must not be turned into Python mo
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
@@ -228,6 +229,21 @@ class Kube:
                 return False
             raise
         return True
+
+    def token(self, namespace: str, account: str, seconds: int = 3600) -> str:
+        """A token of a service account."""
+        path = self.path("v1", "serviceaccounts", namespace, account, "token")
+        spec = {"expirationSeconds": seconds}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        return str(self.request("POST", path, request)["status"]["token"])
+
+
+def authority_of(kubeconfig: Path) -> bytes:
+    """The certificate that vouches for the API server."""
+    known = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
+    if "certificate-authority" in known:
+        return Path(known["certificate-authority"]).read_bytes()
+    return base64.b64decode(known["certificate-authority-data"])
 
 
 def documents(file: Path) -> list[Json]:

@@ -109,13 +109,7 @@ def account_kubeconfig(
     cluster: Cluster, kube: Kube, target: Path, *, namespace: str = ACCOUNT, name: str = ACCOUNT
 ) -> None:
     """Writes a kubeconfig with which one *is* a service account, Metacontroller's or another."""
-    path = kube.path("v1", "serviceaccounts", namespace, name, "token")
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 24 * 3600},
-    }
-    token = kube.request("POST", path, request)["status"]["token"]
+    token = kube.token(namespace, name, 24 * 3600)
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     current = cluster.context or config["current-context"]
     context = next(each for each in config["contexts"] if each["name"] == current)

@@ -28,14 +28,14 @@ class Plugin:
     """The plugin in one namespace of a cluster, as `kubectl tapp`.
 
     Attributes:
-        directory: holds the executable `kubectl-tapp` and a kubeconfig of that namespace.
+        directory: holds `kubectl-tapp`, what completes it, and a kubeconfig of that namespace.
     """
 
     directory: Path
 
     @classmethod
     def at(cls, cluster: Cluster, namespace: str, directory: Path) -> Plugin:
-        """The plugin's executable, found by the real kubectl, and a context for the namespace."""
+        """The plugin's executables, found by the real kubectl, and a context for the namespace."""
         config = yaml.safe_load(cluster.kubeconfig.read_text())
         current = cluster.context or config["current-context"]
         config["current-context"] = current
@@ -43,9 +43,11 @@ class Plugin:
             if each["name"] == current:
                 each["context"]["namespace"] = namespace
         (directory / "config").write_text(yaml.safe_dump(config))
-        program = directory / "kubectl-tapp"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m kubectl_tapp.main "$@"\n')
-        program.chmod(0o755)
+        for name, entry in (("kubectl-tapp", "main"), ("kubectl_complete-tapp", "complete")):
+            program = directory / name
+            code = f"from kubectl_tapp.entry import {entry}; {entry}()"
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
+            program.chmod(0o755)
         return cls(directory)
 
     @property

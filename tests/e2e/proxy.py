@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import re
 import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+_NAMESPACE = re.compile(rb'"namespace": ?"([^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,11 @@ class Call:
     status: int
     answer: bytes
     seconds: float
+
+    @cached_property
+    def namespaces(self) -> frozenset[bytes]:
+        """What it is about: read once, as tests that wait ask it of all calls 20 times a second."""
+        return frozenset(_NAMESPACE.findall(self.request))
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import subprocess
 import sys
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.holds import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE
 from tests.reading import note
 
 from .app import App, example, tapp, template
 from .cluster import Cluster
-from .kube import Json, KubeError
+from .kube import Json, KubeError, authority_of
+from .test_beside_scheduling import evict
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(240)]
 
@@ -191,14 +190,10 @@ def test_the_end_of_the_tapp_waits_says_for_whom_and_can_be_hurried(app: App) ->
 # --- evictions ------------------------------------------------------------------------------------
 
 
-def evict(app: App, id: int) -> int:
+def asked_to_go(app: App, id: int) -> int:
     """The code that the eviction API answers with."""
-    name = f"{app.name}-{id}"
-    metadata = {"name": name, "namespace": app.namespace}
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-    path = f"{app.kube.path('v1', 'pods', app.namespace, name)}/eviction"
     try:
-        app.kube.request("POST", path, eviction)
+        evict(app, id)
     except KubeError as error:
         return error.status
     return 201
@@ -225,13 +220,13 @@ def test_the_examples_budget_covers_pods_on_hold_and_no_others(app: App) -> None
     status = app.kube.request("GET", budget)["status"]
     assert (status["expectedPods"], status["disruptionsAllowed"]) == (4, 0)
     born = app.uids()
-    assert evict(app, 0) == 429
-    assert evict(app, 1) == 201
+    assert asked_to_go(app, 0) == 429
+    assert asked_to_go(app, 1) == 201
     app.until(lambda: app.uids().get(1) not in (None, born[1]), "that one is replaced")
     assert app.uids()[0] == born[0]
     hold(app, 0, None)
     app.until(lambda: label(app, 0) is None, "the service has seen it")
-    assert evict(app, 0) == 201
+    assert asked_to_go(app, 0) == 201
     app.until(lambda: app.uids().get(0) not in (None, born[0]), "it is replaced")
 
 
@@ -260,14 +255,8 @@ class Kubelet(threading.Thread):
 @contextmanager
 def playing(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[Any]:
     """The example's program, run here with its own account's rights."""
-    token = app.kube.request(
-        "POST",
-        app.kube.path("v1", "serviceaccounts", app.namespace, "arena") + "/token",
-        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
-    )["status"]["token"]
-    (directory / "token").write_text(token)
-    server, authority = cluster_of(cluster)
-    (directory / "ca.crt").write_bytes(authority)
+    (directory / "token").write_text(app.kube.token(app.namespace, "arena"))
+    (directory / "ca.crt").write_bytes(authority_of(cluster.kubeconfig))
     kubelet = Kubelet(app, id, directory)
     kubelet.start()
     script = app.pod(id)["spec"]["containers"][0]["command"][2]
@@ -275,7 +264,7 @@ def playing(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[An
         **os.environ,
         "NAMESPACE": app.namespace,
         "POD": f"{app.name}-{id}",
-        "SERVER": server,
+        "SERVER": app.kube.server,
         "ACCOUNT": str(directory),
         "TOLD": str(directory),
         "SECONDS": "[0.5, 2]",
@@ -289,16 +278,6 @@ def playing(app: App, cluster: Cluster, id: int, directory: Path) -> Iterator[An
             program.kill()
             kubelet.ending.set()
             kubelet.join()
-
-
-def cluster_of(cluster: Cluster) -> tuple[str, bytes]:
-    """Where the API server is, and who vouches for it."""
-    found = yaml.safe_load(Path(cluster.kubeconfig).read_text(encoding="utf-8"))
-    entry = found["clusters"][0]["cluster"]
-    data = entry.get("certificate-authority-data")
-    if data is None:
-        return entry["server"], Path(entry["certificate-authority"]).read_bytes()
-    return entry["server"], base64.b64decode(data)
 
 
 def test_the_examples_program_plays_and_lets_go_when_it_is_asked(

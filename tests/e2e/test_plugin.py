@@ -6,25 +6,19 @@ What it shows of TApps, how it completes words, and what users are told who may 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from .app import App, tapp
-from .binaries import build
-from .cluster import Cluster
 from .kube import Json, Kube
 from .kubelet_levers import Levers
 from .metacontroller import Controller
+from .plugin import Plugin
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-ROOT = Path(__file__).parents[2]
 USER = "jane"
 
 
@@ -41,18 +35,14 @@ class Said:
 class Kubectl:
     """kubectl with the plugin on its PATH."""
 
-    path: str
-    kubeconfig: Path
+    plugin: Plugin
     namespace: str
 
     def __call__(self, *arguments: str, **environment: str) -> Said:
         """`kubectl ARGUMENTS`."""
-        kubectl = shutil.which("kubectl", path=self.path)
-        assert kubectl is not None
-        known = {"PATH": self.path, "KUBECONFIG": str(self.kubeconfig), "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
-            [kubectl, *arguments],
-            env={**os.environ, "COLUMNS": "140", **known, **environment},
+            ["kubectl", *arguments],
+            env={**self.plugin.environment, "COLUMNS": "140", **environment},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -72,20 +62,9 @@ class Kubectl:
 
 
 @pytest.fixture
-def kubectl(cluster: Cluster, app: App, tmp_path: Path) -> Kubectl:
+def kubectl(plugin: Plugin, app: App) -> Kubectl:
     """kubectl, the plugin beside it, as the cluster's administrator."""
-    if cluster.context:
-        pytest.skip("the cluster's kubeconfig needs a context")
-    for name, entry in (("kubectl-tapp", "main"), ("kubectl_complete-tapp", "complete")):
-        script = tmp_path / name
-        code = f"from kubectl_tapp.entry import {entry}; {entry}()"
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}" "$@"\n')
-        script.chmod(0o755)
-    places = [str(tmp_path), os.environ.get("KUBEBUILDER_ASSETS"), str(build.bin_dir())]
-    path = os.pathsep.join([*(each for each in places if each), os.environ["PATH"]])
-    if shutil.which("kubectl", path=path) is None:
-        pytest.skip("no kubectl: `make e2e-binaries` builds one")
-    return Kubectl(path, cluster.kubeconfig, app.namespace)
+    return Kubectl(plugin, app.namespace)
 
 
 @pytest.fixture

@@ -90,27 +90,3 @@ def test_a_template_that_was_copied_from_a_job_runs(app: App) -> None:
     copied["metadata"]["labels"]["controller-uid"] = "00000000-0000-4000-8000-000000000000"
     app.apply(tapp(template=copied)).settle()
     assert app.status["ready"] == "3/3"
-
-
-def test_a_variable_that_stands_twice_keeps_its_meaning(app: App) -> None:
-    made = template()
-    made["spec"]["containers"][0]["env"] = [
-        {"name": "OPTS", "value": "-a"},
-        {"name": "OPTS", "value": "$(OPTS) -b"},
-    ]
-    app.kube.create({**tapp(replicas=1, template=made), "metadata": {
-        "name": "web", "namespace": app.namespace}})  # fmt: skip
-    app.settle()
-    assert app.pods[0]["spec"]["containers"][0]["env"] == [{"name": "OPTS", "value": "-a -b"}]
-
-
-def test_a_rolling_template_that_nobody_runs_widens_no_budget(app: App) -> None:
-    """The CRD refuses a name that leads nowhere; one that leads past everybody is accepted."""
-    strategy = {"template": "spare", "maxUnavailable": 1}
-    pool = {"spare": template()}
-    app.apply(tapp(replicas=4, templatePool=pool, updateStrategy=strategy)).settle()
-    app.watcher.begin()
-    app.patch(template=template("app:2"))
-    app.settle()
-    assert "no instance is to run it" in app.condition("RollingTemplateUnused")
-    assert app.watcher.fewest >= 3
