@@ -1,6 +1,5 @@
 """Why a pod is not made: in the API server's own words, or because somebody has its name."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -273,14 +272,3 @@ def test_who_watches_learns_it_when_it_is_refused(capsys: pytest.CaptureFixture[
     assert watched(life, steps) == 130
     out = capsys.readouterr().out
     assert f"4, 5: not created: the API server refuses its pod: forbidden: {QUOTA}" in out
-
-
-def test_the_documents_have_the_words() -> None:
-    life = web()
-    refusing(life, forbidden(QUOTA))
-    life.begin_patch(replicas=5).world.run(45)
-    standin = StandIn(life.world)
-    status = json.loads(kubectl_tapp(standin, "status", "web", "-o", "json").out)
-    assert QUOTA in status["waits"][0]["message"]
-    why = json.loads(kubectl_tapp(standin, "why", "web", "4", "-o", "json").out)
-    assert QUOTA in why["instances"][0]["message"]

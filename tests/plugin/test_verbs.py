@@ -160,16 +160,6 @@ def test_an_interrupt_at_the_question_writes_nothing(
     assert web.writes == []
 
 
-@pytest.mark.parametrize("kind", ["client", "server"])
-def test_a_dry_run_writes_nothing(web: StandIn, kind: str) -> None:
-    said = kubectl_tapp(web, "kill", "web", "0", f"--dry-run={kind}")
-    assert said.code == 0
-    assert "Dry run: nothing was written." in said.out
-    assert web.writes == []
-    tried = [call for call in web.calls if "--dry-run=server" in call]
-    assert bool(tried) == (kind == "server")
-
-
 def test_what_is_so_already_is_not_written(web: StandIn) -> None:
     said = kubectl_tapp(web, "start", "web", "0")
     assert said.code == 0
