@@ -124,7 +124,7 @@ def _take(verb: Verb, found: Stray, living: dict[str, str], *, dry_run: bool) ->
             now = strays(verb.tapp, *lists, living, verb.seen.namespace)
             same = live["metadata"]["uid"] == item["metadata"]["uid"]
             if not (same and now and not now[0].why_not) or tries == _TRIES - 1:
-                message = f"{name} changed meanwhile, and was not taken over: {error}"
+                message = f"{name} was changed by somebody else, and was not taken over: {error}"
                 raise CommandError(message, Exit.CHANGED) from None
             item = live
         else:

@@ -63,9 +63,11 @@ def pod_of(plan: Plan, id: int) -> Pod:
         how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
         raise UsageError(f"instance {id} {how}")
     if instance.pod is None or instance.pod.terminating:
-        raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
+        raise CommandError(f"instance {id} has no pod now: the service makes one")
     if instance.pod.silent:
-        raise CommandError(f"instance {id} is on a node that is not heard of: its pod cannot go")
+        raise CommandError(
+            f"instance {id} is on a node that does not report: its pod cannot end there"
+        )
     return instance.pod
 
 

@@ -107,7 +107,11 @@ def headline(forecast: Forecast) -> str:
         hows = Counter(how for how in became.values() if how != "kept")
         parts += [f"{number} {plural(number, what)} {how}" for how, number in hows.items()]
     if not parts:
-        return "nothing happens" if not forecast.stuck else "nothing happens, and it is not done"
+        return (
+            "nothing happens"
+            if not forecast.stuck
+            else "nothing happens, although not all is as the spec asks"
+        )
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
     return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)

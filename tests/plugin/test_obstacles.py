@@ -243,7 +243,7 @@ def test_who_may_not_look_is_told_so() -> None:
     standin.forbid("get pods")
     said = kubectl_tapp(standin, "status", "web")
     assert (said.code, said.err) == (0, "")
-    text = "4: not created: nobody knows if a pod of its name is there: no permission: pods is "
+    text = "4: not created: a pod of its name may be there, which you may not read: no permission"
     assert any(line.startswith(text) for line in said.lines)
 
 
