@@ -39,8 +39,6 @@ FIELD_MANAGER = "kubectl-tapp"
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
-STOPS = "--field-selector=reason=Killing,involvedObject.kind=Pod"
-"""The events that tell when pods were stopped."""
 _TIMEOUT = "30s"
 _AT_ONCE = 4
 """Calls of kubectl at the same time."""
@@ -232,7 +230,7 @@ class ClusterAccess:
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def with_events(self, observed: Observed, which: str = WARNINGS) -> Observed:
-        """The same with these events of its namespace (`STOPS`), as far as they may be read."""
+        """The same with these events of its namespace, as far as they may be read."""
         space = observed.tapp["metadata"]["namespace"]
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
