@@ -30,7 +30,7 @@ def status(
     unfold: Unfold = False,
     output: Output = None,
 ) -> None:
-    """What each instance is doing; below it the budget, and what waits for what."""
+    """Show what each instance is doing; below it the budget, and what waits for what."""
     if watch and output is not None:
         raise UsageError("--watch and --output do not go together")
     observed = session.cluster.observe(name, events=True)

@@ -40,7 +40,7 @@ def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
 
 
 def uid(standin: StandIn) -> str:
-    """That of the TApp."""
+    """The uid of the TApp."""
     return str(standin.world.get("tapps", "web")["metadata"]["uid"])
 
 

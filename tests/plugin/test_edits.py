@@ -1,4 +1,4 @@
-"""What each verb does to a TApp, and what is written of it."""
+"""The edits that verbs make of a TApp, and the patches that are written of them."""
 
 import copy
 from typing import Any

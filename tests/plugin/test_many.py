@@ -287,7 +287,7 @@ def told_of(line: str) -> tuple[set[int], int]:
 
 @pytest.fixture
 def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a completion sets in its environment goes with the test."""
+    """The variables that a completion sets go with the test."""
     for name in ("_KUBECTL_TAPP_COMPLETE", "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
         monkeypatch.setenv(name, "")
 

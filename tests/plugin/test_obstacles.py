@@ -1,4 +1,4 @@
-"""Why a pod is not made: in the API server's own words, or because somebody has its name."""
+"""Reasons why a pod is not made: the API server's own words, or the owner of its name."""
 
 from collections.abc import Callable
 from typing import Any

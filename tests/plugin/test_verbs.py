@@ -1,4 +1,4 @@
-"""What is done to a TApp by one command: shown, asked for, written with a guard, waited for."""
+"""Verbs from the command to the end: shown, asked for, written with a guard, waited for."""
 
 from typing import Any
 
