@@ -1,6 +1,7 @@
 """`kubectl tapp adopt`: what bears the names of a TApp's pods and claims, and is nobody's."""
 
 from dataclasses import replace
+from functools import partial
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.words import plural
@@ -42,10 +43,9 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
         if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
             raise too_late  # what is adopted might be deleted by now
 
-    def write(each: Stray, *, dry_run: bool) -> None:
-        _take(verb, each, living, dry_run=dry_run)
-
-    if write_each(verb, taken, write, "taken over", _count, check=check):
+    take = partial(_take, verb, living)
+    attempt = partial(take, dry_run=True)
+    if write_each(verb, taken, "taken over", _count, attempt=attempt, write=take, check=check):
         verb.follow(sorted({each.id for each in taken}))
 
 
@@ -106,7 +106,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
 
 
-def _take(verb: Verb, found: Stray, living: dict[str, str], *, dry_run: bool) -> None:
+def _take(verb: Verb, living: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
     """One guarded write; whoever writes the object meanwhile makes us look again."""
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]

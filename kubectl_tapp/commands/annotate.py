@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kubectl_tapp.base.observed import Document
@@ -52,12 +53,13 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     for line in (*first, *(f"{some(those)}  {text}" for text, those in found.items())):
         session.say(f"  {line}")
 
-    def write(id: int, *, dry_run: bool) -> None:
+    def write(id: int, *, dry_run: bool = False) -> None:
         patch = {"metadata": {"uid": pods[id].uid, "annotations": dict(marks)}}
         with uninterrupted():
             session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
-    write_each(verb, list(pods), write, done, some)
+    attempt = partial(write, dry_run=True)
+    write_each(verb, list(pods), done, some, attempt=attempt, write=write)
 
 
 def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Document]:

@@ -34,14 +34,11 @@ def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
         f"TApp {verb.name}: new pods for {some(ids)}, one after the other: each is evicted when "
         "the budget allows it, and waited for until it is available again"
     )
-
-    def write(id: int, *, dry_run: bool) -> None:
-        if dry_run:
-            _evict(verb, id, found[id].uid, dry_run=True)
-        else:
-            _replace(verb, id, found[id].uid)
-
-    write_each(verb, ids, write, "restarted", some)
+    write_each(
+        verb, ids, "restarted", some,
+        attempt=lambda id: _evict(verb, id, found[id].uid, dry_run=True),
+        write=lambda id: _replace(verb, id, found[id].uid),
+    )  # fmt: skip
 
 
 def _instance(plan: Plan, id: int) -> Instance:
