@@ -246,6 +246,27 @@ def test_the_api_servers_refusal_is_told_in_its_words(web: StandIn) -> None:
     assert "exceeded quota" in said.out
 
 
+CONDITIONS = {
+    "unavailable>0": 3,
+    "unavailable>=1": 3,
+    "unavailable>25%": 0,
+    "in-place": 3,
+    "in-place>4": 0,
+    "recreate": 0,
+    "stuck": 0,
+    "duration>1s": 3,
+    "duration > 2h": 0,
+    "delete-claim": 0,
+}
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_conditions_for_scripts(web: StandIn, condition: str) -> None:
+    said = kubectl_tapp(web, "plan", "web", "--image", "web=web:2", "--fail-if", condition)
+    assert said.code == CONDITIONS[condition]
+    assert (f"--fail-if {condition}: it holds" in said.err) is (said.code == 3)
+
+
 WRONG: dict[str, tuple[list[str], str, int]] = {
     "no TApp": (["plan"], "name a TApp, or give a file with -f", 2),
     "an unknown name": (["plan", "wep", "--replicas", "1"], "did you mean 'web'?", 1),
