@@ -13,6 +13,7 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.base.targets import Given, passed_on
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
 from kubectl_tapp.cluster.registration import (
@@ -121,12 +122,13 @@ class ClusterAccess:
         Args:
             name: of the TApp.
             events: whether to read the warnings of the last hour, too.
-            before: as it was seen last: as long as nobody writes the TApp, whose status tells of
-                all that happens, only its pods are read again.
+            before: as it was seen last: as long as its spec is answered and nobody writes the
+                TApp, whose status tells of all that happens, only its pods are read again.
         """
         if before is not None:
             tapp = self.get(TAPPS, name)
-            if _version(tapp) == _version(before.tapp):
+            answered = generation_seen(tapp) == tapp["metadata"].get("generation")
+            if answered and _version(tapp) == _version(before.tapp):
                 pods = self._owned(PODS, tapp)
                 there = before.pods if isinstance(pods, str) else pods
                 return replace(before, tapp=tapp, pods=there, events=[])

@@ -14,11 +14,12 @@ from kubectl_tapp.decide.inspection import Inspection
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.progress import Progress
 from simulator.objects.clock import EPOCH
-from simulator.objects.kinds import POD
+from simulator.objects.kinds import CLAIM, POD, Kind
 from simulator.objects.objects import key_of, with_meta
 from tapp.decide.judge import Action, Verdict
 from tapp.words.reasons import Reason
 from tapp.world import Options
+from tests.builders import claim_template
 from tests.plugin.foretold import observe, registered
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.plugin.test_verbs import answering, running, spec_of
@@ -343,13 +344,16 @@ def test_a_controller_that_is_away_is_told(web: StandIn) -> None:
     assert "nobody has acted on its generation 2: are Metacontroller and the service" in said.err
 
 
-def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck() -> None:
-    """The generation is noted after all children: a pod every twenty seconds is no standstill."""
-    web = running(replicas=8)
+@pytest.mark.parametrize(
+    ("kind", "name"), [(POD, "web-{}"), (CLAIM, "data-web-{}")], ids=["pods", "claims"]
+)
+def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck(kind: Kind, name: str) -> None:
+    """The generation is noted after all children: one every twenty seconds is no standstill."""
+    web = running(replicas=8, volumeClaimTemplates=[claim_template("data")])
     run, cluster = web.world.run, web.world.cluster
-    rest = [web.world.get("Pod", f"web-{id}") for id in range(4, 8)]
-    for pod in rest:
-        del cluster._objects[POD][key_of(pod)]
+    rest = [web.world.get(kind.name, name.format(id)) for id in range(4, 8)]
+    for child in rest:
+        del cluster._objects[kind][key_of(child)]
     tapp = web.world.get("tapps", "web")
     late = {**tapp, "status": {**tapp["status"], "observedGeneration": 1}}
     cluster._objects[web.world.kinds.find("tapps")][key_of(tapp)] = with_meta(late, generation=2)
@@ -359,8 +363,8 @@ def test_a_scale_up_whose_answer_is_noted_late_is_not_stuck() -> None:
         passed[0] += seconds
         web.world.clock.now += seconds
         while rest and passed[0] >= 20 * (5 - len(rest)):
-            pod = rest.pop(0)
-            cluster._objects[POD][key_of(pod)] = pod
+            child = rest.pop(0)
+            cluster._objects[kind][key_of(child)] = child
         if not rest:
             cluster._objects[web.world.kinds.find("tapps")][key_of(tapp)] = tapp
 
