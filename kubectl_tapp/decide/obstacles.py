@@ -11,11 +11,12 @@ from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import conditions, last_write
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import advised
-from kubectl_tapp.decide.refused import WHOLE, Child, Refusal, refusals, short
+from kubectl_tapp.decide.refused import WHOLE, Child, Refusal, refusals
 from kubectl_tapp.decide.standing import STILL
 from tapp.decide.instances import Instance
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
+from tapp.words.quoted import short
 from tapp.words.times import seconds
 
 MOST = 25

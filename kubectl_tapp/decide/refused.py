@@ -13,6 +13,7 @@ from itertools import zip_longest
 
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import last_time, times
+from tapp.words.quoted import short
 
 REASON = "SyncError"
 _HEAD = re.compile(r"^(?:\(combined from similar events\): )?(?:Sync error: )?")
@@ -24,8 +25,6 @@ _ABOUT = re.compile(
 )
 _SHOWN = 5
 """Each event tells all that its sync was refused; more of them are of earlier syncs."""
-_LONGEST = 300
-"""Characters of what an API server said."""
 
 Child = tuple[str, str]
 """`pod`, `persistentvolumeclaim` or `controllerrevision`, and a name."""
@@ -83,8 +82,3 @@ def _parts(text: str) -> Iterator[tuple[Child | None, str]]:
     for match, after in zip_longest(found, found[1:]):
         said = text[match.end() : after and after.start()].removeprefix("is ")
         yield (match[1].lower(), match[2]), said
-
-
-def short(text: str, most: int = _LONGEST) -> str:
-    """No more than a person reads."""
-    return text if len(text) <= most else f"{text[:most].rstrip()}..."

@@ -23,6 +23,7 @@ from kubectl_tapp.forecast.forecast import (
 )
 from tapp.spec.differences import Effect
 from tapp.words.groups import grouped
+from tapp.words.quoted import short
 from tapp.words.ranges import ranges, some
 
 HEAD, TAIL = 8, 2
@@ -150,8 +151,7 @@ def _print_difference(  # noqa: PLR0913, PLR0917
 
 def shown(value: Any) -> str:
     """A value on one line, strings quoted, not too long."""
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return short(msgspec.json.encode(value).decode(), LONGEST)
 
 
 def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> None:
