@@ -288,7 +288,8 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
         for id, spans in forecast.states.items()
     }
     document["unavailable"] = [{"at": at, "instances": count} for at, count in forecast.unavailable]
-    document["instances"] = [_camel(each) for each in document["instances"]]
+    for part in ("instances", "limits"):
+        document[part] = [_camel(each) for each in document[part]]
     document["summary"] = headline(forecast) if not forecast.refused else "refused"
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_camel(document)))
     return plain

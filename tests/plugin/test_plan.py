@@ -235,6 +235,7 @@ def test_documents(web: StandIn) -> None:
     document = json.loads(said.out)
     assert document["summary"].startswith("1 created, 1 claim created")
     assert document["claims"]["data-web-4"] == "created"
+    assert [(each["allowed"], each["shouldRun"]) for each in document["limits"]] == [(1, 5)]
     assert yaml.safe_load(kubectl_tapp(web, "plan", "web", "--replicas", "5", "-o", "yaml").out)
 
 
