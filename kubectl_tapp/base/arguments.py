@@ -4,7 +4,6 @@ Whatever is invalid is refused with one sentence and `Exit.USAGE`.
 """
 
 import difflib
-import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from kubectl_tapp.base.errors import UsageError
 from tapp.words.digits import whole
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import listed, some
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
 _KEY = re.compile(VALUE_KEY)
-_SHARE = re.compile(r"(\d{1,6})(%?)", re.ASCII)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -38,12 +36,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
         return f"; did you mean {folded[close[0]]!r}?"
     if not known:
         return "; there is none at all"
-    shown = ", ".join(repr(each) for each in known[:_SHOWN])
-    more = len(known) - _SHOWN
-    return f"; there is {shown}" + (f" and {more} more" if more > 0 else "")
-
-
-_SHOWN = 8
+    return f"; there is {listed([repr(each) for each in known])}"
 
 
 def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
@@ -149,9 +142,13 @@ def read_share(text: str, of: int) -> int:
     Raises:
         CommandError: it is neither, or none, or more than there are.
     """
-    match = _SHARE.fullmatch(text)
-    number = int(match[1]) if match else 0
-    share = math.ceil(of * number / 100) if match and match[2] else number
+    from tapp.decide.rollout import portion  # noqa: PLC0415 - it costs start time
+
+    number = whole(text)
+    try:
+        share = portion(text if number is None else number, of, 1)
+    except ValueError:
+        share = 0
     if not 1 <= share <= of:
         message = f"{text!r} is no share of {of} instances: write a number such as 1, or 10%"
         raise UsageError(message)

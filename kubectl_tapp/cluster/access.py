@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +13,7 @@ from kubectl_tapp.base import shipped
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document, Observed
+from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.base.targets import Given, passed_on
 from kubectl_tapp.cluster.kubectl import Finished, KubectlError, Program, Runner, failure
 from kubectl_tapp.cluster.registration import (
@@ -22,7 +24,10 @@ from kubectl_tapp.cluster.registration import (
     with_services,
 )
 from kubectl_tapp.cluster.watching import Watching
-from tapp.words.kinds import PLAIN, SERVICE
+from tapp.words.kinds import PLAIN, SERVICE, Kind
+
+if TYPE_CHECKING:
+    from tapp.world import Options
 
 TAPPS = "tapps.apps.tkestack.io"
 PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "namespaces"
@@ -34,8 +39,6 @@ FIELD_MANAGER = "kubectl-tapp"
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
-STOPS = "--field-selector=reason=Killing,involvedObject.kind=Pod"
-"""The events that tell when pods were stopped."""
 _TIMEOUT = "30s"
 _AT_ONCE = 4
 """Calls of kubectl at the same time."""
@@ -56,6 +59,7 @@ class ClusterAccess:
         """
         self._runner = runner or Program()
         self._namespace: str | None = targets.get("namespace")
+        self._chosen: dict[tuple[str, str] | None, Options] = {}
         self._options = [*passed_on({"request_timeout": _TIMEOUT, **targets})]
 
     @cached_property
@@ -109,13 +113,24 @@ class ClusterAccess:
         text = "--output=jsonpath={range .items[*]}{.metadata.name}{' '}{end}"
         return self.kubectl("get", resource, *self._scope(None), text).out.split()
 
-    def observe(self, name: str, *, events: bool = False) -> Observed:
+    def observe(
+        self, name: str, *, events: bool = False, before: Observed | None = None
+    ) -> Observed:
         """One TApp and all that belongs to it; what may not be read is left out, and noted.
 
         Args:
             name: of the TApp.
             events: whether to read the warnings of the last hour, too.
+            before: as it was seen last: as long as its spec is answered and nobody writes the
+                TApp, whose status tells of all that happens, only its pods are read again.
         """
+        if before is not None:
+            tapp = self.get(TAPPS, name)
+            answered = generation_seen(tapp) == tapp["metadata"].get("generation")
+            if answered and _version(tapp) == _version(before.tapp):
+                pods = self._owned(PODS, tapp)
+                there = before.pods if isinstance(pods, str) else pods
+                return replace(before, tapp=tapp, pods=there, events=[])
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             registered = pool.submit(self._registered)
             tapp = self.get(TAPPS, name)
@@ -125,7 +140,7 @@ class ClusterAccess:
                 asked[CLASSES] = ()
             if events:
                 asked[EVENTS] = ("--namespace", namespace, WARNINGS)
-            plain = [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.asked_by)]
+            plain = plain_kinds(tapp)
             owned = (*_CHILDREN, *(kind.qualified for kind in plain))
             futures = {each: pool.submit(self._owned, each, tapp) for each in owned} | {
                 each: pool.submit(self._readable, each, *words) for each, words in asked.items()
@@ -157,21 +172,24 @@ class ClusterAccess:
     def registration(self, observed: Observed | None = None) -> Registration:
         """The CompositeController that a TApp was observed with, and the operator's choices.
 
-        These are those of the service's Deployment, if that may be read. Without a TApp the
-        CompositeController is meant that serves TApps of no shard.
+        These are those of the service's Deployment, if that may be read; it is read once. Without a
+        TApp the CompositeController is meant that serves TApps of no shard.
         """
-        if observed is None:
-            controller = self.controller()
-        else:
-            controller = observed.controller or self.controller(observed.tapp)
-            if observed.controller is None and observed.plain.get(SERVICE):
+        controller = None if observed is None else observed.controller
+        if observed is None or not observed.tapp["metadata"].get("uid"):  # nobody has looked yet
+            controller = self.controller(None if observed is None else observed.tapp)
+        elif controller is None:
+            controller = shipped.manifest(shipped.COMPOSITE)
+            if observed.plain.get(SERVICE):
                 controller = with_services(controller)
-        found: Documents | str = []
-        if service := service_of(controller):
-            name, namespace = service
-            found = self._readable(DEPLOYMENTS, name, "--namespace", namespace)
-        deployment = found[0] if found and not isinstance(found, str) else None
-        return Registration(controller, chosen(deployment))
+        service = service_of(controller)
+        if service not in self._chosen:
+            name, namespace = service or ("", "")
+            call = (DEPLOYMENTS, name, "--namespace", namespace)
+            found = self._readable(*call) if service else []
+            deployment = found[0] if found and not isinstance(found, str) else None
+            self._chosen[service] = chosen(deployment)
+        return Registration(controller, self._chosen[service])
 
     def patch(
         self, resource: str, name: str, patch: object, type_: str = "json", *, dry_run: bool = False
@@ -213,7 +231,7 @@ class ClusterAccess:
         return self._json("apply", "--filename=-", *self._scope(None), *options, stdin=text)
 
     def with_events(self, observed: Observed, which: str = WARNINGS) -> Observed:
-        """The same with these events of its namespace (`STOPS`), as far as they may be read."""
+        """The same with these events of its namespace, as far as they may be read."""
         space = observed.tapp["metadata"]["namespace"]
         found = self._readable(EVENTS, "--namespace", space, which)
         return observed if isinstance(found, str) else replace(observed, events=found)
@@ -292,6 +310,10 @@ class ClusterAccess:
         return self._runner.run([*self._options, *arguments], stdin)
 
 
+def _version(tapp: Document) -> tuple[str, str]:
+    return tapp["metadata"]["uid"], tapp["metadata"]["resourceVersion"]
+
+
 def _told_apart(found: dict[str, Documents | str]) -> tuple[dict[str, Documents], dict[str, str]]:
     """Resource -> its objects, and of those that may not be read why."""
     unread = {each: items for each, items in found.items() if isinstance(items, str)}
@@ -303,6 +325,11 @@ def _items(found: Document) -> Documents:
     """The objects of a list; one object is a list of one."""
     items = found.get("items", [found])
     return items if isinstance(items, list) else []
+
+
+def plain_kinds(tapp: Document) -> list[Kind]:
+    """The kinds of a component, as Services, that a TApp's spec asks for."""
+    return [kind for kind in PLAIN if (tapp.get("spec") or {}).get(kind.asked_by)]
 
 
 def belongs(item: Document, uid: str) -> bool:

@@ -1,10 +1,8 @@
 """Other writers of a TApp, which would undo an edit soon after it was made."""
 
-from contextlib import suppress
-
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
+from kubectl_tapp.cluster.access import ClusterAccess
 
 SCALERS = "horizontalpodautoscalers.autoscaling"
 _BY_KEY = {
@@ -16,14 +14,6 @@ _BY_KEY = {
 }
 """A label or annotation that a tool writes on what it applies -> the tool. Sources: Argo CD
 "Resource Tracking", Flux "Kustomization" and "HelmRelease", Helm "Labels and Annotations"."""
-_BY_MANAGER = {
-    "argocd-controller": "Argo CD",
-    "argocd-application-controller": "Argo CD",
-    "kustomize-controller": "Flux",
-    "helm-controller": "Flux",
-    "helm": "Helm",
-}
-"""Field manager -> the tool."""
 _UNDONE = {
     "Argo CD": "its next sync undoes this, unless the Application ignores the difference",
     "Flux": "its next reconciliation undoes this",
@@ -39,20 +29,11 @@ def warnings(cluster: ClusterAccess, tapp: Document, *, scaling: bool) -> list[s
         tapp: the TApp.
         scaling: whether the edit is of `spec.replicas`, which autoscalers write.
     """
-    found = _tools(cluster, tapp)
-    result = [f"{tool} manages this TApp: {_UNDONE[tool]}; change it there, too" for tool in found]
-    return result + (_scalers(cluster, tapp) if scaling else [])
-
-
-def _tools(cluster: ClusterAccess, tapp: Document) -> list[str]:
     metadata = tapp["metadata"]
     keys = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
-    found = {tool for key, tool in _BY_KEY.items() if key in keys}
-    with suppress(CommandError):
-        live = cluster.get(TAPPS, metadata["name"], metadata["namespace"], managed=True)
-        managers = {each.get("manager") for each in live["metadata"].get("managedFields") or []}
-        found |= {tool for name, tool in _BY_MANAGER.items() if name in managers}
-    return sorted(found)
+    tools = sorted({tool for key, tool in _BY_KEY.items() if key in keys})
+    found = [f"{tool} manages this TApp: {_UNDONE[tool]}; change it there, too" for tool in tools]
+    return found + (_scalers(cluster, tapp) if scaling else [])
 
 
 def _scalers(cluster: ClusterAccess, tapp: Document) -> list[str]:

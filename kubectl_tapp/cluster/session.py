@@ -20,6 +20,8 @@ from kubectl_tapp.cluster.kubectl import Runner
 if TYPE_CHECKING:
     from rich.console import Console
 
+INTERVAL = 1.0
+"""Seconds between two looks at the same, at least."""
 WIDTH = 10_000
 """Columns where nobody says how many there are, a pipe or a file: who reads it wants all of it."""
 
@@ -100,17 +102,27 @@ class Session:
         if answer.strip().lower() not in ("y", "yes"):
             raise CommandError("not applied; nothing was written", Exit.DECLINED)
 
-    def observed(self, name: str) -> Observed:
-        """A TApp with all that decisions need.
+    def observed(self, name: str, before: Observed | None = None) -> Observed:
+        """A TApp with all that decisions need; `before` is as for `ClusterAccess.observe`.
 
         Raises:
             CommandError: it is not there, is being deleted, or its pods may not be read.
         """
-        found = self.cluster.observe(name)
+        found = self.cluster.observe(name, before=before)
         found.require(PODS)
         if found.tapp["metadata"].get("deletionTimestamp"):
             raise CommandError(f"TApp {name} is being deleted")
         return found
+
+    def looks(self) -> Iterator[None]:
+        """The times at which to look at something: now, then after a pause, without an end.
+
+        A look that took long, with thousands of pods, is followed by a pause of three times that.
+        """
+        while True:
+            begun = self.now()
+            yield
+            self.sleep(max(INTERVAL, 3 * (self.now() - begun)))
 
     def say(self, text: str = "") -> None:
         """A line on standard output, as it is."""

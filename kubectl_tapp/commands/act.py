@@ -163,7 +163,9 @@ def _explained(
     except CommandError as second:
         if not unsure:
             return second if getattr(second, "reason", "") == "NotFound" else error
-        return CommandError(f"nobody knows whether it was written: {error}")
+        return CommandError(
+            f"it may be written, `kubectl tapp status` shows what is there: {error}"
+        )
     if unsure:
         done = live.get("spec") == edited["spec"]
         return CommandError(f"{error}; it was {'' if done else 'not '}written")

@@ -1,6 +1,7 @@
 """`kubectl tapp adopt`: what bears the names of a TApp's pods and claims, and is nobody's."""
 
 from dataclasses import replace
+from functools import partial
 
 from kubectl_tapp.base.errors import CommandError, Exit
 from kubectl_tapp.base.words import plural
@@ -8,8 +9,8 @@ from kubectl_tapp.cluster.access import CLAIMS, PODS, TAPPS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.act import changed
-from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.commands.writes import write_each
 from kubectl_tapp.edit.adoption import Stray, adopting_patch, as_adopted, strays, unprotected
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
@@ -37,26 +38,15 @@ def adopt(verb: Verb, ids: list[str] | None) -> None:
         session.say(f"{verb.name}: there is nothing to take over")
         return
     _show_next(verb, taken)
-    if verb.choices.dry_run is not None:
-        if verb.choices.dry_run == "server":
-            for each in taken:
-                _take(verb, each, living, dry_run=True)
-        session.say(NOTHING_WRITTEN)
-        return
-    done: list[Stray] = []
-    try:
-        session.confirm(yes=verb.choices.yes)
+
+    def check() -> None:
         if too_late := changed(verb.tapp, cluster.get(TAPPS, verb.name)):
             raise too_late  # what is adopted might be deleted by now
-        for each in taken:
-            _take(verb, each, living)
-            done.append(each)
-    except (KeyboardInterrupt, CommandError) as error:
-        if isinstance(error, KeyboardInterrupt) or done:
-            session.note(f"not all: {len(done)} of {len(taken)} taken over")
-        raise
-    session.say(f"{verb.name}: {_count(taken)} taken over")
-    verb.follow(sorted({each.id for each in taken}))
+
+    take = partial(_take, verb, living)
+    attempt = partial(take, dry_run=True)
+    if write_each(verb, taken, "taken over", _count, attempt=attempt, write=take, check=check):
+        verb.follow(sorted({each.id for each in taken}))
 
 
 def _count(taken: list[Stray]) -> str:
@@ -116,7 +106,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
         session.say(f"  claims grow to their template's size: {', '.join(grown)}")
 
 
-def _take(verb: Verb, found: Stray, living: dict[str, str], *, dry_run: bool = False) -> None:
+def _take(verb: Verb, living: dict[str, str], found: Stray, *, dry_run: bool = False) -> None:
     """One guarded write; whoever writes the object meanwhile makes us look again."""
     cluster, item = verb.session.cluster, found.item
     name = item["metadata"]["name"]
@@ -134,7 +124,7 @@ def _take(verb: Verb, found: Stray, living: dict[str, str], *, dry_run: bool = F
             now = strays(verb.tapp, *lists, living, verb.seen.namespace)
             same = live["metadata"]["uid"] == item["metadata"]["uid"]
             if not (same and now and not now[0].why_not) or tries == _TRIES - 1:
-                message = f"{name} changed meanwhile, and was not taken over: {error}"
+                message = f"{name} was changed by somebody else, and was not taken over: {error}"
                 raise CommandError(message, Exit.CHANGED) from None
             item = live
         else:

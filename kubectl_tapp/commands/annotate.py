@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.cluster.session import uninterrupted
-from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
+from kubectl_tapp.commands.writes import write_each
 from tapp.words.groups import grouped
 from tapp.words.ranges import some
 
@@ -45,31 +45,21 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     Raises:
         CommandError: one may not be written, or is another pod by now.
     """
-    session, choices, ids = verb.session, verb.choices, list(pods)
+    session = verb.session
     plan = verb.decided(replace(verb.seen, pods=_annotated(verb, pods, marks)))
     cases = zip(plan.instances, plan.verdicts, plan.decisions, strict=True)
     found = grouped((means(*both), instance.id) for instance, *both in cases if instance.id in pods)
     session.say(f"TApp {verb.name}{how}:")
     for line in (*first, *(f"{some(those)}  {text}" for text, those in found.items())):
         session.say(f"  {line}")
-    if choices.dry_run != "client":
-        for id, pod in pods.items():  # whoever may not write learns it before anything begins
-            _write(verb, id, pod, marks, dry_run=True)
-    if choices.dry_run is not None:
-        session.say(NOTHING_WRITTEN)
-        return
-    session.confirm(yes=choices.yes)
-    written: list[int] = []
-    try:
-        for id, pod in pods.items():
-            with uninterrupted():
-                _write(verb, id, pod, marks)
-            written.append(id)
-    except (KeyboardInterrupt, CommandError):
-        left = [id for id in ids if id not in written]
-        session.note(f"not all: {done}: {some(written) or 'none'}; not {done}: {some(left)}")
-        raise
-    session.say(f"{verb.name}: {some(ids)} {done}")
+
+    def write(id: int, *, dry_run: bool = False) -> None:
+        patch = {"metadata": {"uid": pods[id].uid, "annotations": dict(marks)}}
+        with uninterrupted():
+            session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
+
+    attempt = partial(write, dry_run=True)
+    write_each(verb, list(pods), done, some, attempt=attempt, write=write)
 
 
 def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Document]:
@@ -86,8 +76,3 @@ def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Docu
 def _with(notes: Mapping[str, str] | None, marks: Marks) -> dict[str, str]:
     found = {**(notes or {}), **marks}
     return {key: text for key, text in found.items() if text is not None}
-
-
-def _write(verb: Verb, id: int, pod: "Pod", marks: Marks, *, dry_run: bool = False) -> None:
-    patch = {"metadata": {"uid": pod.uid, "annotations": dict(marks)}}
-    verb.session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import uninterrupted
-from kubectl_tapp.commands.options import NOTHING_WRITTEN
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.waiting import WaitGoal, until_done, wait
+from kubectl_tapp.commands.writes import write_each
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import is_update, spend
@@ -29,33 +29,16 @@ _CHANGED = ("NotFound", "Conflict")
 
 def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     """Shows who gets a new pod, asks, and evicts one after the other."""
-    session, name, ids = verb.session, verb.name, list(found)
-    pods = {id: pod.uid for id, pod in found.items()}
-    session.say(
-        f"TApp {name}: new pods for {some(ids)}, one after the other: each is evicted when the "
-        "budget allows it, and waited for until it is available again"
+    ids = list(found)
+    verb.session.say(
+        f"TApp {verb.name}: new pods for {some(ids)}, one after the other: each is evicted when "
+        "the budget allows it, and waited for until it is available again"
     )
-    if verb.choices.dry_run is not None:
-        if verb.choices.dry_run == "server":
-            for id, uid in pods.items():
-                _evict(verb, id, uid, dry_run=True)
-        session.say(NOTHING_WRITTEN)
-        return
-    done: list[int] = []
-    try:
-        for id in ids[:1]:  # whoever may not evict learns it before anything begins
-            _evict(verb, id, pods[id], dry_run=True)
-        session.confirm(yes=verb.choices.yes)
-        for id, uid in pods.items():
-            _replace(verb, id, uid)
-            done.append(id)
-    except (KeyboardInterrupt, CommandError) as error:
-        left = [id for id in ids if id not in done]
-        if isinstance(error, KeyboardInterrupt) or done:
-            has = f"{some(done)} restarted, " if done else ""
-            session.note(f"not all: {has}not finished: {some(left)}")
-        raise
-    session.say(f"{name}: {some(ids)} restarted")
+    write_each(
+        verb, ids, "restarted", some,
+        attempt=lambda id: _evict(verb, id, found[id].uid, dry_run=True),
+        write=lambda id: _replace(verb, id, found[id].uid),
+    )  # fmt: skip
 
 
 def _instance(plan: Plan, id: int) -> Instance:
@@ -77,9 +60,11 @@ def pod_of(plan: Plan, id: int) -> Pod:
         how = "is stopped: start it" if instance.killed else "has finished: kill it, then start it"
         raise UsageError(f"instance {id} {how}")
     if instance.pod is None or instance.pod.terminating:
-        raise CommandError(f"instance {id} has no pod now: it gets a new one anyway")
+        raise CommandError(f"instance {id} has no pod now: the service makes one")
     if instance.pod.silent:
-        raise CommandError(f"instance {id} is on a node that is not heard of: its pod cannot go")
+        raise CommandError(
+            f"instance {id} is on a node that does not report: its pod cannot end there"
+        )
     return instance.pod
 
 

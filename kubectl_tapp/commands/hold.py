@@ -133,7 +133,7 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
-            raise CommandError(f"too late for {some(gone)}: the pod went in that moment")
+            raise CommandError(f"too late for {some(gone)}: its pod went before the hold was seen")
         return some(left)
 
     waits = f"{verb.name}: {{}} not seen yet by the service"

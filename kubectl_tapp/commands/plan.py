@@ -5,7 +5,7 @@ from kubectl_tapp.commands.plan_options import PlanOptions
 
 
 def plan(session: Session, options: PlanOptions) -> int:
-    """What an edit would do: to whom, why, in which order, how long. Nothing is written."""
+    """Foretell an edit: to whom it does what, why, in which order, how long. Nothing is written."""
     from kubectl_tapp.commands import planning  # noqa: PLC0415 - it costs start time
 
     return planning.plan(session, options)

@@ -18,7 +18,7 @@ from kubectl_tapp.base.arguments import (
 from kubectl_tapp.base.errors import CommandError, Exit, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.cluster.access import PODS, STOPS
+from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.plan_options import PlanOptions
@@ -150,7 +150,7 @@ def _observed(session: Session, name: str, edited: Document | None) -> Observed:
         metadata = {**edited["metadata"], "namespace": space}
         return Observed({**edited, "metadata": metadata})
     observed.require(PODS)
-    return session.cluster.with_events(observed, STOPS)
+    return observed
 
 
 def _edited(tapp: Document, options: PlanOptions, now: float) -> Document:

@@ -14,7 +14,6 @@ from rich.console import Console
 from kubectl_tapp.base.arguments import read_ids
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.observed import Document, Observed
-from kubectl_tapp.cluster.access import STOPS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.act import changed, is_no_change, out_of_date, tell
 from kubectl_tapp.commands.options import NO_CHANGE, NOTHING_WRITTEN, Choices, DryRun
@@ -61,9 +60,8 @@ class _Planned(Verb):
             return
         edited, refused = applied.tried(session, seen, edited, None)
         registration = session.cluster.registration(seen)
-        observed = session.cluster.with_events(seen, STOPS)
         assumptions = Assumptions(refused=refused)
-        found = forecast(observed, edited, registration, session.now(), assumptions)
+        found = forecast(seen, edited, registration, session.now(), assumptions)
         print_plan(session.console, found)
         self.refused = bool(found.refused)
         tell(session, seen, operations, self.notes)

@@ -8,7 +8,6 @@ import typer
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.printed import printed
-from kubectl_tapp.base.reading import generation_seen
 from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
@@ -23,11 +22,6 @@ Unfold = Annotated[
     bool, typer.Option("--unfold", help="A line for each instance, however many there are.")
 ]
 
-INTERVAL = 2.0
-"""Seconds between two looks of `--watch`."""
-_SHARE = 3
-"""A look that took long, with thousands of pods, is followed by a pause of so many times that."""
-
 
 def status(
     session: Session,
@@ -36,7 +30,7 @@ def status(
     unfold: Unfold = False,
     output: Output = None,
 ) -> None:
-    """What each instance is doing; below it the budget, and what waits for what."""
+    """Show what each instance is doing; below it the budget, and what waits for what."""
     if watch and output is not None:
         raise UsageError("--watch and --output do not go together")
     observed = session.cluster.observe(name, events=True)
@@ -94,24 +88,13 @@ def _follow(session: Session, observed: Observed, unfold: bool) -> None:
     session.note(f"note: TApp {observed.name} is gone")
 
 
-def _is_hindered(observed: Observed) -> bool:
-    """Tell whether events may say why nothing comes of what is asked for."""
-    metadata, status = observed.tapp["metadata"], observed.tapp.get("status") or {}
-    behind = generation_seen(observed.tapp) != metadata.get("generation")
-    return behind or bool(status.get("notCreated"))
-
-
 def _looks(session: Session, observed: Observed) -> Iterator[Observed]:
-    """The TApp at intervals, until it is gone."""
-    took = 0.0
-    while True:
-        session.sleep(max(INTERVAL, _SHARE * took))
-        begun = session.now()
+    """The TApp as it is again and again, until it is gone."""
+    for _ in session.looks():
         try:
-            observed = session.cluster.observe(observed.name, events=_is_hindered(observed))
+            observed = session.cluster.observe(observed.name, before=observed)
         except KubectlError as error:
             if error.reason != "NotFound":
                 raise
             return
         yield observed
-        took = session.now() - begun

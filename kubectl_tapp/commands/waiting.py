@@ -3,24 +3,18 @@
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError, Exit, plain
+from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.base.words import age, instances
 from kubectl_tapp.cluster.kubectl import KubectlError
-from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.cluster.session import Session
-from kubectl_tapp.decide.decisions import MEMORY, decide_or_fail
-from kubectl_tapp.decide.inspection import Inspection
-from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.decide.decisions import MEMORY
+from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
 from tapp.pod.trouble import TROUBLE_AFTER
 
-INTERVAL = 1.0
-"""Seconds between two looks, at least."""
-_SHARE = 3
-"""A look that took long, with thousands of pods, is followed by a pause of so many times that."""
 _PASSING = ("Unreachable", "Timeout", "ServiceUnavailable", "TooManyRequests", "InternalError")
 """The words of an API server that is being restarted or has too much to do."""
 
@@ -60,15 +54,17 @@ def wait(session: Session, watch: WaitGoal) -> None:
         CommandError: with `Exit.STUCK`, and the reason: it will not be reached, or not in time;
             what is complete does not get stuck.
     """
-    begun, name = session.now(), watch.name
-    look = partial(_look, session, name, session.cluster.registration(), Memo(MEMORY))
+    begun, name, cluster = session.now(), watch.name, session.cluster
+    registration, memo = cluster.registration(), Memo(MEMORY)
     stuck_since: float | None = None
+    seen: Observed | None = None
     fingerprint, stuck = 0, ""
 
     def attempt() -> str:
-        nonlocal stuck_since, fingerprint, stuck
+        nonlocal seen, stuck_since, fingerprint, stuck
         try:
-            current = look()
+            seen = session.observed(name, seen)
+            current = Progress(inspect(cluster, seen, session.now(), registration, memo))
         except KubectlError as error:
             if error.reason not in _PASSING:
                 raise
@@ -108,23 +104,15 @@ def until_done(
     `waits` has a place for the reason. After so many seconds (`timeout`) a CommandError says
     `late`, which has places for that time and the reason.
     """
-    begun = before = session.now()
+    begun = session.now()
     with shown(session) as show:
-        while why := attempt():
-            waited = (now := session.now()) - begun
+        for _ in session.looks():
+            if not (why := attempt()):
+                return
+            waited = session.now() - begun
             show(waits.format(why), waited)
             if waited >= timeout:
                 raise CommandError(late.format(age(timeout), why), Exit.STUCK)
-            session.sleep(max(INTERVAL, _SHARE * (now - before)))
-            before = session.now()
-
-
-def _look(session: Session, name: str, registration: Registration, memo: Memo) -> Progress:
-    cluster, seen = session.cluster, session.observed(name)
-    plan = decide_or_fail(seen, registration, session.now(), memo)
-    if plan.not_created:
-        seen = cluster.with_events(seen)
-    return Progress(Inspection(seen, plan, Obstacles(cluster, seen, plan)))
 
 
 def _stuck(current: Progress, watch: WaitGoal) -> str:

@@ -10,7 +10,7 @@ from tapp.words.ranges import some
 
 
 def why(session: Session, name: Name, ids: Ids = None, output: Output = None) -> None:
-    """Why each instance is as it is, with the arithmetic, its containers' errors and its events."""
+    """Explain each instance: the reason, the arithmetic, its containers' errors and its events."""
     from kubectl_tapp.decide.inspection import inspect  # noqa: PLC0415
     from kubectl_tapp.show.documents import why_document  # noqa: PLC0415 - it costs start time
     from kubectl_tapp.show.why import lines  # noqa: PLC0415

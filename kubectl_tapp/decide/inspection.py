@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from hooks.wire.memo import Memo
 from kubectl_tapp.base.observed import Document, Observed, by_name
-from kubectl_tapp.base.reading import statuses
+from kubectl_tapp.base.reading import generation_seen, statuses
 from kubectl_tapp.cluster.access import PODS, ClusterAccess
-from kubectl_tapp.decide import decisions
+from kubectl_tapp.cluster.registration import Registration
+from kubectl_tapp.decide.decisions import decide_or_fail
 from kubectl_tapp.decide.obstacles import Obstacles
 from kubectl_tapp.decide.standing import Standing, missed, standing
 from tapp.answer.refusals import refusals
@@ -154,14 +156,35 @@ class Inspection:
         )
 
 
-def inspect(cluster: ClusterAccess, observed: Observed, now: float) -> Inspection:
-    """Inspects what is observed: decides on it, and looks for what stands in its way.
+def inspect(  # noqa: PLR0913 - all that a look consists of
+    cluster: ClusterAccess,
+    observed: Observed,
+    now: float,
+    registration: Registration | None = None,
+    memo: Memo | None = None,
+    *,
+    refusals: bool = True,
+) -> Inspection:
+    """Inspects what is observed: decides on it, and reads what the API server refuses, if it does.
+
+    Args:
+        cluster: where it is.
+        observed: the TApp and what belongs to it.
+        now: seconds since the epoch.
+        registration: of the service, if it was read already.
+        memo: what is remembered, for who inspects again and again.
+        refusals: whether events may be read, which tell of refusals.
 
     Raises:
         CommandError: its pods may not be read, or its spec is invalid.
     """
     observed.require(PODS)
-    plan = decisions.decide_or_fail(observed, cluster.registration(observed), now)
+    registration = registration or cluster.registration(observed)
+    plan = decide_or_fail(observed, registration, now, memo)
+    metadata = observed.tapp["metadata"]
+    behind = generation_seen(observed.tapp) != metadata.get("generation")
+    if refusals and not observed.events and (behind or plan.not_created):
+        observed = cluster.with_events(observed)
     return Inspection(observed, plan, Obstacles(cluster, observed, plan))
 
 

@@ -11,11 +11,12 @@ from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import conditions, last_write
 from kubectl_tapp.cluster.access import CLAIMS, PODS, ClusterAccess
 from kubectl_tapp.cluster.belonging import advised
-from kubectl_tapp.decide.refused import Refusal, Refusals, refused, short
+from kubectl_tapp.decide.refused import WHOLE, Child, Refusal, refusals
 from kubectl_tapp.decide.standing import STILL
 from tapp.decide.instances import Instance
 from tapp.plan import Plan
 from tapp.storage.claims import Claims
+from tapp.words.quoted import short
 from tapp.words.times import seconds
 
 MOST = 25
@@ -84,25 +85,24 @@ class Obstacles:
         return {id: text for id, text in sorted(texts.items()) if text}
 
     @cached_property
-    def _refused(self) -> Refusals:
-        return refused(self._observed.events, self._observed.tapp["metadata"]["uid"])
+    def _refused(self) -> list[Refusal]:
+        return refusals(self._observed.events, self._observed.tapp["metadata"]["uid"])
 
     @property
     def of_tapp(self) -> list[Refusal]:
         """Refusals that are still true of the TApp as a whole, the newest first."""
-        now = self._plan.now
-        answered = _newest_answer(self._observed)
-        found = [each for each in self._refused.whole if each.at >= answered]
-        revisions = by_name(self._observed.revisions)
-        found += [
-            quote
-            for (kind, name), quote in self._refused.named.items()
-            if kind == "controllerrevision" and name not in revisions
+        now, answered = self._plan.now, _newest_answer(self._observed)
+        revisions = {("controllerrevision", name) for name in by_name(self._observed.revisions)}
+        found = [
+            each
+            for each in self._refused
+            if now - each.at < _LASTS
+            and (each.about != WHOLE or each.at >= answered)
+            and each.about is not None
+            and each.about[0] in {WHOLE[0], "controllerrevision"}
+            and each.about not in revisions
         ]
-        lasting = [each for each in found if now - each.at < _LASTS]
-        return list({each.text: each for each in sorted(lasting, key=lambda it: it.at)}.values())[
-            ::-1
-        ]
+        return [*{each.text: each for each in reversed(found)}.values()][::-1]
 
     def _of_missing(self, missing: _Missing) -> str:
         parts = []
@@ -110,7 +110,7 @@ class Obstacles:
             parts.append(self._of_pod(missing))
         for template, name in missing.claims.items():
             owner = self._whose(self._claims.get(name))
-            text = self._quoted("persistentvolumeclaim", name, missing.since)
+            text = self._said(missing.since, ("persistentvolumeclaim", name))
             if owner:
                 parts.append(f"a claim of the name of its claim {template} {owner}")
             elif text:
@@ -122,11 +122,10 @@ class Obstacles:
         # A name that is taken is refused without a word, whatever was refused before.
         if owner := self._whose(self._pods.get(name)):
             return f"a pod of its name {owner}"
-        text = self._quoted("pod", name, missing.since) or self._unnamed(missing.since)
-        if text:
+        if text := self._said(missing.since, ("pod", name), None):
             return f"the API server refuses its pod: {text}"
         unread = self._unread
-        return unread and f"nobody knows if a pod of its name is there: {unread}"
+        return unread and f"a pod of its name may be there, which you may not read: {unread}"
 
     def _whose(self, item: Document | None) -> str:
         """The owner of an object, in half a sentence; "": there is none, or it is the TApp's."""
@@ -134,19 +133,15 @@ class Obstacles:
 
     def _of_change(self, instance: Instance) -> str:
         name = f"{self._observed.name}-{instance.id}"
-        if not self._refused.unnamed and ("pod", name) not in self._refused.named:
-            return ""
         pod = self._known[name]["metadata"]
         since = max(last_write(pod), seconds(pod.get("creationTimestamp")))
-        text = self._quoted("pod", name, since) or self._unnamed(since)
+        text = self._said(since, ("pod", name), None)
         return text and f"the API server refuses that: {text}"
 
-    def _quoted(self, kind: str, name: str, since: float) -> str:
-        quote = self._refused.named.get((kind, name))
-        return quote.text if quote is not None and quote.at >= since else ""
-
-    def _unnamed(self, since: float) -> str:
-        return next((quote.text for quote in self._refused.unnamed if quote.at >= since), "")
+    def _said(self, since: float, *about: Child | None) -> str:
+        """The newest refusal of this, "" where none was since then."""
+        fitting = (each for each in self._refused if each.at >= since and each.about in about)
+        return next((each.text for each in fitting), "")
 
 
 def _named(

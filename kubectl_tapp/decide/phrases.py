@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
-from tapp.words.ranges import some
+from tapp.words.ranges import listed, some
 
 
 def span(rows: Iterable[Row], now: float) -> str:
@@ -40,9 +40,8 @@ def budget(view: Inspection) -> list[str]:
         lines.append(f"template {name}: {rolling.sentence_now(view.serving)}")
     others = sorted({i.template.name for i in plan.instances if i.should_run} - {name})
     if others:
-        shown = ", ".join(others[:_SHOWN]) + (", ..." if len(others) > _SHOWN else "")
-        word = plural(len(others), "template")
-        lines.append(f"{word} {shown}: {force.sentence_now(view.serving)}")
+        who = f"{plural(len(others), 'template')} {listed(others)}"
+        lines.append(f"{who}: {force.sentence_now(view.serving)}")
     return lines
 
 
@@ -56,6 +55,3 @@ def refused_block(view: Inspection) -> list[str]:
     """All that is refused or ignored and was not said yet, after a blank line."""
     found = [f"{each.type}: {each.message}" for each in view.refused_beyond]
     return ["", *found] if found else []
-
-
-_SHOWN = 4

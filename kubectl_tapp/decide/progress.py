@@ -6,11 +6,11 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, generation_seen
 from kubectl_tapp.base.words import instances
 from kubectl_tapp.decide.inspection import Inspection
-from kubectl_tapp.decide.refused import short
 from kubectl_tapp.decide.standing import Standing
 from tapp.plan import Plan
 from tapp.words.conditions import Type
 from tapp.words.groups import grouped
+from tapp.words.quoted import short
 from tapp.words.ranges import some
 from tapp.words.reasons import Disposition
 

@@ -162,11 +162,11 @@ def _not_yet(plan: Plan, instance: Instance, document: Document | None) -> str:
         detail = ": ".join(text for text in (known.reason, known.message) if text)
         return f"its pod waits for a node: {detail}"
     if instance.id in plan.serving.deletion_unconfirmed:
-        return "its pod was replaced a moment ago, and may be on its way out"
+        return "its pod may be going: a deletion was asked for a moment ago, and is not confirmed"
     if instance.update.unfinished:
         return f"its update in place is under way: {', '.join(instance.update.unfinished)}"
     if pod.silent:
-        return f"its node {pod.node} is not heard of; it may serve"
+        return f"its node {pod.node} does not report; its pod may still be serving"
     if pod.phase != "Running":
         return f"its pod is {pod.phase.lower()}"
     if pod.ready is not True:

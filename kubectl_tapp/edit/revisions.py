@@ -72,7 +72,7 @@ class Entry:
     @property
     def short_hash(self) -> str:
         """As much of the hash as tells revisions apart, and as `--to` takes."""
-        return self.hash[:_SHORT]
+        return self.hash[:SHORT]
 
     def as_document(self) -> Document:
         """The entry for a machine."""
@@ -92,8 +92,8 @@ class Entry:
 
 _LEAST = 6
 """Characters of a hash that a person has to give: fewer are too easily those of another one."""
-_SHORT = len(PREFIX) + 8
-"""Characters of a hash that tell revisions apart, as `kubectl tapp status` has them."""
+SHORT = len(PREFIX) + 8
+"""Characters of a hash that tell revisions apart."""
 
 
 def _container(path: str) -> str:

@@ -32,12 +32,10 @@ from simulator.objects.kinds import NAMESPACE
 from tapp.plan import Plan
 from tapp.spec.model import TAppSpec
 from tapp.words.kinds import PLAIN
+from tapp.words.ranges import listed
 
 QUIET = 900.0
 """Seconds without any change after which a forecast takes it that nothing more comes."""
-_FEW = 3
-"""The most pods that a note names."""
-
 _NOTHING = Assumptions()
 
 
@@ -83,8 +81,7 @@ def forecast(
     if log.refused:
         return replace(base, refused=(log.refused,))
     notes = [
-        f"image {item.image} is taken as broken: {item.reason} in {', '.join(item.pods[:_FEW])}"
-        + (f" and {len(item.pods) - _FEW} more" if len(item.pods) > _FEW else "")
+        f"image {item.image} is taken as broken: {item.reason} in {listed(item.pods)}"
         for item in broken
     ]
     notes += [f"image {image} is assumed not to come up" for image in assumptions.broken]

@@ -4,10 +4,9 @@ Only what was an update counts as one: a container that ended otherwise (an outa
 nothing of it. The record that an update leaves on a pod names the container that it replaced.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions, last_write
@@ -57,15 +56,6 @@ class Durations:
         return self.begin + self.ready
 
 
-@dataclass(frozen=True)
-class _Killing:
-    """The kubelet began to stop a container (or, "", all) of the pod with this uid."""
-
-    at: float
-    uid: str
-    container: str
-
-
 Samples = dict[str, list[float]]
 """Observed times, by the names of `TIMES`."""
 
@@ -104,10 +94,7 @@ def timing(observed: Observed, templates: dict[str, str]) -> Timing:
         observed: the TApp and what belongs to it.
         templates: pod -> name of its template.
     """
-    killed = _killed(observed.events)
-    samples = [
-        (templates.get(pod["metadata"]["name"], ""), _of_pod(pod, killed)) for pod in observed.pods
-    ]
+    samples = [(templates.get(pod["metadata"]["name"], ""), _of_pod(pod)) for pod in observed.pods]
     by_template = {name: _merged(found) for name, found in grouped(samples).items()}
     return Timing(by_template, _merged(by_template.values()))
 
@@ -117,7 +104,7 @@ def _merged(found: Iterable[Samples]) -> Samples:
     return {what: [time for each in known for time in each[what]] for what in TIMES}
 
 
-def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> Samples:
+def _of_pod(pod: Document) -> Samples:
     samples, status, meta = _merged(()), pod.get("status") or {}, pod["metadata"]
     created, grace = _at(meta.get("creationTimestamp")), _grace(pod.get("spec") or {})
     mains = [item for item in status.get("containerStatuses") or [] if isinstance(item, dict)]
@@ -134,26 +121,10 @@ def _of_pod(pod: Document, killed: Mapping[str, list[_Killing]]) -> Samples:
             for item, ended in zip(mains, replaced, strict=True)
         ):
             _note(samples["ready"], max(known), _ready_since(pod))
-    events = killed.get(meta["name"], [])
-    for item, ended, time in zip(mains, replaced, started, strict=True):
-        if ended is None:
-            continue
-        _note(samples["swap"], ended, time)
-        asked = [
-            each.at
-            for each in events
-            if each.uid == meta.get("uid") and each.container in ("", item.get("name"))
-        ]
-        asked.append(last_write(meta))  # not before the update was written
-        _note(
-            samples["stop"],
-            max([at for at in asked if UNKNOWN < at <= ended], default=None),
-            ended,
-            grace,
-        )
-    if created is not None:
-        before = [each.at for each in events if each.uid != meta.get("uid") and each.at <= created]
-        _note(samples["stop"], max(before, default=None), created, grace)
+    for ended, time in zip(replaced, started, strict=True):
+        if ended is not None:
+            _note(samples["swap"], ended, time)
+            _note(samples["stop"], _known(last_write(meta)), ended, grace)
     return samples
 
 
@@ -180,19 +151,6 @@ def _ready_since(pod: Document) -> float | None:
     return _at(ready.get("lastTransitionTime")) if ready.get("status") == "True" else None
 
 
-def _killed(events: Iterable[Document]) -> dict[str, list[_Killing]]:
-    """Pod -> when the kubelet began to stop its containers."""
-    found: dict[str, list[_Killing]] = {}
-    for event in events:
-        about: Any = event.get("involvedObject") or event.get("regarding") or {}
-        time = _at(event.get("firstTimestamp") or event.get("eventTime"))
-        if event.get("reason") == "Killing" and about.get("kind") == "Pod" and time is not None:
-            container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
-            killing = _Killing(time, str(about.get("uid") or ""), container)
-            found.setdefault(str(about.get("name")), []).append(killing)
-    return found
-
-
 def _note(
     samples: list[float], before: float | None, after: float | None, most: float = LONGEST
 ) -> None:
@@ -209,5 +167,8 @@ def _note(
 
 
 def _at(text: str | None) -> float | None:
-    found = seconds(text)
-    return None if found == UNKNOWN else found
+    return _known(seconds(text))
+
+
+def _known(at: float) -> float | None:
+    return None if at == UNKNOWN else at

@@ -14,13 +14,20 @@ import msgspec
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS, REVISIONS, TAPPS, belongs
+from kubectl_tapp.cluster.access import (
+    CLAIMS,
+    EVENTS,
+    PODS,
+    REVISIONS,
+    TAPPS,
+    belongs,
+    plain_kinds,
+)
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.cluster.watching import Watched
-from kubectl_tapp.decide.decisions import MEMORY, decide_or_fail
-from kubectl_tapp.decide.inspection import Inspection
-from kubectl_tapp.decide.obstacles import Obstacles
+from kubectl_tapp.decide.decisions import MEMORY
+from kubectl_tapp.decide.inspection import Inspection, inspect
 from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
 
@@ -28,8 +35,9 @@ _BEAT = 2.0
 """Seconds after which who hears nothing is told that nothing has changed."""
 _PAUSE, _SHARE, _LOOK = 0.2, 2, 5.0
 """Seconds between two looks at least; so many times what one took; at most, as time changes it."""
-_AGAIN, _IDLE, _PATIENT = 1.0, 60.0, 10.0
-"""Seconds: until a lost watch begins anew; that a watch goes on unread; between reads of events."""
+_AGAIN, _IDLE, _PATIENT = 1.0, 10.0, 10.0
+"""Seconds: until a lost watch begins anew; that a watch goes on unread, as while the browser loads
+the page again; between reads of events."""
 _LOG, _BEHIND = 200, 100
 _KEYED = ("tiles", "rows", "log")
 """Parts of a model whose items change one by one."""
@@ -172,24 +180,24 @@ class FollowedTApp(Follower):
     def _follow(self) -> None:
         cluster = self.session.cluster
         try:
-            metadata = cluster.get(TAPPS, self._name)["metadata"]
+            tapp = cluster.get(TAPPS, self._name)
         except KubectlError as error:
             if error.reason != "NotFound":
                 raise
             self.publish(gone=str(error), lost="")
             return
-        self._watched, uid = [], metadata["uid"]
-        space, own = ("--namespace", metadata["namespace"]), f"--selector=controller-uid={uid}"
-        watched = {
-            each: self._watch(each, *words, *space)
-            for each, words in {
-                TAPPS: (self._name,),
-                PODS: (own, "--show-managed-fields=true"),
-                CLAIMS: (own,),
-                REVISIONS: (own,),
-                EVENTS: (f"--field-selector=involvedObject.uid={uid}",),
-            }.items()
-        }
+        self._watched, uid = [], tapp["metadata"]["uid"]
+        own = f"--selector=controller-uid={uid}"
+        plain = plain_kinds(tapp)
+        parts = {"pods": PODS, "claims": CLAIMS, "revisions": REVISIONS}
+        kinds = [*parts.values(), *(kind.qualified for kind in plain)]
+        words: dict[str, tuple[str, ...]] = {
+            TAPPS: (self._name,), EVENTS: (f"--field-selector=involvedObject.uid={uid}",),
+            **dict.fromkeys(kinds, (own,)),
+            PODS: (own, "--show-managed-fields=true"),
+        }  # fmt: skip
+        space = "--namespace", tapp["metadata"]["namespace"]
+        watched = {kind: self._watch(kind, *those, *space) for kind, those in words.items()}
         begun = time.monotonic()
         observed = cluster.observe(self._name, events=True)
         registration, memo = cluster.registration(observed), Memo(MEMORY)
@@ -206,10 +214,16 @@ class FollowedTApp(Follower):
             deaf = (kind for kind, it in watched.items() if it.forbidden and kind != EVENTS)
             if time.monotonic() - begun > _LOOK and not {*deaf} <= {*observed.unread}:
                 watched[TAPPS].ended = True
-            parts = {"pods": PODS, "claims": CLAIMS, "revisions": REVISIONS}
+            watched[TAPPS].ended |= plain_kinds(tapps[0]) != plain  # others to watch then
+
+            def there(kind: str, known: list[Document]) -> list[Document]:
+                return [each for each in watched[kind].over(known) if belongs(each, uid)]
+
             owned: dict[str, Any] = {
-                part: [it for it in watched[kind].over(getattr(observed, part)) if belongs(it, uid)]
-                for part, kind in parts.items()
+                part: there(kind, getattr(observed, part)) for part, kind in parts.items()
+            }
+            owned["plain"] = {
+                kind: there(kind.qualified, observed.plain.get(kind, [])) for kind in plain
             }
             observed = replace(observed, tapp=tapps[0], **owned)
             for event in watched[EVENTS].over([]):
@@ -217,10 +231,12 @@ class FollowedTApp(Follower):
             if PODS in observed.unread:
                 found = model.told(observed)
             else:
-                plan = decide_or_fail(observed, registration, self.session.now(), memo)
-                if plan.not_created and time.monotonic() - self._asked > _PATIENT:
-                    observed, self._asked = cluster.with_events(observed), time.monotonic()
-                self.view = Inspection(observed, plan, Obstacles(cluster, observed, plan))
+                now, patient = time.monotonic(), time.monotonic() - self._asked > _PATIENT
+                self.view = inspect(
+                    cluster, replace(observed, events=[] if patient else observed.events),
+                    self.session.now(), registration, memo, refusals=patient,
+                )  # fmt: skip
+                observed, self._asked = self.view.observed, now if patient else self._asked
                 version = (tapps[0]["metadata"].get("generation"), observed.revisions)
                 if history[0] != version:
                     unread = REVISIONS in observed.unread

@@ -23,6 +23,7 @@ from kubectl_tapp.forecast.forecast import (
 )
 from tapp.spec.differences import Effect
 from tapp.words.groups import grouped
+from tapp.words.quoted import short
 from tapp.words.ranges import ranges, some
 
 HEAD, TAIL = 8, 2
@@ -107,7 +108,11 @@ def headline(forecast: Forecast) -> str:
         hows = Counter(how for how in became.values() if how != "kept")
         parts += [f"{number} {plural(number, what)} {how}" for how, number in hows.items()]
     if not parts:
-        return "nothing happens" if not forecast.stuck else "nothing happens, and it is not done"
+        return (
+            "nothing happens"
+            if not forecast.stuck
+            else "nothing happens, although not all is as the spec asks"
+        )
     tail = f", in about {spoken(forecast.duration)}" if forecast.duration >= 1 else ""
     end = ", until updates are resumed" if forecast.paused else ""
     return ", ".join(parts) + tail + (", and it gets stuck" if forecast.stuck else end)
@@ -146,8 +151,7 @@ def _print_difference(  # noqa: PLR0913, PLR0917
 
 def shown(value: Any) -> str:
     """A value on one line, strings quoted, not too long."""
-    text = msgspec.json.encode(value).decode()
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return short(msgspec.json.encode(value).decode(), LONGEST)
 
 
 def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> None:
@@ -284,7 +288,8 @@ def as_document(forecast: Forecast) -> dict[str, Any]:
         for id, spans in forecast.states.items()
     }
     document["unavailable"] = [{"at": at, "instances": count} for at, count in forecast.unavailable]
-    document["instances"] = [_camel(each) for each in document["instances"]]
+    for part in ("instances", "limits"):
+        document[part] = [_camel(each) for each in document[part]]
     document["summary"] = headline(forecast) if not forecast.refused else "refused"
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(_camel(document)))
     return plain

@@ -14,6 +14,7 @@ from kubectl_tapp.decide.events import failing_syncs
 from kubectl_tapp.decide.from_status import counts_of_status, rows_of_status, sentences_of_status
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from kubectl_tapp.edit.revisions import SHORT
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.groups import grouped
 from tapp.words.ranges import ranges, some
@@ -42,8 +43,6 @@ _NEUTRAL = (
     "NotCreated",
 )
 _SHOWN = 10
-_REVISION = len("v1-") + 8
-"""Enough of a hash to tell two apart; `-o json` has all of it."""
 
 
 def shown(view: Inspection, console: Console, *, unfold: bool = False) -> RenderableType:
@@ -137,7 +136,7 @@ def _equal(row: Row) -> tuple[object, ...]:
 
 
 def _revision(row: Row) -> str:
-    short = row.revision[:_REVISION]
+    short = row.revision[:SHORT]
     return f"{short} (old)".lstrip() if row.outdated else short
 
 

@@ -58,10 +58,10 @@ WAYS: dict[str, tuple[list[str], list[str], bool | None]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_an_apply_makes_what_was_planned(
-    app: App, cluster: Cluster, plugin: Plugin, apply_method: str
+    app: App, cluster: Cluster, plugin: Plugin, way: str
 ) -> None:
     """Whatever the file drops, by the client and by the server."""
-    first, then, asked = WAYS[apply_method]
+    first, then, asked = WAYS[way]
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
     if cluster.context:
         targets["context"] = cluster.context
@@ -72,7 +72,7 @@ def test_an_apply_makes_what_was_planned(
         session = Session(targets=targets)
         assert app.found is not None
         how = applied.apply_method(session.cluster, Observed(app.found), asked, force=False)
-        assert bool(how.manager) is (then == SERVER), (apply_method, how)
+        assert bool(how.manager) is (then == SERVER), (way, how)
         planned, refused = applied.tried(session, Observed(app.found), document, how)
         assert not refused
         _apply(plugin, file, document, then)

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from kubectl_tapp.cluster.access import TAPPS
-from kubectl_tapp.cluster.access import Cluster as Access
+from kubectl_tapp.cluster.access import TAPPS, ClusterAccess
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.edit import edits
 
@@ -84,7 +83,7 @@ def test_the_guard_refuses_what_changed_meanwhile(
     targets = {"kubeconfig": str(cluster.kubeconfig), "namespace": app.namespace}
     if cluster.context:
         targets["context"] = cluster.context
-    access = Access(targets)
+    access = ClusterAccess(targets)
     seen = access.get(TAPPS, "web")
     kubectl("annotate", "tapp", "web", "-n", app.namespace, "note=this")
     access.patch(TAPPS, "web", edits.guarded_patch(seen, edits.killed(seen, [1])))

@@ -1,4 +1,4 @@
-"""What all tests of the plugin share."""
+"""Fixtures of all tests of the plugin."""
 
 import pytest
 

@@ -24,7 +24,7 @@ ONCE = ("Invalid",)
 
 
 def observe(life: Life, name: str = "") -> Observed:
-    """What kubectl would show of a simulated cluster."""
+    """A simulated cluster as kubectl would show it."""
     world = life.world
     try:
         revisions = world.list("ControllerRevision")
@@ -60,7 +60,7 @@ def foretell(
 
 
 def edited_by(live: Document, step: Step) -> Document | None:
-    """What a step of a story makes of the TApp; None where it does not edit it."""
+    """The TApp after a step of a story; None where that does not edit it."""
     if step.what == "patch":
         merged: Document = merge_patch(live, step.patch)
         return merged
@@ -75,7 +75,7 @@ NOTES = ("update", "update metadata.annotations.metacontroller.k8s.io/last-appli
 def told_apart(
     found: Forecast, writes: Sequence[Any], life: Life, *, ignored: Sequence[str] = ()
 ) -> list[str]:
-    """What a forecast and what happened do not have in common, a line for each.
+    """The differences between a forecast and what happened, a line for each.
 
     Args:
         found: the forecast.

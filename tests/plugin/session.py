@@ -47,7 +47,7 @@ the picture each of its texts is a line."""
 
 
 class Terminal(io.StringIO):
-    """What is printed goes to a person."""
+    """Standard output that a person reads."""
 
     def isatty(self) -> bool:
         """It is one."""

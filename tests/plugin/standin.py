@@ -133,7 +133,7 @@ class StandIn(Kubectl):
 
 @dataclass(frozen=True)
 class Said:
-    """What a call printed, and its exit code."""
+    """The output of a call, and its exit code."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What Metacontroller's event recorder writes of failed syncs: `SyncError` events of the parent.
+"""Metacontroller's event recorder: `SyncError` events of a parent whose syncs fail.
 
 Sources: pkg/controller/composite/controller.go (`Sync error: %s`), client-go's events_cache.go: an
 equal event counts up; after ten different ones within ten minutes they become one, whose message is
@@ -24,7 +24,7 @@ _COMBINED = "(combined from similar events): "
 
 @dataclass
 class _Source:
-    """What is remembered of one parent.
+    """The memory about one parent.
 
     Attributes:
         messages: message -> name of its event.

@@ -40,7 +40,7 @@ def labels(standin: StandIn, kind: str) -> dict[str, str | None]:
 
 
 def uid(standin: StandIn) -> str:
-    """That of the TApp."""
+    """The uid of the TApp."""
     return str(standin.world.get("tapps", "web")["metadata"]["uid"])
 
 
@@ -223,7 +223,7 @@ def test_another_pod_of_the_name_is_not_taken(orphans: StandIn) -> None:
     orphans.before.append(replaced)
     said = kubectl_tapp(orphans, "adopt", "web", "-y")
     assert said.code == 6
-    assert "data-web-0 changed meanwhile, and was not taken over" in said.err
+    assert "data-web-0 was changed by somebody else, and was not taken over" in said.err
 
 
 def test_an_edit_meanwhile_ends_it(orphans: StandIn) -> None:

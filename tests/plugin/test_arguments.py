@@ -1,4 +1,4 @@
-"""What stands on the command line, and what makes no sense there."""
+"""Words of the command line, and those that make no sense there."""
 
 import pytest
 from hypothesis import given

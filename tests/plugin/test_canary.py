@@ -10,7 +10,7 @@ from kubectl_tapp.edit import canaries
 from tests.builders import tapp, template
 from tests.plugin.standin import Document, StandIn, kubectl_tapp
 from tests.plugin.test_restart_and_wait import changed, uids
-from tests.plugin.test_verbs import CAUSE, answering, running, spec_of
+from tests.plugin.test_verbs import CAUSE, running, spec_of
 
 NOTE = "apps.tkestack.io/canaries"
 
@@ -108,15 +108,6 @@ def test_a_broken_canary_goes_back_at_once() -> None:
     web.world.run(60)
     assert kubectl_tapp(web, "abort", "web", "-y", "--wait").code == 0
     assert set(images(web).values()) == {"nginx:1.25"}
-
-
-@pytest.mark.parametrize("verb", ["promote", "abort"])
-def test_both_ends_ask_first(web: StandIn, verb: str) -> None:
-    before = spec_of(web)
-    said = answering(web, "n\n", verb, "web")
-    assert said.code == 5
-    assert "Canary: " in said.out
-    assert spec_of(web) == before
 
 
 @pytest.mark.parametrize("verb", ["promote", "abort"])

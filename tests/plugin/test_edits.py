@@ -1,4 +1,4 @@
-"""What each verb does to a TApp, and what is written of it."""
+"""The edits that verbs make of a TApp, and the patches that are written of them."""
 
 import copy
 from typing import Any
@@ -69,12 +69,6 @@ def test_use_names_a_template_and_leaves_the_default_one_unsaid(
     assert edited["spec"].get("templates") == expected
 
 
-def test_a_template_that_is_not_there_is_told_with_the_nearest_name() -> None:
-    with pytest.raises(CommandError, match=r"no template 'V2'; did you mean 'v2'\?") as raised:
-        edits.using(tapp(**spec(**POOLED)), "V2", [0])
-    assert raised.value.code is Exit.USAGE
-
-
 @pytest.mark.parametrize(
     ("images", "name", "place"),
     [
@@ -116,11 +110,6 @@ def test_images_of_init_containers_and_of_all() -> None:
     assert after["spec"]["template"]["spec"]["containers"][0]["image"] == "all:2"
 
 
-def test_a_container_that_is_not_there_is_told_with_the_nearest_name() -> None:
-    with pytest.raises(CommandError, match=r"no container 'apq'; did you mean 'app'\?"):
-        edits.with_images(tapp(**spec()), {"apq": "nginx:9"})
-
-
 @pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}, {"annotations": {"a": "b"}}])
 def test_a_restart_is_asked_for_in_the_template(metadata: Document | None) -> None:
     body = template() | {"metadata": metadata}
@@ -128,14 +117,6 @@ def test_a_restart_is_asked_for_in_the_template(metadata: Document | None) -> No
     annotations = edited["spec"]["template"]["metadata"]["annotations"]
     kept = ((metadata or {}).get("annotations")) or {}
     assert annotations == kept | {"kubectl.kubernetes.io/restartedAt": AT}
-
-
-def test_pause_and_resume_are_each_others_reverse() -> None:
-    before = tapp(**spec(updateStrategy={"maxUnavailable": "20%"}))
-    assert edits.paused(before)["spec"]["updateStrategy"]["paused"] is True
-    assert edits.resumed(edits.paused(before)) == before
-    assert edits.resumed(before) == before
-    assert edits.paused(tapp(**spec()))["spec"]["updateStrategy"] == {"paused": True}
 
 
 def test_a_copy_of_a_template_takes_no_name_that_is_used() -> None:
@@ -153,16 +134,6 @@ def test_a_copy_of_a_template_gets_a_name_that_can_be_typed(name: str) -> None:
     with pytest.raises(CommandError, match="is no name for a template") as raised:
         edits.copied(tapp(**spec()), "default", name)
     assert raised.value.code is Exit.USAGE
-
-
-def test_a_template_that_has_gone_comes_back_by_a_rollback() -> None:
-    edited = edits.with_template(tapp(**spec()), "v1", template("nginx:1"))
-    assert edited["spec"]["templatePool"] == {"v1": template("nginx:1")}
-
-
-def test_a_spec_that_makes_no_sense_is_told_with_its_path() -> None:
-    with pytest.raises(CommandError, match=r"spec\.replicas is invalid"):
-        edits.spec_of(tapp(**spec(replicas="six")))
 
 
 # --- what is universal --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What `plan` foretells is what then happens: the same writes in the same order.
+"""Forecasts against what then happens: the same writes in the same order.
 
 The same against a real API server: tests/e2e/test_foretold.py.
 """
@@ -67,7 +67,7 @@ UNDER_WAY = [
 
 @pytest.mark.parametrize(("seed", "seconds"), UNDER_WAY)
 def test_an_edit_in_the_middle_of_a_roll_out_goes_as_foretold(seed: int, seconds: float) -> None:
-    """What runs, stops or starts at that moment is taken over by the simulated kubelets."""
+    """The simulated kubelets take over whatever runs, stops or starts at that moment."""
     story = random_story(seed)
     world = Simulated(story)
     world.play(story.steps[0])

@@ -42,7 +42,7 @@ def rolling(**strategy: Any) -> Document:
 
 
 def in_place(**strategy: Any) -> Document:
-    """What is to be done about updates in place."""
+    """The strategy for updates in place."""
     return rolling(inPlaceUpdateStrategy=strategy)
 
 
@@ -218,7 +218,7 @@ def edited(edit: str, count: int) -> tuple[Document, Document]:
 
 
 NOW = 7200.0
-"""When both plans are made, in simulated seconds: a whole one, as times in objects are."""
+"""The time of both plans, in simulated seconds: a whole one, as times in objects are."""
 
 
 @cache

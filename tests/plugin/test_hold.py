@@ -221,10 +221,3 @@ def test_all_are_those_that_have_a_pod(web: StandIn) -> None:
 def test_who_is_not_on_hold_is_not_written(web: StandIn) -> None:
     said = kubectl_tapp(web, "release", "web", "1", "-y")
     assert (said.code, said.lines) == (0, ["web: instance 1 is not on hold: no change needed"])
-
-
-@pytest.mark.parametrize("kind", ["client", "server"])
-def test_a_dry_run_annotates_no_pod(web: StandIn, kind: str) -> None:
-    said = kubectl_tapp(web, "hold", "web", "1", "--reason", "x", f"--dry-run={kind}")
-    assert said.lines[-1] == "Dry run: nothing was written."
-    assert HOLD not in notes(web, 1)

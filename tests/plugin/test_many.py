@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -31,9 +32,9 @@ class Enough(KeyboardInterrupt):
     """The person presses Ctrl-C."""
 
 
-def watched(life: Life, steps: list[Callable[[], object]]) -> int:
+def watched(life: Life, steps: list[Callable[[], object]], standin: StandIn | None = None) -> int:
     """`status web -w`, while things happen one after the other; then Ctrl-C."""
-    standin = StandIn(life.world)
+    standin = standin or StandIn(life.world)
     rest: Iterator[Callable[[], object]] = iter(steps)
 
     def sleep(seconds: float) -> None:
@@ -71,6 +72,22 @@ def test_a_watch_appends_what_changes_until_ctrl_c(capsys: pytest.CaptureFixture
     updating = "0: Running, 1/1 ready, nginx:1.28 -> Updating, 1/1 ready, nginx:1.29"
     assert any(line.endswith(updating) for line in changes)
     assert any("WaitingForBudget" in line for line in changes)
+
+
+def test_a_watch_reads_only_the_tapp_and_its_pods_again_while_nothing_happens() -> None:
+    """All else that belongs to it, and who serves it, is read when the TApp was written."""
+    life = Life().apply(web())
+    standin = StandIn(life.world)
+    assert watched(life, 5 * [lambda: None], standin) == 130
+    read = Counter(call[call.index("get") + 1] for call in standin.calls if "get" in call)
+    often = {kind for kind, count in read.items() if count > 1}
+    assert often == {"tapps.apps.tkestack.io", "pods"}
+    standin.calls.clear()
+    assert (
+        watched(life, [lambda: life.begin_patch(replicas=5), *2 * [lambda: None]], standin) == 130
+    )
+    read = Counter(call[call.index("get") + 1] for call in standin.calls if "get" in call)
+    assert read["persistentvolumeclaims"] > 1
 
 
 def test_a_watch_ends_when_the_tapp_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,7 +287,7 @@ def told_of(line: str) -> tuple[set[int], int]:
 
 @pytest.fixture
 def _shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a completion sets in its environment goes with the test."""
+    """The variables that a completion sets go with the test."""
     for name in ("_KUBECTL_TAPP_COMPLETE", "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"):
         monkeypatch.setenv(name, "")
 

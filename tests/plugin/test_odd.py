@@ -1,4 +1,4 @@
-"""What nobody means to do, and what happens then: the right thing, or one sentence."""
+"""Calls that nobody means to make: the right thing happens, or one sentence is said."""
 
 import copy
 import json
@@ -77,7 +77,7 @@ def test_a_template_that_nothing_is_asked_of_is_not_passed_over(web: StandIn) ->
 
 
 def test_unavailable_means_the_same_in_every_form(web: StandIn, tmp_path: Path) -> None:
-    """What is to run and does not serve: also what is being created."""
+    """Unavailable is all that is to run and does not serve: also what is being created."""
     page = tmp_path / "plan.html"
     grow = ["plan", "web", "--replicas", "9", "--html", str(page)]
     said = kubectl_tapp(web, *grow, "--fail-if", "unavailable>2")
@@ -110,7 +110,7 @@ VERBS = (
 def test_a_verb_decides_once_and_plays_nothing(
     words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who kills in an emergency does not wait for a roll-out to be played to its end."""
+    """An emergency cannot wait for a roll-out to be played to its end."""
     web = running(statuses={"5": "Killed"}, updateStrategy={"paused": words[0] == "resume"})
     if words[0] == "rollback":
         assert kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y").code == 0

@@ -148,7 +148,7 @@ def mounting(image: str, *names: str) -> dict[str, Any]:
 
 
 def applied(web: StandIn, path: Path, verb: str, **spec: Any) -> list[str]:
-    """What a verb prints about a file in which the spec has these fields, None for not."""
+    """The output about a file in which the spec has these fields, None for not."""
     kept = {key: value for key, value in {**spec_of(web), **spec}.items() if value is not None}
     document = {"apiVersion": "apps.tkestack.io/v1", "kind": "TApp", "metadata": {"name": "web"}}
     path.write_text(yaml.safe_dump({**document, "spec": kept}))

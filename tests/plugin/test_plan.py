@@ -15,7 +15,7 @@ from tests.builders import Document
 from tests.plugin.foretold import foretell
 from tests.plugin.standin import Said, StandIn, kubectl_tapp
 from tests.scenarios.apps import stored, storing, tapp, template
-from tests.scenarios.life import EXAMPLES, Life
+from tests.scenarios.life import Life
 from tests.sizes import size
 
 
@@ -108,14 +108,6 @@ def test_a_default_that_is_written_out_is_said_to_change_nothing(web: StandIn) -
     assert "the same pods, written in another way" in said.out
     assert "labels only" in said.out
     assert "forces new pods" not in said.out
-
-
-def test_a_default_beside_another_field_is_no_reason_for_a_new_pod() -> None:
-    """Only what forces it is named."""
-    life = life_of(tapp(replicas=2))
-    edited = changed(life, template=template("web:1", container=ENV, restartPolicy="Always"))
-    first = foretell(life, edited).instances[0]
-    assert (first.outcome, first.fields) == (Outcome.RECREATED, ("spec.containers[web].env",))
 
 
 def test_claims_are_told_of() -> None:
@@ -229,15 +221,6 @@ def test_a_file_is_applied_as_kubectl_would(web: StandIn, tmp_path: Path) -> Non
     assert piped.out == said.out
 
 
-def test_two_files_need_no_cluster(web: StandIn) -> None:
-    folder = EXAMPLES / "rolling-update"
-    files = [str(folder / name) for name in ("1-create.yaml", "2-update.yaml")]
-    said = kubectl_tapp(web, "plan", "--from", files[0], "-f", files[1])
-    assert said.code == 0
-    assert said.lines[0].startswith("TApp default/rolling: 6 in place")
-    assert web.calls == []
-
-
 def test_a_tapp_that_is_not_there_yet(web: StandIn, tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
     document = tapp(replicas=2)
@@ -252,6 +235,7 @@ def test_documents(web: StandIn) -> None:
     document = json.loads(said.out)
     assert document["summary"].startswith("1 created, 1 claim created")
     assert document["claims"]["data-web-4"] == "created"
+    assert [(each["allowed"], each["shouldRun"]) for each in document["limits"]] == [(1, 5)]
     assert yaml.safe_load(kubectl_tapp(web, "plan", "web", "--replicas", "5", "-o", "yaml").out)
 
 

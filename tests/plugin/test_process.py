@@ -35,7 +35,7 @@ esac
 ENTRY = """import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from kubectl_tapp.entry import main; main()"""
-"""What the installed program does; Ctrl-C reaches it also where the tests run in the background."""
+"""A call of the installed program; Ctrl-C reaches it also where the tests run in the background."""
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +232,7 @@ def test_a_watch_on_a_terminal_ends_with_ctrl_c(place: Path) -> None:
 
 
 def on_a_terminal(arguments: list[str], environment: dict[str, str], interrupt_at: str = "") -> str:
-    """What a call shows on a terminal; with its exit code where it is interrupted.
+    """The screen of a call on a terminal; with its exit code where it is interrupted.
 
     It is, soon after it has shown these words.
     """

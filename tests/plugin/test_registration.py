@@ -1,4 +1,4 @@
-"""Where several CompositeControllers serve TApps, the plugin decides as the one in charge does."""
+"""The CompositeController in charge, of several, is the one that the plugin decides as."""
 
 import json
 from collections.abc import Sequence

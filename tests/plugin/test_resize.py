@@ -1,4 +1,4 @@
-"""What the plugin foretells of other resources that are given to pods that run."""
+"""Forecasts of other resources that are given to pods that run."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the plugin says of other resources, which are not always an update."""
+"""Sentences about other resources, which are not always an update."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.scenarios.test_resources import IGNORE, asking, begun, resize
 
 
 def planned(life: Life, body: Document, strategy: Document | None = None) -> str:
-    """What `kubectl tapp plan` says of another template."""
+    """The words of `kubectl tapp plan` about another template."""
     spec = {**life.tapp["spec"], "template": body}
     spec["updateStrategy"] = {"maxUnavailable": 2} | (strategy or {})
     edited = json.dumps({**life.tapp, "spec": spec})

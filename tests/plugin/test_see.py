@@ -1,4 +1,4 @@
-"""What `status`, `why` and `list` show, for each state that the field knows."""
+"""The output of `status`, `why` and `list`, for each state that the field knows."""
 
 import json
 from collections.abc import Callable

@@ -61,7 +61,7 @@ def test_a_namespace_is_asked_for_where_a_call_has_one(web: StandIn) -> None:
 
 
 def test_a_write_has_them_too(web: StandIn) -> None:
-    """What is tried and what is written is asked for by the same user."""
+    """The same user asks for what is tried and what is written."""
     words = ["scale", "web", "--replicas", "2", "-y", "--as-group", "ops", "--server", "https://a"]
     assert kubectl_tapp(web, *words).code == 0
     assert web.writes

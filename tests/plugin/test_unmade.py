@@ -1,4 +1,4 @@
-"""What no pod can be made of: named before anything is written, by `plan` and by every verb."""
+"""Templates that no pod can be made of: named before a write, by `plan` and by every verb."""
 
 import json
 
@@ -34,7 +34,7 @@ def web() -> StandIn:
 
 
 def uids(standin: StandIn) -> set[str]:
-    """Which pods there are."""
+    """The uids of the pods."""
     return {pod["metadata"]["uid"] for pod in standin.world.list("pods")}
 
 

@@ -148,7 +148,7 @@ def test_an_edit_of_values_alone_is_in_the_history_and_can_be_taken_back() -> No
 
 
 def test_values_that_were_not_kept_are_not_taken_back() -> None:
-    """Those above 64 KiB; nothing would be left of them."""
+    """Values above 64 KiB are not kept; nothing would be left of them."""
     long = {str(id): {"a": f"{id}" + "x" * 1000} for id in range(70)}
     web = running(replicas=1, values=long)
     kubectl_tapp(web, "set", "image", "web", "app=nginx:2", "-y", "--wait")

@@ -1,4 +1,4 @@
-"""What is done to a TApp by one command: shown, asked for, written with a guard, waited for."""
+"""Verbs from the command to the end: shown, asked for, written with a guard, waited for."""
 
 from typing import Any
 
@@ -158,16 +158,6 @@ def test_an_interrupt_at_the_question_writes_nothing(
     assert said.code == 130
     assert said.err == "interrupted; nothing was written\n"
     assert web.writes == []
-
-
-@pytest.mark.parametrize("kind", ["client", "server"])
-def test_a_dry_run_writes_nothing(web: StandIn, kind: str) -> None:
-    said = kubectl_tapp(web, "kill", "web", "0", f"--dry-run={kind}")
-    assert said.code == 0
-    assert "Dry run: nothing was written." in said.out
-    assert web.writes == []
-    tried = [call for call in web.calls if "--dry-run=server" in call]
-    assert bool(tried) == (kind == "server")
 
 
 def test_what_is_so_already_is_not_written(web: StandIn) -> None:

@@ -31,7 +31,7 @@ class Told:
 
 
 class Clock:
-    """What `time.monotonic` says."""
+    """A stand-in for the module `time`."""
 
     def __init__(self) -> None:
         self.now = 1.0
@@ -50,7 +50,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_what_is_gone_is_forgotten_once_all_that_was_there_has_been_told(clock: Clock) -> None:
-    """What was read first is believed until then; afterwards a day of pods takes no room."""
+    """Objects read first are believed until then; afterwards a day of pods takes no room."""
     told, changed = Told(), Event()
     watched = Watched(told, changed.set)  # type: ignore[arg-type]
 

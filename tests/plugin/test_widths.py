@@ -1,4 +1,4 @@
-"""What a terminal of 40, 60, 80 and 120 columns shows: what identifies a row is never lost."""
+"""Tables on terminals of 40, 60, 80 and 120 columns: what identifies a row is never lost."""
 
 import re
 from functools import cache

@@ -94,7 +94,7 @@ def taken(browser: Browser, name: str) -> bytes:
 
 
 def looks(browser: Browser, png: bytes) -> list[list[int]]:
-    """What a picture looks like from afar: mean colours, row by row."""
+    """A picture as it looks from afar: mean colours, row by row."""
     page = browser.new_page()
     found: list[list[int]] = page.evaluate(_GRID, [base64.b64encode(png).decode(), COLUMNS, ROWS])
     page.close()

@@ -1,4 +1,4 @@
-"""Who may ask: forged requests against the page's server, without a browser (docs/security.md)."""
+"""Forged requests against the page's server, without a browser (docs/security.md)."""
 
 import http.client
 import json
@@ -49,7 +49,7 @@ def served() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def user(served: Served) -> User:
-    """Who opened the printed address."""
+    """The browser that opened the printed address."""
     path = served.door.address.removeprefix(served.url)
     answer = User(served, "", "").ask(path, Cookie=None, X_TApp_Key=None, Sec_Fetch_Site="none")
     assert answer.status == 303
@@ -142,7 +142,7 @@ NONSENSE: dict[str, Any] = {
 
 @pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
 def test_nonsense_is_refused_in_a_sentence(user: User, body: Any) -> None:
-    """What the page never sends reaches no kubectl."""
+    """Requests that the page never sends reach no kubectl."""
     before = len(user.served.standin.writes)
     answer = user.ask("/api/plan", "POST", body)
     said = json.loads(answer.read())

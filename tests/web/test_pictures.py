@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 MEAN, MOST = 8, 90
-"""How far colours may be from what is noted, of 255: of all cells, and of one."""
+"""The distance from the noted colours that is allowed, of 255: of all cells, and of one."""
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -39,5 +39,5 @@ def test_the_pictures_differ() -> None:
 
 
 def test_the_picture_of_the_readme_is_small() -> None:
-    """Who opens the page waits for it."""
+    """A user waits for the page."""
     assert README.stat().st_size < 150_000
