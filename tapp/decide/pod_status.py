@@ -76,7 +76,7 @@ def pod_status(pod: Pod, owner: Owner, now: float) -> StatusWish:
         return NOTHING
     if owner is Owner.NOBODY:  # nobody updates it any more, so nothing keeps it out
         spec = msgspec.structs.replace(pod.spec, drain="", lost="")
-        pod = msgspec.structs.replace(pod, spec=spec, record=None)
+        pod = msgspec.structs.replace(pod, spec=spec, last_update=None)
     if pod.unreadable or pod.terminating or pod.completed:
         return NOTHING
     if _is_lost(pod, now):

@@ -108,7 +108,7 @@ def _starts(pod: Pod) -> dict[str, _Start]:
     The kubelet publishes none of them, and probes none, before it has started the last one.
     """
     ready, running = _ready_since(pod), pod.spec.running_containers
-    together = () if pod.record is None else pod.record.containers
+    together = () if pod.last_update is None else pod.last_update.containers
     times = {n: (started_at(pod, n), told_start(pod, n)) for n in {*running, *together}}
     last = [max((times[n][of] for n in together), default=UNKNOWN) for of in (0, 1)]
     found = {}

@@ -88,7 +88,7 @@ def unproved_since(pod: Pod, gate: Condition | None) -> float:
     note = GateNote.decode(gate.last_probe_time, gate.observed_generation)
     if note is None:
         return UNKNOWN
-    noted, began = seconds(note.since), pod.record.at if pod.record is not None else ""
+    noted, began = seconds(note.since), pod.last_update.at if pod.last_update is not None else ""
     of_this = note.generation == pod.generation
     if not note.generation and began and not pod.tells_generation:
         of_this = noted >= seconds(began)

@@ -89,7 +89,7 @@ def progress(
         unproved_since: as noted (`status.settling`), in seconds since the epoch.
         seen_before: the `seen_by_kubelet` of this generation, as noted (`status.turned`).
     """
-    record = pod.record
+    record = pod.last_update
     if record is None or pod.update_over:
         return NO_UPDATE
     left = {name: ran for name, ran in record.containers.items() if name in pod.spec.images}
@@ -190,11 +190,11 @@ def _is_proved(pod: Pod, name: str, ran: RanImage) -> bool:
 
 def is_over(pod: Pod) -> bool:
     """True if the update that the pod's record tells of is over, whatever the time."""
-    if pod.record is None:
+    if (record := pod.last_update) is None:
         return True
     images = pod.spec.images
     return all(
-        _is_proved(pod, name, ran) for name, ran in pod.record.containers.items() if name in images
+        _is_proved(pod, name, ran) for name, ran in record.containers.items() if name in images
     )
 
 
@@ -250,7 +250,7 @@ def _unproved(pod: Pod, status: ContainerStatus, times: _Times) -> float | None:
 
 def _asked_at(pod: Pod) -> str:
     """The time of the last update: the record says, or whoever keeps track of writes."""
-    return (pod.record.at if pod.record is not None else "") or pod.spec_written
+    return (pod.last_update.at if pod.last_update is not None else "") or pod.spec_written
 
 
 def _stop_seconds(pod: Pod, containers: int) -> float:
@@ -276,7 +276,7 @@ def started_at(pod: Pod, name: str) -> float:
 
     Not before the write of the update that it was started for, whatever the node's clock says.
     """
-    status, record = pod.container(name), pod.record
+    status, record = pod.container(name), pod.last_update
     if status.now.running is None:
         return UNKNOWN
     began = told_start(pod, name)

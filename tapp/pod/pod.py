@@ -170,7 +170,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         generation: `metadata.generation`: one more with each change of the spec.
         observed_generation: the generation that its kubelet has seen, as it says; 0 where it does
             not say (before Kubernetes 1.34).
-        record: the last in-place update; None if there was none, or somebody broke the annotation.
+        last_update: the record of the last in-place update; None if there was none, or somebody
+            broke the annotation.
         failures_text: the annotation that counts failed pods in a row.
         runs_wanted: names of the containers that run, or ran last, the image that the spec names.
             This and the next two are empty where there is no record.
@@ -208,7 +209,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     created: str = ""
     generation: int = 0
     observed_generation: int = 0
-    record: InPlaceRecord | None = None
+    last_update: InPlaceRecord | None = None
     failures_text: str = ""
     runs_wanted: tuple[str, ...] = ()
     kubelet_wrote: str = ""

@@ -83,7 +83,7 @@ def read(pod: PodObject, manifest: Manifest, unreadable: str = "") -> Pod:
         created=meta.creation_timestamp or "",
         generation=meta.generation or 0,
         version=meta.resource_version or "",
-        record=record,
+        last_update=record,
         failures_text=str(annotations.get(FAILURES, "")),
         **facts,
     )

@@ -202,7 +202,7 @@ def _crashes(pod: Pod, status: ContainerStatus, now: float) -> Trouble:
     if running is not None:
         began = past(running.started_at, now)
         ended = UNKNOWN if last is None else seconds(last.finished_at)
-        record = pod.record.containers.get(name) if pod.record is not None else None
+        record = pod.last_update.containers.get(name) if pod.last_update is not None else None
         if record is not None and last is not None and last.container_id == record.id:
             return NONE  # stopped for an update, not by itself
         paused = began - ended if UNKNOWN not in (began, ended) else 0.0

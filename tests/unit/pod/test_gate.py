@@ -17,7 +17,8 @@ def gate(**more: Any) -> Condition:
 
 
 def pod(at: str = "", seen: int = 0) -> Pod:
-    return Pod("web-0", PodSpec(), generation=3, observed_generation=seen, record=InPlaceRecord(at))
+    update = InPlaceRecord(at)
+    return Pod("web-0", PodSpec(), generation=3, observed_generation=seen, last_update=update)
 
 
 @pytest.mark.parametrize(
