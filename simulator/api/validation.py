@@ -22,6 +22,7 @@ from simulator.objects.objects import (
 )
 from tapp.kube.names import is_dns_label, is_label_key, is_label_value, is_subdomain
 from tapp.kube.resources import beyond_limits, compare, is_amount, sizes_of
+from tapp.kube.restarts import ACTIONS, OPERATORS, POLICIES
 
 ONLY_THESE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -34,7 +35,6 @@ _FIXED_ANNOTATIONS = (
     "container.apparmor.security.beta.kubernetes.io/",
     "kubernetes.io/config.mirror",
 )
-_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def refuse(obj: Object, path: str, reason: str, found: str = "") -> InvalidError:
@@ -96,7 +96,7 @@ def check_pod(pod: Object) -> None:
     spec = pod["spec"]
     if not spec.get("containers"):
         raise refuse(pod, "spec.containers", "Required value")
-    if spec.get("restartPolicy") not in _RESTART_POLICIES:
+    if spec.get("restartPolicy") not in POLICIES:
         reason = f'Unsupported value: "{spec.get("restartPolicy")}"'
         raise refuse(pod, "spec.restartPolicy", reason)
     volumes = [volume.get("name") for volume in spec.get("volumes") or []]
@@ -131,18 +131,18 @@ def _check_unique(obj: Object, values: list[Json], path: str) -> None:
 def _check_restarts(pod: Object, path: str, container: Object) -> None:
     """Refuse a restart policy or a rule that there is not (validateContainerRestartPolicy)."""
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
-    if policy is not None and policy not in _RESTART_POLICIES:
+    if policy is not None and policy not in POLICIES:
         raise refuse(pod, f"{path}.restartPolicy", f'Unsupported value: "{policy}"')
     if policy is None and rules:
         reason = "Required value: must specify restartPolicy when restart rules are used"
         raise refuse(pod, f"{path}.restartPolicy", reason)
     for index, rule in enumerate(rules):
         place, codes = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
-        if rule.get("action") not in ("Restart", "RestartAllContainers"):
+        if rule.get("action") not in ACTIONS:
             raise refuse(pod, f"{place}.action", f'Unsupported value: "{rule.get("action")}"')
         if codes is None:
             raise refuse(pod, f"{place}.exitCodes", "Required value: must be specified")
-        if codes.get("operator") not in ("In", "NotIn"):
+        if codes.get("operator") not in OPERATORS:
             reason = f'Unsupported value: "{codes.get("operator")}"'
             raise refuse(pod, f"{place}.exitCodes.operator", reason)
 

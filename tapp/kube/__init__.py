@@ -1,1 +1,1 @@
-"""Kubernetes objects as JSON: canonical forms, images, tolerations, projections; no TApp in it."""
+"""Kubernetes objects as JSON, and the rules of Kubernetes, of simulator and plugin too; no TApp."""

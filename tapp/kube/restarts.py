@@ -15,9 +15,12 @@ COMPLETED = ("Succeeded", "Failed")
 ALWAYS = "Always"
 RESTARTING_ALL = "RestartingAllContainers"
 """The reason of a container that was ended because all of its pod start again."""
-NEVER = "Never"
+ON_FAILURE, NEVER = "OnFailure", "Never"
+POLICIES = (ALWAYS, ON_FAILURE, NEVER)
 RESTART_ALL = "RestartAllContainers"
 """The action of a rule that starts all of the pod again, init containers too."""
+ACTIONS = ("Restart", RESTART_ALL)
+OPERATORS = ("In", "NotIn")
 
 
 class Rule(NamedTuple):
@@ -55,9 +58,9 @@ class Restarts(msgspec.Struct, frozen=True, gc=False):
 
         No rule is about that, as in a kubelet about a probe that fails.
         """
-        if exit_code is not None and self.action(exit_code) in ("Restart", RESTART_ALL):
+        if exit_code is not None and self.action(exit_code) in ACTIONS:
             return True
-        return self.policy == ALWAYS or (self.policy == "OnFailure" and exit_code != 0)
+        return self.policy == ALWAYS or (self.policy == ON_FAILURE and exit_code != 0)
 
 
 def restarts_in(spec: Mapping[str, Any], container: Mapping[str, Any]) -> Restarts:
@@ -83,7 +86,7 @@ def restarts_of(container: Mapping[str, Any], policy: str) -> Restarts:
 def _rule(rule: Any) -> Rule | None:
     """An entry of the list; None for one that no API server takes."""
     exits = rule.get("exitCodes") if isinstance(rule, dict) else None
-    if not isinstance(exits, dict) or exits.get("operator") not in ("In", "NotIn"):
+    if not isinstance(exits, dict) or exits.get("operator") not in OPERATORS:
         return None
     values = exits.get("values")
     codes = [code for code in values if isinstance(code, int)] if isinstance(values, list) else []

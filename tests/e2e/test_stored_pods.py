@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from simulator.api.admission import Admission
+from tests.simulator.impossible import IMPOSSIBLE
 from tests.spellings import DIFFERENT, OTHERS, SAMPLES, Spelling, spellings
 
-from .kube import Kube
+from .kube import Kube, KubeError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -107,6 +108,18 @@ def test_the_simulator_stores_what_a_real_api_server_stores(kube: Kube, namespac
             seen[key] = stored(kube, namespace, spec)
         found += [f"{name}: {line}" for line in different(simulated(spec, kube.minor), seen[key])]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_real_api_server_refuses_what_the_simulated_one_does(
+    kube: Kube, namespace: str, name: str
+) -> None:
+    """Of the same field."""
+    manifest, path = IMPOSSIBLE[name]
+    with pytest.raises(KubeError) as refusal:
+        kube.create({**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}})
+    assert refusal.value.status == 422
+    assert path in refusal.value.message
 
 
 def test_a_default_that_is_written_out_makes_the_same_pod(kube: Kube, namespace: str) -> None:

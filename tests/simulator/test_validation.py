@@ -12,6 +12,7 @@ from simulator.objects.objects import Object
 from simulator.world import World
 from tests.builders import copied, storage_class
 from tests.simulator.fake_hook import claim, make_world, pod
+from tests.simulator.impossible import IMPOSSIBLE
 
 BASE = pod(
     "p",
@@ -120,50 +121,10 @@ def test_stale_update_conflicts() -> None:
         world.cluster.update(POD, stored)
 
 
-def labelled(key: str) -> Object:
-    """A pod with a label of this key."""
-    made = pod("p")
-    return {**made, "metadata": {**made["metadata"], "labels": {key: "v"}}}
-
-
-def asking(requests: str, limits: str) -> Object:
-    """A pod whose container asks for so much cpu, of at most so much."""
-    resources = {"requests": {"cpu": requests}, "limits": {"cpu": limits}}
-    return pod("p", containers=[{"name": "a", "image": "x", "resources": resources}])
-
-
-@pytest.mark.parametrize(
-    ("manifest", "path"),
-    [
-        (pod("Bad_Name"), "metadata.name"),
-        (pod("two..dots"), "metadata.name"),
-        ({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a.b"}}, "metadata.name"),
-        (labelled("k" * 64), "metadata.labels"),
-        (labelled("a..b/k"), "metadata.labels"),
-        (pod("p", containers=[{"name": "a.b", "image": "x"}]), "spec.containers[0].name"),
-        (pod("p", containers=[{"name": "a" * 64, "image": "x"}]), "spec.containers[0].name"),
-        (asking("2", "1"), "spec.containers[0].resources.requests"),
-        (pod("p", containers=[]), "spec.containers"),
-        (pod("p", restartPolicy="Sometimes"), "spec.restartPolicy"),
-        (pod("p", containers=[{"name": "a", "image": "x"}] * 2), "spec.containers[1].name"),
-        (pod("p", volumes=[{"name": "v"}] * 2), "spec.volumes[1].name"),
-        (
-            pod(
-                "p",
-                containers=[
-                    {
-                        "name": "a",
-                        "image": "x",
-                        "volumeMounts": [{"name": "no", "mountPath": "/x"}],
-                    }
-                ],
-            ),
-            "spec.containers[0].volumeMounts[0].name",
-        ),
-    ],
-)
-def test_impossible_pods_are_refused(manifest: Object, path: str) -> None:
-    """A pod that cannot exist is refused when it is created."""
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_objects_are_refused(name: str) -> None:
+    """An object that cannot exist is refused when it is created."""
+    manifest, path = IMPOSSIBLE[name]
     with pytest.raises(InvalidError) as refusal:
         make_world().apply(manifest)
     assert refusal.value.path == path
