@@ -119,7 +119,7 @@ def imports(node: ast.AST) -> list[str]:
 
 def test_the_plugin_starts_without_what_only_its_work_needs() -> None:
     """The help and each completion wait for all that is imported: 0.1 s of CPU, not 0.4."""
-    rooms = [f"tapp.{room}" for room in ("answer", "decide", "kube", "plan", "pod", "spec")]
+    rooms = [f"tapp.{room}" for room in ("answer", "decide", "kube.objects", "plan", "pod", "spec")]
     heavy = ("hooks", "migration", "pydantic", "rich", "simulator", "yaml", *rooms)
     script = (
         "import sys, kubectl_tapp.complete_command\n"

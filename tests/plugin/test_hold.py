@@ -65,7 +65,7 @@ def test_held_others_go_and_released_it_follows(web: StandIn) -> None:
         web, "set", "image", "web", "app=nginx:2", "-y", "--wait", "--timeout", "5m"
     )
     assert said.code == 4
-    assert "web is not there after 5 min: 5 of 6 done; waiting: 3 (their pods are on" in said.err
+    assert "web is not there after 5m: 5 of 6 done; waiting: 3 (their pods are on" in said.err
     assert "leaving their Services" not in said.out
     assert notes(web, 3)[WANTED] == "Update"
     assert pod(web, 5)["spec"]["containers"][0]["image"] == "nginx:2"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kubectl_tapp.cluster.access import ClusterAccess
-from kubectl_tapp.decide.inspection import decided
+from kubectl_tapp.decide.inspection import inspect
 from kubectl_tapp.decide.progress import Progress
 from tapp.words.reasons import Disposition
 from tests.plugin.standin import StandIn, kubectl_tapp
@@ -51,8 +51,8 @@ def test_each_instance_stands_in_one_of_four_ways() -> None:
     kubectl_tapp(web, "kill", "web", "2", "-y")
     web.world.run(10)
     cluster = ClusterAccess({}, web)
-    look = decided(cluster, cluster.observe("web"), web.world.clock.unix())
-    ways = [each.disposition for each in look.standings.values()]
+    view = inspect(cluster, cluster.observe("web"), web.world.clock.unix())
+    ways = [each.disposition for each in view.standings.values()]
     assert ways == [Disposition.BLOCKED, Disposition.HELD, Disposition.DONE]
-    assert Progress(look).line(None).startswith("1 of 3 done; waiting: 1 (")
-    assert all(each.since for each in look.standings.values() if look.pod(each.id))
+    assert Progress(view).line(None).startswith("1 of 3 done; waiting: 1 (")
+    assert all(each.since for each in view.standings.values() if view.pod(each.id))

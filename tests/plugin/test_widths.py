@@ -16,7 +16,7 @@ from tests.scenarios.life import Life
 from tests.sizes import size
 
 WIDTHS = (40, 60, 80, 120)
-_IMAGE = "registry.example.com/team/shop/web@sha256:0123456789abcdef"
+_IMAGE = "registry.example.com/team/shop/web@sha256:" + "0123456789abcdef" * 4
 
 
 def on_terminal(standin: StandIn, columns: int, *arguments: str) -> list[str]:
