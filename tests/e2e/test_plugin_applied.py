@@ -56,7 +56,7 @@ WAYS: dict[str, tuple[list[str], list[str], bool | None]] = {
 """How it was applied, how it is then, and what the plan is told."""
 
 
-@pytest.mark.parametrize("apply_method", WAYS)
+@pytest.mark.parametrize("way", WAYS)
 def test_an_apply_makes_what_was_planned(
     app: App, cluster: Cluster, plugin: Plugin, way: str
 ) -> None:
