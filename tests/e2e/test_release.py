@@ -139,7 +139,11 @@ def the_archives_page(fresh: Fresh, dist: Path, place: Path) -> str:
     with tarfile.open(plugin_of(dist)) as packed:
         packed.extractall(place, filter="data")
     command = [place / "kubectl-tapp" / "kubectl-tapp", "web", "web", "--no-browser", "--port", "0"]
-    environment = {"PATH": fresh.path, "KUBECONFIG": str(fresh.kubeconfig)}
+    environment = {
+        "PATH": fresh.path,
+        "KUBECONFIG": str(fresh.kubeconfig),
+        "HOME": str(place),  # where kubectl keeps what it found; else here
+    }
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
