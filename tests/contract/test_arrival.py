@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
@@ -280,12 +281,14 @@ def test_tls_is_collected_in_the_same_way(tmp_path: Path) -> None:
 def test_more_handshakes_than_there_may_be_close_the_oldest(tmp_path: Path) -> None:
     """Those that begin none, and have a minute for it."""
     files, trust = certificate(tmp_path)
-    with Service(workers=1, tls=trust, TAPP_BODY_SECONDS="60", **files) as service:
-        silent = [connect(service) for _ in range(1000)]
+    with (
+        Service(workers=1, tls=trust, TAPP_BODY_SECONDS="60", **files) as service,
+        ExitStack() as silent,  # closed even where this fails, or later tests fail of it
+    ):
+        for _ in range(1000):
+            silent.enter_context(connect(service))
         assert service.get("/healthz", timeout=20)[0] == 200
         assert service.call("POST", "/sync", BODY, timeout=20)[0] == 200
-        for connection in silent:
-            connection.close()
 
 
 def test_who_asks_before_sending_a_body_is_answered_at_once(service: Service) -> None:

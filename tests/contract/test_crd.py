@@ -110,33 +110,6 @@ def test_a_chart_that_goes_leaves_it() -> None:
 # --- how people reach it --------------------------------------------------------------------------
 
 
-def test_names() -> None:
-    """The old names, a short name, and `kubectl get all`."""
-    assert CRD["metadata"]["name"] == "tapps.apps.tkestack.io"
-    assert CRD["spec"]["group"] == "apps.tkestack.io"
-    assert CRD["spec"]["scope"] == "Namespaced"
-    assert CRD["spec"]["names"] == {
-        "kind": "TApp",
-        "listKind": "TAppList",
-        "plural": "tapps",
-        "singular": "tapp",
-        "shortNames": ["ta"],
-        "categories": ["all"],
-    }
-
-
-def test_subresources() -> None:
-    """Status for Metacontroller, scale for `kubectl scale` and autoscalers."""
-    assert VERSION["subresources"] == {
-        "status": {},
-        "scale": {
-            "specReplicasPath": ".spec.replicas",
-            "statusReplicasPath": ".status.replicas",
-            "labelSelectorPath": ".status.scaleLabelSelector",
-        },
-    }
-
-
 def test_printer_columns_show_trouble_and_fields_that_exist() -> None:
     """Ready of how many, and why not; the word for the whole app only with -o wide."""
     columns = VERSION["additionalPrinterColumns"]

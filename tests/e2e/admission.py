@@ -25,7 +25,7 @@ class Reshape(Protocol):
 
 
 def other_image(pod: Json) -> bool:
-    """Whether the first container is not the template's any more."""
+    """True if the first container is not the template's any more."""
     image: str = pod["spec"]["containers"][0]["image"]
     return image != "app:1"
 

@@ -66,7 +66,7 @@ class App:
 
     @property
     def counted(self) -> bool:
-        """Whether writes can be counted on this cluster."""
+        """True if writes can be counted on this cluster."""
         return self._audit is not None
 
     # What a user does
@@ -258,21 +258,21 @@ class App:
         ]
 
     def wrote(self, *expected: str) -> bool:
-        """Whether exactly these writes were made, in any order; then the next ones count."""
+        """True if exactly these writes were made, in any order; then the next ones count."""
         if self.counted:
             found = self.writes()
             assert sorted(found) == sorted(expected), f"{found} instead of {list(expected)}"
         return True
 
     def wrote_in_order(self, *expected: str) -> bool:
-        """Whether exactly these writes were made, in this order; then the next ones count."""
+        """True if exactly these writes were made, in this order; then the next ones count."""
         if self.counted:
             found = self.writes()
             assert found == list(expected), f"{found} instead of {list(expected)}"
         return True
 
     def idle(self, times: int = 2) -> bool:
-        """Whether further syncs write nothing at all, neither to children nor to the TApp."""
+        """True if further syncs write nothing at all, neither to children nor to the TApp."""
         if self.counted:
             self.news()
         for _ in range(times):

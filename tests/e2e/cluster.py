@@ -29,7 +29,7 @@ PREFIX = "tapp-e2e-"
 
 
 class Cluster(Protocol):
-    """What the tests may rely on, whichever cluster it is."""
+    """A cluster as far as the tests may rely on it, whichever it is."""
 
     backend: str
     """`local`, `existing` or `kind`."""
@@ -40,7 +40,7 @@ class Cluster(Protocol):
     control_plane: LocalControlPlane | None
     """The processes, where they are ours to restart."""
     hook_in_cluster: bool
-    """Whether hook and Metacontroller run in the cluster, from the shipped manifests."""
+    """True if hook and Metacontroller run in the cluster, from the shipped manifests."""
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -125,7 +125,7 @@ class ExistingCluster:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which cluster the environment asks for."""
+    """The cluster that the environment asks for."""
 
     backend: str
     kubeconfig: Path | None = None

@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def wanted(config: pytest.Config) -> bool:
-    """Whether end-to-end tests were asked for."""
+    """True if end-to-end tests were asked for."""
     return os.environ.get("E2E") == "1" or bool(config.getoption("--e2e", default=False))
 
 
@@ -271,7 +271,7 @@ def hook(workspace: Path, cluster: Cluster) -> Iterator[HookService]:
 
 @pytest.fixture(scope="session")
 def hook_proxy(hook: HookService) -> Iterator[HookProxy]:
-    """What Metacontroller talks to: passes calls on to the hook, records and breaks them."""
+    """Stands where Metacontroller calls: passes calls on to the hook, records and breaks them."""
     proxy = HookProxy(hook.url).start()
     yield proxy
     proxy.stop()

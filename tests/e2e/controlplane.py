@@ -67,7 +67,7 @@ class LocalControlPlane:
         self.kubeconfig = directory / "admin.kubeconfig"
         self.audit = AuditLog(directory / "audit.log")
         self.seconds: dict[str, float] = {}
-        """When each part was up, counted from the start."""
+        """Seconds from the start until each part was up."""
         self.version = "not started"
         self.binaries = binaries
         self._crds = list(crds)

@@ -1,4 +1,4 @@
-"""What happens to the pods of one workload, in the order in which a watch shows it.
+"""Tells what happens to the pods of one workload, in the order in which a watch shows it.
 
 A line for each: `made 0`, `ready 0`, `ends 0` (it is being deleted), `gone 0`.
 """

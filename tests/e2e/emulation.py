@@ -134,7 +134,7 @@ class Emulation:
                 self._cache.feed(Event(kind, None, obj, 0))
 
     def _newer(self, kind: Kind, obj: Json) -> bool:
-        """Whether the cache has not seen this form yet (it may have come with the first list)."""
+        """True if the cache has not seen this form yet (it may have come with the first list)."""
         known = self._cache.get(kind, key_of(obj))
         if known is None or known.obj["metadata"]["uid"] != obj["metadata"]["uid"]:
             return True

@@ -101,7 +101,7 @@ class Informer:
         self._thread.join(10)
 
     def objects(self) -> dict[Key, Json]:
-        """What is there now, as last heard."""
+        """All that is there now, as last heard."""
         with self._changed:
             return dict(self._objects)
 

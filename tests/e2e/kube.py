@@ -135,7 +135,7 @@ class Kube:
 
     @property
     def pods_tell_what_was_seen(self) -> bool:
-        """Whether a pod's status keeps `observedGeneration`, from Kubernetes 1.34 on."""
+        """True if a pod's status keeps `observedGeneration`, from Kubernetes 1.34 on."""
         return self.minor >= 34
 
     # Paths

@@ -315,7 +315,7 @@ def version(obj: Json) -> int:
 
 
 def differs(wanted: Json, seen: Json) -> bool:
-    """Whether the observed status lacks anything of the wanted one."""
+    """True if the observed status lacks anything of the wanted one."""
     for key, value in wanted.items():
         if key == "conditions":
             if {c["type"]: plain(c) for c in value} != {
@@ -328,5 +328,5 @@ def differs(wanted: Json, seen: Json) -> bool:
 
 
 def plain(condition: Json) -> tuple[Any, ...]:
-    """What counts of a condition: its times follow from the rest."""
+    """Parts of a condition that count: its times follow from the rest."""
     return tuple(condition.get(key) for key in ("status", "reason", "observedGeneration"))

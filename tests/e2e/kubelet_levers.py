@@ -1,4 +1,4 @@
-"""What a test can make the fake kubelet do: `simulator.node.levers`, and pods by name."""
+"""Levers of the fake kubelet for tests: `simulator.node.levers`, and pods by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulator.objects.objects import Object
 
 @dataclass
 class Levers(Behaviour):
-    """How containers behave. Change the attributes at any time; they count from the next step on.
+    """Behaviour of containers. Change the attributes at any time; they count from the next step on.
 
     Images are named as the pod's spec spells them, pods as `namespace/name`.
     """

@@ -261,6 +261,6 @@ def _line(status: Json, one: Json) -> str:
 
 
 def alike(one: list[str], other: list[str]) -> bool:
-    """Whether both tell the same; the story may have ended one line earlier for one of them."""
+    """True if both tell the same; the story may have ended one line earlier for one of them."""
     shorter, longer = sorted((one, other), key=len)
     return bool(shorter) and longer[: len(shorter)] == shorter and len(longer) - len(shorter) <= 1

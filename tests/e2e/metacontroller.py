@@ -44,7 +44,7 @@ PLURALS = {
 
 
 class Controller(Protocol):
-    """What runs the Composite- and DecoratorControllers."""
+    """Runs the Composite- and DecoratorControllers."""
 
     real: bool
     description: str

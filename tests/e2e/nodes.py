@@ -16,7 +16,7 @@ HEARTBEAT = 1.0
 LABEL = "e2e.fake/node"
 CAPACITY = {"cpu": "1000", "memory": "4Ti", "pods": "2000", "ephemeral-storage": "4Ti"}
 DECLARED = ["RestartAllContainersOnContainerExits"]
-"""What the scheduler asks of a node for some pods, and the fake kubelet does."""
+"""Features that the scheduler asks of a node for some pods; the fake kubelet has them."""
 
 
 def timestamp() -> str:

@@ -19,7 +19,7 @@ COLUMN, ROW, MARGIN, GAP, HEAD = 42, 25, 10, 6, 52
 LEFT, TOP, BOTTOM, LEGEND = 70, 32, 26, 17
 """Of a panel: what is beside, above and below the plot; and a line of the legend."""
 LETTER = 7.2
-"""How wide a letter of the legend is, about."""
+"""Width of a letter of the legend, about."""
 COLOURS = (
     *("#1f6fd0", "#e0752d", "#2c8a3d", "#c4162a", "#8f3bb8", "#a07a00", "#0f8b8d", "#6b7280"),
 )
@@ -85,7 +85,7 @@ def draw(
 
 
 def box(panel: Document) -> Box:
-    """Where a panel lies."""
+    """The place of a panel."""
     at = panel["gridPos"]
     x, y = MARGIN + at["x"] * COLUMN, HEAD + at["y"] * ROW
     return Box(x + GAP / 2, y + GAP / 2, at["w"] * COLUMN - GAP, at["h"] * ROW - GAP)
@@ -180,7 +180,7 @@ def pieces(points: Points) -> list[Points]:
 
 
 def legend(at: Box, names: Sequence[str]) -> tuple[int, list[str]]:
-    """How many lines it has, and it."""
+    """The number of its lines, and it."""
     places, x, row = [], 0.0, 0
     for name in names:
         width = 20 + LETTER * len(name)

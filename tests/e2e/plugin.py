@@ -52,7 +52,7 @@ class Plugin:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a shell has: kubectl, helm and the plugin on PATH, the cluster in KUBECONFIG."""
+        """A shell's environment: kubectl, helm, the plugin on PATH, the cluster in KUBECONFIG."""
         built = [str(build.bin_dir()), str(build.helm().bin_dir)]
         places = [str(self.directory), os.environ.get("KUBEBUILDER_ASSETS"), *built]
         path = os.pathsep.join([*(each for each in places if each), os.environ["PATH"]])

@@ -29,7 +29,7 @@ PATIENCE = 60.0
 
 
 def lean_everywhere() -> bool:
-    """Whether this run is to have lean pods; an unknown wish is an error."""
+    """True if this run is to have lean pods; an unknown wish is an error."""
     wish = os.environ.get("E2E_POLICIES", "")
     if wish not in ("", "lean"):
         pytest.fail(f"E2E_POLICIES={wish}: only `lean` is known", pytrace=False)
@@ -76,7 +76,7 @@ def stored_pool(kube: Kube, document: Json) -> list[str]:
 
 
 def in_force(kube: Kube, name: str) -> bool:
-    """Whether a policy has an effect at this moment."""
+    """True if a policy has an effect at this moment."""
     if name == UNUSED:
         return stored_pool(kube, pooled(("unused",))) == []
     found = stored(kube, pod_with(copy_of({}), OURS, OWNER))

@@ -68,7 +68,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether the program that *we* started runs (another one on its port does not count)."""
+        """True if the program that *we* started runs (another one on its port does not count)."""
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
@@ -145,7 +145,7 @@ class Process:
 
 
 def answers_ok(url: str, *, token: str | None = None, ca: Path | None = None) -> bool:
-    """Whether a GET of this loopback URL gives 200; an unreadable certificate counts as not yet."""
+    """True if a GET of this loopback URL gives 200; an unreadable certificate counts as not yet."""
     request = urllib.request.Request(url)
     if token:
         request.add_header("Authorization", f"Bearer {token}")

@@ -27,13 +27,13 @@ class Call:
 
     @cached_property
     def namespaces(self) -> frozenset[bytes]:
-        """What it is about: read once, as tests that wait ask it of all calls 20 times a second."""
+        """Namespaces in it: read once, as tests that wait ask for them 20 times a second."""
         return frozenset(_NAMESPACE.findall(self.request))
 
 
 @dataclass
 class Fault:
-    """What happens to the next `times` calls instead of an answer of the hook."""
+    """Faults that the next `times` calls meet instead of an answer of the hook."""
 
     times: int
     status: int = 500

@@ -194,7 +194,7 @@ class Fresh:
         return {m["name"]: m["uid"] for m in metadata if m["name"].startswith(f"{name}-")}
 
     def ready(self, name: str) -> bool:
-        """Whether the TApp is as its newest spec asks."""
+        """True if the TApp is as its newest spec asks."""
         found = self.tapp(name) or {}
         status = found.get("status") or {}
         conditions = {each["type"]: each["status"] for each in status.get("conditions") or []}

@@ -92,7 +92,7 @@ def test_a_mesh_injects_and_updates_stay_in_place(
 
 
 def injected(pod: Json) -> bool:
-    """Whether a pod has the proxy."""
+    """True if a pod has the proxy."""
     return "proxy" in containers(pod)
 
 
@@ -244,7 +244,7 @@ def test_an_update_that_a_budget_of_others_refuses_is_tried_again(
 
 
 def refuses(app: App) -> bool:
-    """Whether another image is refused, asked in a dry run."""
+    """True if another image is refused, asked in a dry run."""
     path = app.kube.path("v1", "pods", app.namespace, "web-2")
     image = {"op": "replace", "path": "/spec/containers/0/image", "value": "app:9"}
     try:

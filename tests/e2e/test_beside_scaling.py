@@ -29,7 +29,7 @@ LONG = 90.0
 
 
 def scale(app: App) -> Json:
-    """What an autoscaler reads of a TApp."""
+    """Reads a TApp as an autoscaler does."""
     return app.kube.request("GET", app.kube.path(GROUP, "tapps", app.namespace, app.name, "scale"))
 
 
@@ -81,7 +81,7 @@ def test_scaled_to_nothing_and_back(app: App, kubectl: Callable[..., str]) -> No
 
 
 def resting(app: App) -> bool:
-    """Whether the autoscaler says that its target is at zero."""
+    """True if the autoscaler says that its target is at zero."""
     found = app.kube.get("autoscaling/v2", "horizontalpodautoscalers", app.namespace, "scaled")
     told = {each_one.get("reason") for each_one in found.get("status", {}).get("conditions", [])}
     return "ScalingDisabled" in told
@@ -164,7 +164,7 @@ def resources(strategy: str | None) -> Json:
 
 
 def cpus(app: App) -> list[str]:
-    """What each pod requests."""
+    """Requests of each pod."""
     return [
         pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in app.pods.values()
     ]
@@ -288,7 +288,7 @@ RECOMMENDED = [
     " [JSONPatch{op: 'replace', path: '/spec/containers/0/resources/requests/cpu', value: '250m'}]"
     " : [JSONPatch{op: 'add', path: '/metadata/annotations/vpaUpdates', value: 'by the VPA'}]"
 ]
-"""What its webhook does to a pod that requests cpu; the probe of `reshape` requests none."""
+"""Patches of its webhook for a pod that requests cpu; the probe of `reshape` requests none."""
 
 
 def test_an_evicted_pod_is_made_anew_as_recommended(reshape: Reshape, app: App) -> None:

@@ -27,7 +27,7 @@ QUEUED = [
     f" JSONPatch{{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('{FINALIZER}'),"
     " value: 'true'}]"
 ]
-"""What Kueue's webhook does to a plain pod of a queue."""
+"""Patches of Kueue's webhook for a plain pod of a queue."""
 
 
 def queued(image: str = "app:1", **spec: Any) -> Json:
@@ -184,7 +184,7 @@ def guard(app: App, **spec: Any) -> None:
 
 
 def allowed(app: App) -> int | None:
-    """How many evictions the disruption controller allows now."""
+    """The number of evictions that the disruption controller allows now."""
     found = app.kube.get("policy/v1", "poddisruptionbudgets", app.namespace, "web")
     number: int | None = (found.get("status") or {}).get("disruptionsAllowed")
     return number

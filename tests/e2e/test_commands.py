@@ -46,7 +46,7 @@ def plain(said: str) -> list[list[str]]:
 
 
 def as_shown(seen: str, shown: str) -> bool:
-    """Whether what was printed is what the page says; `...` at an end stands for anything."""
+    """True if what was printed is what the page says; `...` at an end stands for anything."""
     there, here = plain(shown), plain(seen)
     if there and there[-1] == ["..."]:
         there.pop()

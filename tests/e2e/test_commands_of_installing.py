@@ -72,12 +72,12 @@ class Story:
 
 
 def nothing(_: Story) -> None:
-    """What the world does where nothing is said."""
+    """Does nothing beside a command."""
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make release` writes."""
+    """The files that `make release` writes."""
     return release_into(tmp_path_factory.mktemp("release"))
 
 

@@ -57,7 +57,7 @@ def events(app: App, reason: str = "") -> list[Json]:
 
 
 def attempts(cluster: Cluster, mark: int, namespace: str) -> list[Write]:
-    """What the hooks asked of the API server since a mark; there is nothing but creations."""
+    """Requests of the hooks to the API server since a mark; there is nothing but creations."""
     assert cluster.audit is not None
     found = [each for each in cluster.audit.asked(mark, USER) if each.namespace == namespace]
     assert {write.what for write in found} <= {"create events"}

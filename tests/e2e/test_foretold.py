@@ -59,7 +59,7 @@ def world(
 
 
 def observe(world: Real, name: str) -> Observed | None:
-    """What kubectl shows of a TApp."""
+    """The TApp as kubectl shows it."""
     kube, namespace = world.kube, world.namespace
     tapp = kube.find(GROUP, "tapps", namespace, name)
     if tapp is None or "deletionTimestamp" in tapp["metadata"]:
@@ -80,7 +80,7 @@ def observe(world: Real, name: str) -> Observed | None:
 
 
 def edited_by(world: Real, story: Story, number: int) -> Json | None:
-    """What the API server would make of a step, by a dry run; None where it edits no TApp."""
+    """The API server's answer to a step, by a dry run; None where it edits no TApp."""
     kube, step = world.kube, story.steps[number]
     tapps = [each for each in step.documents if each["kind"] == "TApp"]
     if step.what == "patch":
@@ -140,7 +140,7 @@ def really_disturbed(world: Real, since: int) -> list[str]:
 
 
 def in_order(found: Forecast, happened: list[str]) -> bool:
-    """Whether pods were disturbed in the steps foretold.
+    """True if pods were disturbed in the steps foretold.
 
     Those of one step in any order: a real Metacontroller goes through the children of a kind as Go
     goes through a map.

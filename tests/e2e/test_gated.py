@@ -1,4 +1,4 @@
-"""What Kubernetes 1.37 has behind gates that are off: gangs, and evictions that ask first.
+"""Features of Kubernetes 1.37 behind gates that are off: gangs, and evictions that ask first.
 
 A control plane of its own has them on. Its scheduler binds, and fake nodes have room for as many
 pods as a test wants.
@@ -78,7 +78,7 @@ def group(gated: Fresh) -> Json | None:
 
 
 def told(gated: Fresh) -> str:
-    """What the scheduler says of the group."""
+    """The scheduler's word on the group."""
     found = group(gated) or {}
     conditions = (found.get("status") or {}).get("conditions") or [{}]
     return f"{conditions[0].get('status')} {conditions[0].get('reason')}"
@@ -145,7 +145,7 @@ def asked_first(replicas: int = 2, image: str = "app:1", **spec: Any) -> Json:
 
 
 def test_an_eviction_that_asks_first(gated: Fresh) -> None:
-    """Who is asked lets the pod go by its hold; nobody here takes the request for a wish of ours.
+    """Programs that are asked let the pod go by its hold; nobody takes that for a wish of ours.
 
     1.37 has the API, and no controller for it yet: the responder's part is played.
     """

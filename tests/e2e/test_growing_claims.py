@@ -54,13 +54,13 @@ def claims(app: App) -> dict[str, Json]:
 
 
 def sizes(app: App) -> list[str]:
-    """What each claim asks for, by name."""
+    """The size that each claim asks for, by name."""
     found = claims(app)
     return [found[name]["spec"]["resources"]["requests"]["storage"] for name in sorted(found)]
 
 
 def capacities(app: App) -> list[str]:
-    """What each volume has, by its claim's name."""
+    """The size of each volume, by its claim's name."""
     found = claims(app)
     return [found[name]["status"]["capacity"]["storage"] for name in sorted(found)]
 

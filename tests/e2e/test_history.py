@@ -28,7 +28,7 @@ def history(app: App) -> list[str]:
 
 
 def kept(app: App, *expected: str) -> bool:
-    """Whether this is the history, as soon as it has come to that."""
+    """True if this is the history, as soon as it has come to that."""
     app.until(lambda: history(app) == list(expected), f"the history is {expected}")
     return True
 

@@ -41,7 +41,7 @@ class Stage:
         self._fake = fake
 
     def play(self, one: Story) -> tuple[list[str], list[str]]:
-        """What the real kubelet told, and what the fake one did."""
+        """Stories as the real kubelet told them, and the fake one."""
         with ThreadPoolExecutor(2) as pool:
             real = pool.submit(self._life, one, f"real-{one.number}", self._kill_real)
             fake = pool.submit(self._life, one, f"fake-{one.number}", self._kill_fake, TWIN)

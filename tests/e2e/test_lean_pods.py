@@ -33,13 +33,13 @@ def lean(install: Callable[..., None]) -> None:
 
 
 def copies(app: App) -> list[Json]:
-    """What Metacontroller has noted of each pod, by number."""
+    """Metacontroller's notes of each pod, by number."""
     pods = [pod for _, pod in sorted(app.pods.items())]
     return [json.loads(pod["metadata"]["annotations"][LAST_APPLIED]) for pod in pods]
 
 
 def are_lean(app: App) -> bool:
-    """Whether no pod has a copy of its spec, nor a history."""
+    """True if no pod has a copy of its spec, nor a history."""
     histories = [pod["metadata"].get("managedFields") for pod in app.pods.values()]
     return not any(histories) and not any("spec" in copy for copy in copies(app))
 
@@ -216,7 +216,7 @@ def test_lean_pods_live_on_when_it_is_taken_away(
 
 
 def slim() -> list[Json]:
-    """What was shipped before: it removes the copy when a pod is created."""
+    """The policy that was shipped before: it removes the copy when a pod is created."""
     patch = "[JSONPatch{op: 'remove', path: '/metadata/annotations/' + jsonpatch.escapeKey('%s')}]"
     condition = f"'{LAST_APPLIED}' in object.metadata.annotations"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}

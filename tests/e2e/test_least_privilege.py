@@ -29,11 +29,11 @@ NOT_ENFORCED = {("apps.tkestack.io", "tapps/finalizers", "update")}
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
 HISTORY = ("apps/v1", "controllerrevisions")
 SECONDS = 8.0
-"""How long a life that cannot go on is waited for; one that can takes less."""
+"""Seconds for which a life that cannot go on is waited for; one that can takes less."""
 
 
 def rights(rules: list[Json]) -> set[Right]:
-    """What the rules allow, one by one."""
+    """Rights of the rules, one by one."""
     return {
         (group, resource, verb)
         for rule in rules
@@ -44,7 +44,7 @@ def rights(rules: list[Json]) -> set[Right]:
 
 
 def right(request: Write) -> Right:
-    """What a request needs."""
+    """Rights that a request needs."""
     resource = "/".join(part for part in (request.resource, request.subresource) if part)
     return request.group, resource, request.verb
 
@@ -70,7 +70,7 @@ def whole() -> Json:
 
 
 def owned(found: Json) -> bool:
-    """Whether an object has a controller again."""
+    """True if an object has a controller again."""
     return any(each.get("controller") for each in found["metadata"].get("ownerReferences") or [])
 
 
@@ -85,7 +85,7 @@ def enforced(cluster: Cluster, tapps: Controller) -> Cluster:
 
 
 def asked(cluster: Cluster, since: int = 0) -> list[Write]:
-    """What Metacontroller asked for, its test definitions left out."""
+    """Requests of Metacontroller, its test definitions left out."""
     assert cluster.audit is not None
     found = cluster.audit.asked(since, USER)
     return [each for each in found if each.resource and each.group != "e2e.fake"]

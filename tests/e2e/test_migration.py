@@ -106,7 +106,7 @@ class OldApp:
         return self.kube.find("v1", "pods", self.namespace, name)
 
     def adopted(self) -> bool:
-        """Whether every pod carries a revision of ours."""
+        """True if every pod carries a revision of ours."""
         found = [self.pod(name) or {"metadata": {}} for name in PODS]
         labels = [each["metadata"].get("labels") or {} for each in found]
         return all(each.get("tapp_template_hash_key", "").startswith("v1-") for each in labels)

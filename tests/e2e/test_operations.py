@@ -1,4 +1,4 @@
-"""What depends on the moment: pauses and budgets in a roll, and TApps beside each other.
+"""Operations that depend on the moment: pauses and budgets in a roll, and TApps beside each other.
 
 The other operations are steps of the stories of test_differential.py.
 """

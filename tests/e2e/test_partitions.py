@@ -20,7 +20,7 @@ def shown(app: App) -> str:
 
 
 def comes_to(app: App, expected: str) -> bool:
-    """Whether these run in the end, and nothing is written after that."""
+    """True if these run in the end, and nothing is written after that."""
     app.settle()
     app.until(lambda: shown(app) == expected, f"the instances run {expected}")
     return app.settle().idle()

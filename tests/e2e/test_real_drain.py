@@ -90,7 +90,7 @@ class Served:
         return self
 
     def drained(self, number: int) -> bool:
-        """Whether the instance is out of the Service by its gate, and not updated yet."""
+        """True if the instance is out of the Service by its gate, and not updated yet."""
         found = self.app.pod(number)
         name = found["metadata"]["name"]
         old = tag_of(found["spec"]["containers"][0]["image"]) == "1"
@@ -102,7 +102,7 @@ class Served:
         return self
 
     def is_open(self, number: int) -> bool:
-        """Whether nothing keeps the instance out of the Service."""
+        """True if nothing keeps the instance out of the Service."""
         found = self.app.pod(number)
         meta = found["metadata"]
         drain = (meta.get("annotations") or {}).get(DRAIN)
@@ -111,13 +111,13 @@ class Served:
         )
 
     def all_open(self) -> bool:
-        """Whether no instance is left drained."""
+        """True if no instance is left drained."""
         left = [number for number in self.app.pods if not self.is_open(number)]
         assert left == [], {number: self.app.pod(number)["status"] for number in left}
         return True
 
     def nothing_lost(self) -> bool:
-        """Whether every request was answered."""
+        """True if every request was answered."""
         lost = [str(each) for each in self.client.failures]
         assert lost == [], f"{len(lost)} of {len(self.client.requests)}:\n" + "\n".join(lost)
         return True

@@ -52,7 +52,7 @@ THEIR_IMAGE = "FROM scratch\nCOPY metacontroller /usr/bin/metacontroller\n"
 
 @dataclass
 class Product:
-    """What a release consists of."""
+    """A release and its images."""
 
     dist: Path
     archives: list[Path]
@@ -83,7 +83,7 @@ def product(workspace: Path, note: list[str]) -> Iterator[Product]:
 
 
 def backend() -> str:
-    """Which kind of cluster the environment asks for."""
+    """The kind of cluster that the environment asks for."""
     choice = choose(os.environ)
     return "none" if isinstance(choice, str) else choice.backend
 
@@ -112,7 +112,7 @@ def whole(product: Product, workspace: Path) -> Iterator[WholeCluster]:
 
 
 def example_image() -> str:
-    """What the example runs."""
+    """The image that the example runs."""
     (container,) = yaml.safe_load(EXAMPLE.read_text())["spec"]["template"]["spec"]["containers"]
     return str(container["image"])
 
@@ -251,7 +251,7 @@ def test_make_kind(
 
 
 def registered(whole: WholeCluster) -> bool:
-    """Whether Metacontroller knows of TApps."""
+    """True if Metacontroller knows of TApps."""
     try:
         return whole.kube.find(API, "compositecontrollers", None, CONTROLLER) is not None
     except KubeError:

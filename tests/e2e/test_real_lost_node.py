@@ -81,7 +81,7 @@ def nodes(app: App) -> dict[int, str]:
 
 
 def is_going(pod: Json) -> bool:
-    """Whether the pod is Terminating."""
+    """True if the pod is Terminating."""
     return "deletionTimestamp" in pod["metadata"]
 
 
@@ -105,7 +105,7 @@ def silence(real: Trial) -> float:
 
 
 def story(real: Trial, number: int, stopped: float) -> dict[str, float]:
-    """What became of an instance whose node was lost, in seconds since the kubelet was stopped."""
+    """Fate of an instance whose node was lost, in seconds since the kubelet was stopped."""
     published = real.history.of(f"web-{number}")
     old = published[0].pod["metadata"]["uid"]
     mine = [each for each in published if each.pod["metadata"]["uid"] == old]
@@ -182,7 +182,7 @@ def test_what_ends_on_a_lost_node_does_not_get_stuck(moving: Trial, how: str) ->
 
 
 def is_shut(app: App, node: str) -> bool:
-    """Whether the node has taints beside the one of all these nodes: a new one has, for a while."""
+    """True if the node has taints beside the one of all these nodes: a new one has, for a while."""
     taints = app.kube.get("v1", "nodes", None, node)["spec"].get("taints") or []
     return [each["key"] for each in taints] != [FAKE]
 

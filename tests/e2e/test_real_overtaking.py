@@ -86,7 +86,7 @@ def test_an_edit_while_an_instance_is_in_its_post_start_hook(real: Trial) -> Non
     "tags", [("2-again", "3"), ("3", "2-again")], ids=["and on", "and back under another name"]
 )
 def test_another_name_of_the_same_image_is_overtaken(real: Trial, tags: tuple[str, str]) -> None:
-    """What the kubelet says of such a container names another image than the spec, for good."""
+    """The kubelet's word for such a container is another image than the spec's, for good."""
     pod = {"terminationGracePeriodSeconds": 3}
     real.began(deaf("2"), pod=pod)
     real.change(deaf(tags[0]), **pod).wait(1.5)

@@ -1,4 +1,4 @@
-"""When an instance counts as available after its containers have been replaced for real."""
+"""Instances become available again after their containers have been replaced for real."""
 
 from __future__ import annotations
 

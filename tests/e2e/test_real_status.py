@@ -1,4 +1,4 @@
-"""What status and conditions say of containers that a real kubelet runs."""
+"""Status and conditions tell of containers that a real kubelet runs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def slow(tag: str) -> Json:
 
 
 def binaries_of(wanted: str) -> Path:
-    """Where a version's binaries are; skips where they are not."""
+    """The place of a version's binaries; skips where they are not."""
     part = build.kubernetes(wanted)
     if not all((part.bin_dir / name).exists() for name in part.names):
         pytest.skip(f"no Kubernetes {wanted}: E2E_KUBERNETES={wanted} make e2e-binaries")

@@ -51,7 +51,7 @@ def new_images(request: Json) -> int:
 
 
 def settled(request: Json) -> bool:
-    """Whether the TApp's status says that all is well."""
+    """True if the TApp's status says that all is well."""
     status = request["parent"].get("status") or {}
     return bool(status.get("availableReplicas") == 2 and len(pods(request)) == 2)
 

@@ -15,7 +15,7 @@ SERVICE = {"service": {"name": "a", "namespace": "b"}, "path": "/c"}
 
 
 def urls(manifest: Json) -> dict[str, str]:
-    """Where the hooks are, by name."""
+    """The hooks' addresses, by name."""
     pointed = with_hook(manifest, HOOK)["spec"]["hooks"]
     assert not any({"service", "path"} & set(each["webhook"]) for each in pointed.values())
     return {name: each["webhook"]["url"] for name, each in pointed.items()}

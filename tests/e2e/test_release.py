@@ -47,7 +47,7 @@ TAPPS = "tapps.apps.tkestack.io"
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `make release` writes."""
+    """The files that `make release` writes."""
     return release_into(tmp_path_factory.mktemp("release"))
 
 
@@ -77,7 +77,7 @@ def placed(name: str) -> dict[str, object]:
 
 
 def untouched(fresh: Fresh, mark: int) -> bool:
-    """Whether nobody has written a pod of the namespace `default`, but for its status."""
+    """True if nobody has written a pod of the namespace `default`, but for its status."""
     found = fresh.plane.audit.writes(mark, resource="pods", namespace="default")
     assert [f"{each.user} {each.what} {each.name}" for each in found if not each.subresource] == []
     return True
@@ -135,11 +135,15 @@ def test_the_plugins_archive_needs_no_python_and_starts_fast(
 
 
 def the_archives_page(fresh: Fresh, dist: Path, place: Path) -> str:
-    """What the plugin of the archive serves to a browser."""
+    """The page that the plugin of the archive serves to a browser."""
     with tarfile.open(plugin_of(dist)) as packed:
         packed.extractall(place, filter="data")
     command = [place / "kubectl-tapp" / "kubectl-tapp", "web", "web", "--no-browser", "--port", "0"]
-    environment = {"PATH": fresh.path, "KUBECONFIG": str(fresh.kubeconfig)}
+    environment = {
+        "PATH": fresh.path,
+        "KUBECONFIG": str(fresh.kubeconfig),
+        "HOME": str(place),  # where kubectl keeps what it found; else here
+    }
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = process.stdout.readline().split()[-1]
@@ -187,7 +191,7 @@ def test_an_upgrade_and_a_rollback_bring_the_definition_with_them(
     file.write_text(file.read_text().replace("    - ta\n", "    - ta\n    - tapplet\n"))
 
     def state() -> tuple[list[str], int]:
-        """How kubectl may call TApps, and how many pods of the service are ready."""
+        """Names that kubectl may call TApps, and how many pods of the service are ready."""
         found = fresh.kube.get("apiextensions.k8s.io/v1", "customresourcedefinitions", None, TAPPS)
         service = fresh.kube.get("apps/v1", "deployments", "tapp-system", "tapp-hooks")
         return found["spec"]["names"]["shortNames"], service["status"]["readyReplicas"]

@@ -188,7 +188,7 @@ class TestProcess:
 
 
 def runs(pid: int) -> bool:
-    """Whether the process is there and not just waiting to be reaped."""
+    """True if the process is there and not just waiting to be reaped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:

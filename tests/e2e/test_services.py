@@ -39,7 +39,7 @@ def services(app: App) -> dict[str, Json]:
 
 
 def refused(app: App) -> str:
-    """What the condition says."""
+    """The condition's message."""
     return app.condition("ServicesNotCreated")
 
 

@@ -70,7 +70,7 @@ def demand(kube: Kube, namespace: str) -> Iterator[Demand]:
 
 
 def is_refused(app: App, spec: Json) -> bool:
-    """Whether the namespace refuses such a pod by now."""
+    """True if the namespace refuses such a pod by now."""
     path = app.kube.path("v1", "pods", app.namespace)
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried"}, "spec": spec}
     try:

@@ -33,7 +33,7 @@ Start = Callable[..., Pair]
 
 @pytest.fixture
 def line(tapps: Controller, workspace: Path) -> Iterator[Line]:  # noqa: ARG001 - has an account
-    """How the first of them reaches the API server."""
+    """The first one's way to the API server."""
     found = Line(workspace / "metacontroller.kubeconfig", workspace / "line.kubeconfig")
     yield found
     found.close()
@@ -77,7 +77,7 @@ def start(
 
 
 def leader(kube: Kube) -> str:
-    """Who holds the lease, if somebody does."""
+    """The holder of the lease, if there is one."""
     found = kube.find(*LEASE) or {}
     return str((found.get("spec") or {}).get("holderIdentity") or "")
 
@@ -164,7 +164,7 @@ def test_the_leader_is_stopped_and_goes_on_beside_its_successor(  # noqa: PLR091
 def test_their_rights_are_all_needed_and_enough(
     pair: Pair, cluster: Cluster, app: App, kube: Kube
 ) -> None:
-    """What the election asks for, by the API server's audit log."""
+    """The election's requests, by the API server's audit log."""
     if cluster.audit is None:
         pytest.skip("the audit log of this cluster cannot be read")
     assert all(each.process.alive for each in pair)
@@ -180,7 +180,7 @@ def test_their_rights_are_all_needed_and_enough(
 def test_two_that_elect_nobody(
     start: Start, app: App, levers: Levers, hook_proxy: HookProxy, note: list[str]
 ) -> None:
-    """Why the chart refuses it: all is asked and tried twice. Each write is guarded, even so."""
+    """The chart refuses it, as all is asked and tried twice. Each write is guarded, even so."""
     start()
     hook_proxy.reset()
     rolling = Roll(app, levers).begin()

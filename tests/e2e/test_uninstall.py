@@ -52,7 +52,7 @@ def guarded(kube: Kube) -> Iterator[Kube]:
 
 
 def refusal(kube: Kube, name: str = TAPPS) -> str | None:
-    """Why a definition cannot be deleted, asked in a dry run; None where it can be."""
+    """The reason why a definition cannot be deleted, asked in a dry run; None where it can be."""
     try:
         assert kube.delete(*DEFINITIONS, None, name, **DRY)
     except KubeError as error:

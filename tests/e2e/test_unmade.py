@@ -59,7 +59,7 @@ def mounting(*names: str, image: str = "app:1", **spec: Any) -> Json:
 
 
 def blocked(app: App, words: str) -> bool:
-    """Whether `CreationBlocked` says this, and the TApp is Degraded for it."""
+    """True if `CreationBlocked` says this, and the TApp is Degraded for it."""
     found = app.condition("CreationBlocked")
     return words in found and app.condition("Degraded").startswith("True CreationBlocked")
 

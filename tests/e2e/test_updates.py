@@ -113,6 +113,6 @@ def test_an_update_that_admission_refuses_harms_nobody_else(
 
 
 def said(app: App, words: str) -> bool:
-    """Whether a SyncError event says so."""
+    """True if a SyncError event says so."""
     events = app.kube.list_all("v1", "events", app.namespace)
     return any(one["reason"] == "SyncError" and words in one["message"] for one in events)

@@ -38,7 +38,7 @@ def served(app: App, plugin: Plugin) -> Iterator[tuple[subprocess.Popen[str], st
 def test_a_roll_a_kill_and_a_canary_on_the_page(
     page: Page, app: App, plugin: Plugin, served: tuple[subprocess.Popen[str], str]
 ) -> None:
-    """What is done there is there, what others do is seen, and Ctrl-C leaves no kubectl behind."""
+    """Changes made there are made, what others do is seen, and Ctrl-C leaves no kubectl behind."""
     process, address = served
     page.set_default_timeout(60_000)
     page.goto(address)

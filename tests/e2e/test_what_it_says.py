@@ -1,4 +1,4 @@
-"""What the status claims while the API server says no: quotas, other people's pods, lost claims."""
+"""The status while the API server says no: quotas, other people's pods, lost claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pods use, as the test says: a metrics server for the real horizontal autoscaler."""
+"""Serves what pods use, as the test says: a metrics server for the real horizontal autoscaler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXTERNAL = "external.metrics.k8s.io/v1beta1"
 
 
 def resources(version: str) -> Json:
-    """What discovery finds."""
+    """Answers discovery."""
     name, kind = ("pods", "PodMetrics") if version == VERSION else ("*", "ExternalMetricValueList")
     entry = {"name": name, "namespaced": True, "kind": kind, "verbs": ["get", "list"]}
     found: Json = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version}

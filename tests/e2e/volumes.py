@@ -97,7 +97,7 @@ class Provisioner:
             self._kube.create(volume)
 
     def _expand(self, claim: Json) -> None:
-        """What external-resizer does: first the volume, then the claim's status."""
+        """Does what external-resizer does: first the volume, then the claim's status."""
         size = claim["spec"]["resources"]["requests"]
         volume = self._kube.path("v1", "persistentvolumes", None, claim["spec"]["volumeName"])
         with contextlib.suppress(KubeError, OSError, HTTPError):

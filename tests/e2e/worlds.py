@@ -211,7 +211,7 @@ class Real:
             assert now < deadline, f"no rest: {self._moving(complete=complete)[:20]}"
 
     def _moving(self, *, complete: bool) -> list[str]:
-        """What has not been seen by Metacontroller, is going away, or on its way."""
+        """Objects that Metacontroller has not seen, that are going away, or on their way."""
         moving = []
         for watch in self._watches:
             for obj in watch.objects().values():
@@ -307,7 +307,7 @@ def in_parallel(work: list[Callable[[], None]], threads: int = 8) -> None:
 
 
 def _shape(obj: Json) -> bytes:
-    """What of an object says whether anything happens: not what a kubelet tells of its attempts."""
+    """Parts of an object that tell of an event: not what a kubelet tells of its attempts."""
     meta, status = obj["metadata"], obj.get("status") or {}
     kept = {key: meta.get(key) for key in ("uid", "labels", "annotations", "deletionTimestamp")}
     told = [status.get("phase"), status.get("observedGeneration"), status.get("statuses")]

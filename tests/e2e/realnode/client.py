@@ -103,7 +103,7 @@ class Client:
         return [each for each in list(self.requests) if each.failure]
 
     def view(self, moment: float) -> View:
-        """Who was ready at a moment."""
+        """Those that were ready at a moment."""
         seen = [view for since, view in list(self.views) if since <= moment]
         return seen[-1] if seen else {}
 

@@ -90,7 +90,7 @@ class Containerd:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
         return self._process is not None and self._process.alive
 
     def stop(self, *, kill: bool = False) -> None:

@@ -73,7 +73,7 @@ class RealKubelet:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """True if it runs."""
         return self._process is not None and self._process.alive
 
     def wait_ready(self, kube: Kube, timeout: float = 60) -> None:
@@ -114,7 +114,7 @@ class RealKubelet:
 
 
 def is_ready(kube: Kube, node: str) -> bool:
-    """Whether the node's Ready condition is True."""
+    """True if the node's Ready condition is True."""
     with contextlib.suppress(KubeError):
         found = kube.find("v1", "nodes", None, node) or {}
         conditions = (found.get("status") or {}).get("conditions") or []

@@ -118,7 +118,7 @@ class Space:
 
 
 def unified() -> bool:
-    """Whether all controllers are in one hierarchy: cgroup v2."""
+    """True if all controllers are in one hierarchy: cgroup v2."""
     return (CGROUPS / "cgroup.procs").exists()
 
 

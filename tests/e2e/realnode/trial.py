@@ -28,7 +28,7 @@ class Trial:
 
     @property
     def witness(self) -> Witness:
-        """Who ran, and how few at one time."""
+        """The witness of who ran, and of how few at one time."""
         return self.node.witness
 
     def began(
@@ -72,7 +72,7 @@ class Trial:
         return status_of(found, index, group)
 
     def ready(self, number: int) -> bool:
-        """Whether the instance's pod is Ready."""
+        """True if the instance's pod is Ready."""
         return is_ready(self.app.pods.get(number) or {})
 
     def environment(self, number: int) -> set[str]:
@@ -100,14 +100,14 @@ class Trial:
         return found
 
     def never_fewer_than(self, least: int) -> bool:
-        """Whether so many instances ran at every moment; else the timeline is the message."""
+        """True if so many instances ran at every moment; else the timeline is the message."""
         assert self.witness.fewest >= least, (
             f"{self.witness.fewest} ran:\n{self.witness}\npublished:\n{self.history}"
         )
         return True
 
     def always_served(self, least: int) -> bool:
-        """Whether so many instances served at every moment, by their own word."""
+        """True if so many instances served at every moment, by their own word."""
         assert self.witness.fewest_serving >= least, (
             f"{self.witness.fewest_serving} served:\n{self.witness}\npublished:\n{self.history}"
         )

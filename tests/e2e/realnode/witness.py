@@ -1,4 +1,4 @@
-"""Who really runs: processes of containerd's tasks, twenty times a second, whatever status says."""
+"""Witness of who really runs: processes of containerd's tasks, whatever status says."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Running:
     image: str
     id: str
     serving: bool
-    """Whether the process says that it has started and serves, by files in its file system."""
+    """True if the process says that it has started and serves, by files in its file system."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What ran since then, until the next moment."""
+    """Containers that ran since then, until the next moment."""
 
     seconds: float
     running: frozenset[Running]
@@ -58,7 +58,7 @@ class Witness:
         self._namespace = ""
         self._containers: frozenset[str] = frozenset()
         self.begun = time.monotonic()
-        """What the timeline counts from."""
+        """The moment that the timeline counts from."""
         self.samples = 0
         self.fewest = 0
         """The fewest pods whose containers ran at one time since `begin`."""
@@ -87,7 +87,7 @@ class Witness:
             self._sample()
 
     def now(self, namespace: str) -> list[Running]:
-        """What runs in a namespace at this moment."""
+        """Containers that run in a namespace at this moment."""
         return [each for each in self._running() if each.namespace == namespace]
 
     def processes(self, namespace: str, pod: str) -> list[Path]:

@@ -63,7 +63,7 @@ class Published:
 
     @property
     def shown(self) -> str:
-        """What decisions are made of: generations, Ready, and of each container image and state."""
+        """Tells what decides: generations, Ready, and of each container image and state."""
         meta, status = self.pod["metadata"], self.pod.get("status") or {}
         asked = {each["name"]: each["image"] for each in self.pod["spec"]["containers"]}
         ready = [
@@ -101,11 +101,11 @@ class History:
         self._informer.stop()
 
     def of(self, name: str) -> list[Published]:
-        """What was published of a pod so far."""
+        """Versions of a pod that were published so far."""
         return [each for each in self._seen if each.pod["metadata"]["name"] == name]
 
     def __str__(self) -> str:
-        """What was published of all pods, one line each."""
+        """Versions of all pods, one line each."""
         return "\n".join(
             f"{each.seconds:7.2f} {each.pod['metadata']['name']}: {each.shown}"
             for each in self._seen
