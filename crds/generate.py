@@ -1,7 +1,7 @@
 """Writes the CRD and the reference page: `python -m crds.generate`; with --check it only compares.
 
 The definition (`crds.definition`) holds the schema, which `crds.schema` makes of the models of
-`tapp.spec` and `crds.kubernetes_schema` of Kubernetes' own (pod and claim templates). The page
+`tapp.declared` and `crds.kubernetes_schema` of Kubernetes' own (pod and claim templates). The page
 (`crds.reference`) says the same for people.
 """
 

@@ -14,8 +14,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from tapp.declared.placeholders import ANY, NUMBERS, WHOLE, Numbers
+
 from tapp.kube.images import LONGEST
-from tapp.spec.placeholders import ANY, NUMBERS, WHOLE, Numbers
 
 Schema = dict[str, Any]
 

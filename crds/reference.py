@@ -15,7 +15,7 @@ KUBERNETES: Final = {
 """Fields of the spec whose own fields are Kubernetes' own, and are not listed."""
 
 HEAD: Final = """\
-<!-- Generated from the CRD: do not edit. Change tapp/spec/model.py, then run: make generate -->
+<!-- Generated from the CRD: do not edit. Change tapp/declared/model.py, then run: make generate -->
 # Reference
 
 `apiVersion: apps.tkestack.io/v1`, `kind: TApp`, short name `tapp`. The fields of pod templates and

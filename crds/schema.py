@@ -1,4 +1,4 @@
-"""The schema of a TApp, made of the models that read it: `tapp/spec/model.py` and what it is of.
+"""The schema of a TApp, made of the models that read it (`tapp/declared/model.py`).
 
 A field's type, limits, description and keywords are those of the model. What is Kubernetes' own is
 opaque there, and its schema is put in here.
@@ -16,12 +16,12 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
+from tapp.declared.model import TApp
+from tapp.declared.placeholders import SERVICE_NUMBERS
 
 from crds.kubernetes_schema import CORE, META, Schema, structural, with_placeholders
+from tapp.declared import rules
 from tapp.kube.names import MAX_NAME
-from tapp.spec import rules
-from tapp.spec.model import TApp
-from tapp.spec.placeholders import SERVICE_NUMBERS
 
 PLAIN: Final = {str: "string", bool: "boolean"}
 

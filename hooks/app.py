@@ -13,6 +13,7 @@ from typing import Any
 
 from flask import Flask, Response, request
 from msgspec import structs
+from tapp.declared.model import Parent, TApp
 from werkzeug.exceptions import HTTPException
 
 from hooks.customize import customize
@@ -35,7 +36,6 @@ from hooks.wire.request import Request, customize_parent, encode
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import NamespaceMissingError
 from tapp.plan import Plan
-from tapp.spec.model import Parent, TApp
 
 JSON = "application/json"
 SOONEST = 0.1

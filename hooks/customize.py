@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from tapp.spec.model import Parent
+from tapp.declared.model import Parent
+
 from tapp.world import Declared
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TApp
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.kube.tolerations import SECONDS
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.spec.lookup import Templates
-from tapp.spec.model import TApp
 from tapp.words.kinds import Kind
 
 

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-UNIT = ("answer", "decide", "pod", "spec", "storage")
+UNIT = ("answer", "decide", "declared", "pod", "storage")
 DECISIONS = tuple(f"tests/unit/{room}" for room in UNIT)
 ROOMS: dict[str, tuple[str, ...]] = {
     "tapp/": DECISIONS,
     **{f"tapp/{room}/": (f"tests/unit/{room}",) for room in UNIT},
-    "tapp/spec/": ("tests/unit/spec", "tests/contract/test_crd.py"),
+    "tapp/declared/": ("tests/unit/declared", "tests/contract/test_crd.py"),
     "hooks/": ("tests/contract/test_http.py", "tests/unit/hooks/test_declared.py"),
     "hooks/service/": ("tests/contract/test_http.py", "tests/unit/hooks/test_events_writing.py"),
     "hooks/wire/": ("tests/unit/hooks/test_declared.py", "tests/unit/pod/test_odd_pods.py"),

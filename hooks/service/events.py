@@ -17,12 +17,13 @@ from enum import StrEnum
 from queue import Empty, Full, Queue
 from typing import Any
 
+from tapp.declared.model import TApp
+
 from hooks.service import metrics
 from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.logs import LOGGER
 from tapp.answer.events import Event, events
 from tapp.plan import Plan
-from tapp.spec.model import TApp
 
 Document = dict[str, Any]
 

@@ -12,6 +12,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
+from tapp.declared.lookup import Templates
+from tapp.declared.model import Parent, TApp
+from tapp.declared.placeholders import BEGIN
+from tapp.declared.templates import Template
 
 from hooks.wire.claims import Claims
 from hooks.wire.declared import declared
@@ -32,10 +36,6 @@ from tapp.kube.objects import (
 )
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
-from tapp.spec.lookup import Templates
-from tapp.spec.model import Parent, TApp
-from tapp.spec.placeholders import BEGIN
-from tapp.spec.templates import Template
 from tapp.words.kinds import POD, REVISION, Kind
 from tapp.world import Declared, World
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from kubectl_tapp.base.errors import UsageError
 from tapp.words.digits import whole
 from tapp.words.groups import grouped
-from tapp.words.ranges import listed, some
+from tapp.words.ranges import id_list, name_list
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS, VALUE_KEY
 
 if TYPE_CHECKING:
-    from tapp.spec.model import TAppSpec
+    from tapp.declared.model import TAppSpec
 
 _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", re.ASCII)
@@ -36,7 +36,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
         return f"; did you mean {folded[close[0]]!r}?"
     if not known:
         return "; there is none at all"
-    return f"; there is {listed([repr(each) for each in known])}"
+    return f"; there is {name_list([repr(each) for each in known])}"
 
 
 def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
@@ -62,7 +62,7 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
     strange = [id for id in found if id >= replicas]
     if strange:
         there = f"there are 0 to {replicas - 1}" if replicas else "there are none (replicas is 0)"
-        raise UsageError(f"there is no instance {some(strange)}: {there}")
+        raise UsageError(f"there is no instance {id_list(strange)}: {there}")
     return sorted(found)
 
 

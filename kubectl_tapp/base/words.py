@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -44,4 +44,4 @@ def plural(number: int, word: str) -> str:
 def instances(ids: Iterable[int]) -> str:
     """`instance 3`, `instances 0-3, 7`."""
     listed = list(ids)
-    return f"{plural(len(listed), 'instance')} {some(listed)}"
+    return f"{plural(len(listed), 'instance')} {id_list(listed)}"

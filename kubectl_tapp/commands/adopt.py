@@ -13,7 +13,7 @@ from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.writes import write_each
 from kubectl_tapp.edit.adoption import Stray, adopting_patch, as_adopted, strays, unprotected
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 _MEANS = {
     "Delete": "goes",
@@ -64,7 +64,7 @@ def _show(verb: Verb, found: list[Stray]) -> None:
         if some_left:
             verb.session.say(title)
         for (resource, prefix, whose, why_not), ids in some_left.items():
-            names = f"{prefix}{ids[0]}" if len(ids) == 1 else f"{prefix}N (N: {some(ids)})"
+            names = f"{prefix}{ids[0]}" if len(ids) == 1 else f"{prefix}N (N: {id_list(ids)})"
             kind = "pod" if resource == "pods" else "claim"
             more = f"; {why_not}" if why_not else ""
             verb.session.say(f"  {kind} {names}: {whose}{more}")
@@ -98,7 +98,7 @@ def _show_next(verb: Verb, taken: list[Stray]) -> None:
     if means or plan.growth.to or unowned:
         session.say("Then")
     for text, ids in means.items():
-        session.say(f"  pod {verb.name}-N (N: {some(ids)}) {text}")
+        session.say(f"  pod {verb.name}-N (N: {id_list(ids)}) {text}")
     grown = sorted(names & plan.growth.to.keys())
     if unowned:
         session.say(f"  claims get their Namespace as a second owner: {', '.join(unowned)}")

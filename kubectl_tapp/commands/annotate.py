@@ -11,7 +11,7 @@ from kubectl_tapp.cluster.session import uninterrupted
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.commands.writes import write_each
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 if TYPE_CHECKING:
     from tapp.decide.judge import Verdict
@@ -50,7 +50,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
     cases = zip(plan.instances, plan.verdicts, plan.decisions, strict=True)
     found = grouped((means(*both), instance.id) for instance, *both in cases if instance.id in pods)
     session.say(f"TApp {verb.name}{how}:")
-    for line in (*first, *(f"{some(those)}  {text}" for text, those in found.items())):
+    for line in (*first, *(f"{id_list(those)}  {text}" for text, those in found.items())):
         session.say(f"  {line}")
 
     def write(id: int, *, dry_run: bool = False) -> None:
@@ -59,7 +59,7 @@ def annotate(  # noqa: PLR0913 - what a write to pods consists of
             session.cluster.patch(PODS, f"{verb.name}-{id}", patch, "merge", dry_run=dry_run)
 
     attempt = partial(write, dry_run=True)
-    write_each(verb, list(pods), done, some, attempt=attempt, write=write)
+    write_each(verb, list(pods), done, id_list, attempt=attempt, write=write)
 
 
 def _annotated(verb: Verb, pods: "Mapping[int, Pod]", marks: Marks) -> list[Document]:

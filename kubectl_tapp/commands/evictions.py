@@ -18,7 +18,7 @@ from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import is_update, spend
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import Wish
 
@@ -31,11 +31,11 @@ def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     """Shows who gets a new pod, asks, and evicts one after the other."""
     ids = list(found)
     verb.session.say(
-        f"TApp {verb.name}: new pods for {some(ids)}, one after the other: each is evicted when "
+        f"TApp {verb.name}: new pods for {id_list(ids)}, one after the other: each is evicted when "
         "the budget allows it, and waited for until it is available again"
     )
     write_each(
-        verb, ids, "restarted", some,
+        verb, ids, "restarted", id_list,
         attempt=lambda id: _evict(verb, id, found[id].uid, dry_run=True),
         write=lambda id: _replace(verb, id, found[id].uid),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from kubectl_tapp.commands.annotate import annotate
 from kubectl_tapp.commands.options import NO_CHANGE
 from kubectl_tapp.commands.verb_options import SomeIds, Verb
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD, HOLD_FOR
 
@@ -57,7 +57,7 @@ def hold(
     pods = _pods(verb, ids)
     ended = [id for id, pod in pods.items() if pod.completed]
     if ended:
-        raise UsageError(f"instance {some(ended)} has ended: a hold does not count there")
+        raise UsageError(f"instance {id_list(ended)} has ended: a hold does not count there")
     marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
     annotate(verb, pods, marks, _means, "on hold", first=_replaced(pods, marks))
     if verb.choices.wait and verb.choices.dry_run is None:
@@ -89,7 +89,7 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     found = {id: pod for id in ids if (pod := there.get(id)) is not None and not pod.terminating}
     missing = [id for id in ids if id not in found]
     if missing and (texts != ["all"] or not found):
-        raise CommandError(f"instance {some(missing)} has no pod now that could be held")
+        raise CommandError(f"instance {id_list(missing)} has no pod now that could be held")
     if not found:
         raise CommandError(f"{verb.name} has no pods now")
     return found
@@ -107,7 +107,7 @@ def _replaced(pods: "Mapping[int, Pod]", marks: "Mapping[str, str | None]") -> "
         if known.reason and (known.reason, known.narrowed) != (new.reason, new.narrowed)
     )
     what = "on hold already: {}; this replaces it"
-    return [f"{some(ids)}  {what.format(text)}" for text, ids in found.items()]
+    return [f"{id_list(ids)}  {what.format(text)}" for text, ids in found.items()]
 
 
 def _means(_: "Verdict", decision: "Verdict") -> str:
@@ -133,13 +133,15 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
-            raise CommandError(f"too late for {some(gone)}: its pod went before the hold was seen")
-        return some(left)
+            raise CommandError(
+                f"too late for {id_list(gone)}: its pod went before the hold was seen"
+            )
+        return id_list(left)
 
     waits = f"{verb.name}: {{}} not seen yet by the service"
     late = "within {} the service has not seen it: {}"
     until_done(session, verb.choices.seconds, unseen, waits, late)
-    session.say(f"{verb.name}: {some(pods)} seen by the service")
+    session.say(f"{verb.name}: {id_list(pods)} seen by the service")
 
 
 def _is_seen(pod: "Pod") -> bool:

@@ -4,6 +4,8 @@ All instances of a template: by the annotation in it. Chosen ones: by an annotat
 which the service obeys within the budget; nothing of it stays in the TApp.
 """
 
+from tapp.declared.templates import Template
+
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
@@ -13,7 +15,6 @@ from kubectl_tapp.edit import edits
 from tapp.decide.judge import Verdict
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
-from tapp.spec.templates import Template
 from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_IN_PLACE, RESTART_INSTANCE

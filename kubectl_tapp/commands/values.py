@@ -1,16 +1,17 @@
 """`kubectl tapp values`: what each instance has of its own, and where it is used."""
 
+from tapp.declared.lookup import Templates
+from tapp.declared.placeholders import VALUES
+from tapp.declared.templates import Template
+
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.show.columns import plain_table
-from tapp.spec.lookup import Templates
-from tapp.spec.placeholders import VALUES
-from tapp.spec.templates import Template
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 
 def values(session: Session, name: str, output: Format | None) -> None:
@@ -57,4 +58,4 @@ def _table(session: Session, rows: list[Document]) -> None:
     folded = grouped((_cells(row), row["instance"]) for row in rows)
     ordered = sorted(folded.items(), key=lambda item: (item[0][0], item[1]))
     heads = dict.fromkeys(("INSTANCES", "KEY", "VALUE", "FIRST USED AT"), True)
-    session.console.print(plain_table(heads, ((some(ids), *cells) for cells, ids in ordered)))
+    session.console.print(plain_table(heads, ((id_list(ids), *cells) for cells, ids in ordered)))

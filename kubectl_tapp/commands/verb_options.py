@@ -22,14 +22,15 @@ from kubectl_tapp.commands.options import (
     register,
     with_parameters,
 )
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from tapp.declared.model import TAppSpec
+
     from kubectl_tapp.base.observed import Document, Observed
     from tapp.plan import Plan
-    from tapp.spec.model import TAppSpec
 
 SomeIds = Annotated[
     list[str], typer.Argument(metavar="ID...", help=ID_HELP, autocompletion=complete_ids)
@@ -135,7 +136,7 @@ class Verb:
             sound = {} if malformed_template("", body) else body.get("spec") or {}
             own = {each.get("name") for each in sound.get("containers") or []}
             if own & images.keys() or "*" in images:
-                what = f"{some(ids)} run template {name!r}, which stays as it is"
+                what = f"{id_list(ids)} run template {name!r}, which stays as it is"
                 self.notes.append(f"Instances {what}: --template {name} sets it there.")
 
     def note_finished(self, ids: list[int]) -> None:
@@ -146,7 +147,9 @@ class Verb:
         statuses = (self.tapp.get("status") or {}).get("statuses") or {}
         ended = [id for id in ids if statuses.get(str(id)) in ("Succ", "Failed")]
         if ended:
-            self.notes.append(f"Finished: {some(ended)}. To run them again, kill and start them.")
+            self.notes.append(
+                f"Finished: {id_list(ended)}. To run them again, kill and start them."
+            )
 
     def caused(self, edited: "Document", cause: str | None, command: str) -> "Document":
         """The edit with its reason noted for the history: what was said, or else the command."""
@@ -169,7 +172,7 @@ class Verb:
             from kubectl_tapp.commands.waiting import WaitGoal  # noqa: PLC0415
 
             follow(
-                self.session, WaitGoal(self.name, ids, self.choices.seconds, f"{some(ids)} done")
+                self.session, WaitGoal(self.name, ids, self.choices.seconds, f"{id_list(ids)} done")
             )
 
 

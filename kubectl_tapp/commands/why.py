@@ -6,7 +6,7 @@ from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.access import EVENTS
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Ids, Name, Output
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 
 def why(session: Session, name: Name, ids: Ids = None, output: Output = None) -> None:
@@ -34,5 +34,5 @@ def _chosen(texts: list[str], known: list[int]) -> list[int]:
     asked = read_ids(texts, max(known, default=-1) + 1)
     missing = sorted(set(asked) - set(known))
     if missing:
-        raise UsageError(f"there is no instance {some(missing)}: there are {some(known)}")
+        raise UsageError(f"there is no instance {id_list(missing)}: there are {id_list(known)}")
     return asked

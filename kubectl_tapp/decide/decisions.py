@@ -2,6 +2,8 @@
 
 from contextlib import suppress
 
+from tapp.declared.model import TApp
+
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
@@ -9,7 +11,6 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.registration import Registration
 from tapp.plan import Plan, plan
-from tapp.spec.model import TApp
 
 MEMORY = 256 * 1024 * 1024
 """Bytes that a memo may hold where one TApp is looked at again and again."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tapp.declared.templates import Template
+
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import generation_seen, statuses
@@ -17,7 +19,6 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
 from tapp.plan import Plan
-from tapp.spec.templates import Template
 from tapp.words.conditions import Finding, Type
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.vocabulary import TEMPLATE_HASH, InstanceStatus

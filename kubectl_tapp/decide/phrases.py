@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.budget import are, limits
 from kubectl_tapp.decide.inspection import Inspection, Row
-from tapp.words.ranges import listed, some
+from tapp.words.ranges import id_list, name_list
 
 
 def span(rows: Iterable[Row], now: float) -> str:
@@ -29,8 +29,8 @@ def budget(view: Inspection) -> list[str]:
     unavailable = [i.id for i in plan.instances if i.should_run and i.id not in plan.available]
     count = len(plan.available)
     text = f"{plan.budgets.should_run} should run, {count} {are(count)} available"
-    text += f" (not {some(unavailable)})" if unavailable else ""
-    text += f", updated now: {some(view.taken)}" if view.taken else ""
+    text += f" (not {id_list(unavailable)})" if unavailable else ""
+    text += f", updated now: {id_list(view.taken)}" if view.taken else ""
     if plan.budgets.strategy.paused:
         text += "; updates are paused"
     rolling, force = limits(plan)
@@ -40,7 +40,7 @@ def budget(view: Inspection) -> list[str]:
         lines.append(f"template {name}: {rolling.sentence_now(view.serving)}")
     others = sorted({i.template.name for i in plan.instances if i.should_run} - {name})
     if others:
-        who = f"{plural(len(others), 'template')} {listed(others)}"
+        who = f"{plural(len(others), 'template')} {name_list(others)}"
         lines.append(f"{who}: {force.sentence_now(view.serving)}")
     return lines
 

@@ -11,7 +11,7 @@ from tapp.plan import Plan
 from tapp.words.conditions import Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 from tapp.words.reasons import Disposition
 
 Ids = list[int]
@@ -112,11 +112,11 @@ class Progress:
         total = len(self._standings) if ids is None else len(ids)
         parts = [f"{total - len(self.left(ids))} of {total} done"]
         parts += [] if self.answered else ["its newest spec has not been looked at yet"]
-        parts += [f"{what}: {some(found)}" for what, found in self.moving.items()]
+        parts += [f"{what}: {id_list(found)}" for what, found in self.moving.items()]
         held = [(why.removeprefix(_PREFIX), x) for why, x in self.of(Disposition.HELD).items()]
-        parts += [f"waiting: {some(found)} ({why})" for why, found in held]
+        parts += [f"waiting: {id_list(found)} ({why})" for why, found in held]
         blocked = list(self.of(Disposition.BLOCKED).items())[:_FEW]
-        parts += [f"{some(found)}: {short(why, _LONGEST)}" for why, found in blocked]
+        parts += [f"{id_list(found)}: {short(why, _LONGEST)}" for why, found in blocked]
         return "; ".join(parts)
 
 

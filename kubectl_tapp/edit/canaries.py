@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from tapp.declared.model import TAppSpec
+
 from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
 from tapp.plan import Plan
-from tapp.spec.model import TAppSpec
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 from tapp.words.vocabulary import CANARIES
 
 
@@ -98,7 +99,7 @@ def _only(
     if not found:
         message = f"{tapp['metadata']['name']} has no canary: nobody runs another template"
         raise UsageError(f"{message} than {spec.default_name!r}")
-    those = ", ".join(f"{name!r} ({some(users.get(name, [])) or 'nobody'})" for name in found)
+    those = ", ".join(f"{name!r} ({id_list(users.get(name, [])) or 'nobody'})" for name in found)
     raise UsageError(f"there are several: {those}; say which with --template")
 
 
@@ -106,7 +107,7 @@ def _others(spec: TAppSpec, users: dict[str, list[int]], name: str) -> str:
     """The template that all others run."""
     found = [each for each in users if each != name and spec.find_template(each)]
     if len(found) > 1:
-        those = ", ".join(f"{each!r} ({some(users[each])})" for each in found)
+        those = ", ".join(f"{each!r} ({id_list(users[each])})" for each in found)
         message = f"the other instances run {those}: say with --base which one {name!r} is for"
         raise UsageError(message)
     return found[0] if found else spec.default_name
@@ -189,12 +190,12 @@ def _spread(
 
 def _why(plan: Plan, ids: list[int], have: list[int], of: tuple[int, int], nodes: set[str]) -> str:
     wanted, total = of
-    before = f" {some(have)} already {'has' if len(have) == 1 else 'have'} it;" if have else ""
+    before = f" {id_list(have)} already {'has' if len(have) == 1 else 'have'} it;" if have else ""
     if not ids:
         return f"Canary: {wanted} of {total}:{before} nobody is picked"
     broken = [id for id in ids if id not in plan.available]
     count = len({node for node in nodes if node})
     where = f"on {count} {plural(count, 'node')}" if count else "on no node yet"
-    kind = f"not available: {some(broken)}" if broken else "all available"
+    kind = f"not available: {id_list(broken)}" if broken else "all available"
     order = "highest numbers first"
-    return f"Canary: {wanted} of {total}:{before} {some(ids)} picked ({kind}, {where}, {order})"
+    return f"Canary: {wanted} of {total}:{before} {id_list(ids)} picked ({kind}, {where}, {order})"

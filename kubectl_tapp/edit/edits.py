@@ -1,7 +1,7 @@
 """The verbs' edits of a TApp: pure functions from the document to the edited document.
 
 Nothing is mutated; parts that stay are shared. Only `spec` and, for the reason of a change, one
-annotation are ever touched. Which template a name stands for is `tapp.spec.model`'s to say.
+annotation are ever touched. Which template a name stands for is `tapp.declared.model`'s to say.
 """
 
 import re
@@ -10,14 +10,14 @@ from typing import Any
 
 import jsonpatch
 from pydantic import ValidationError
+from tapp.declared.model import TAppSpec
+from tapp.declared.placeholders import placeholders_in
+from tapp.declared.templates import running
 
 from kubectl_tapp.base.arguments import nearest, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import malformed_template
-from tapp.spec.model import TAppSpec
-from tapp.spec.placeholders import placeholders_in
-from tapp.spec.templates import running
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, InstanceStatus
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"

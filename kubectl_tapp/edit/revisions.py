@@ -4,20 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
+from tapp.declared.differences import Difference, Effect, differences
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TAppSpec
+from tapp.declared.revision import PREFIX
+from tapp.declared.templates import Template, resolve
 
 from kubectl_tapp.base.arguments import template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
-from tapp.spec.differences import Difference, Effect, differences
-from tapp.spec.lookup import Templates
-from tapp.spec.model import TAppSpec
-from tapp.spec.revision import PREFIX
-from tapp.spec.templates import Template, resolve
 from tapp.storage.records import content_name
 from tapp.words.digits import is_whole, whole
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 from tapp.words.vocabulary import TEMPLATE, TEMPLATE_HASH, VALUES
 
 REVISIONS = "controllerrevisions.apps"
@@ -173,7 +173,7 @@ def _values_changed(before: Document, after: Document) -> str:
     for key, ids in sorted(whose.items()):
         texts = ["by default"] if "" in ids else []
         numbers = sorted(found for id in ids if (found := whole(id)) is not None)
-        texts += [f"of {some(numbers)}"] if numbers else []
+        texts += [f"of {id_list(numbers)}"] if numbers else []
         parts.append(f"value {key} {' and '.join(texts)}")
     return "; ".join(parts)
 

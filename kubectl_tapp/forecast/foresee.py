@@ -4,6 +4,8 @@ import copy
 from dataclasses import replace
 from typing import Any
 
+from tapp.declared.model import TAppSpec
+
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import plural
@@ -30,9 +32,8 @@ from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
 from tapp.plan import Plan
-from tapp.spec.model import TAppSpec
 from tapp.words.kinds import PLAIN
-from tapp.words.ranges import listed
+from tapp.words.ranges import name_list
 
 QUIET = 900.0
 """Seconds without any change after which a forecast takes it that nothing more comes."""
@@ -81,7 +82,7 @@ def forecast(
     if log.refused:
         return replace(base, refused=(log.refused,))
     notes = [
-        f"image {item.image} is taken as broken: {item.reason} in {listed(item.pods)}"
+        f"image {item.image} is taken as broken: {item.reason} in {name_list(item.pods)}"
         for item in broken
     ]
     notes += [f"image {image} is assumed not to come up" for image in assumptions.broken]

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from tapp.declared.model import Parent, TApp
+
 from hooks.customize import customize
 from hooks.finalize import finalize
 from hooks.pod_status import answer_pod_status
@@ -14,7 +16,6 @@ from kubectl_tapp.decide.decisions import MEMORY
 from simulator.metacontroller.hook_client import Answer
 from tapp.answer.children import NamespaceMissingError
 from tapp.plan import Plan
-from tapp.spec.model import Parent, TApp
 from tapp.world import Options
 
 

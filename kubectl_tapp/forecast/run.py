@@ -5,6 +5,8 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
+from tapp.declared.model import Parent
+
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from kubectl_tapp.base import shipped
@@ -28,7 +30,6 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
-from tapp.spec.model import Parent
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 

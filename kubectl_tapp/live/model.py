@@ -19,7 +19,7 @@ from kubectl_tapp.show.documents import status_document, why_document
 from kubectl_tapp.show.status import changed, headline
 from kubectl_tapp.show.why import cases
 from tapp.words.groups import grouped
-from tapp.words.ranges import ranges, some
+from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Disposition
 
 Model = dict[str, Any]
@@ -82,7 +82,7 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
     kept = {id for ids in plan.partition.kept.values() for id in ids} & view.cases.keys()
     stuck = known.stuck(None) if known.answered else ""
     waiting = [] if stuck else document["waits"]  # that sentence says who waits, and why
-    waits = [f"{some(each['instances'])}: {each['message']}" for each in waiting]
+    waits = [f"{id_list(each['instances'])}: {each['message']}" for each in waiting]
     refused = [f"{each['type']}: {each['message']}" for each in document["refused"]]
     limit, serving = limits(plan)[0], view.serving
     return {
@@ -101,11 +101,11 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
             "sentences": document["budget"]["sentences"],
         },
         "partition": {"size": plan.partition.size, "kept": sorted(kept)},
-        "moving": [[text, some(ids)] for text, ids in known.moving.items()],
+        "moving": [[text, id_list(ids)] for text, ids in known.moving.items()],
         "templates": [
             {
                 "name": name, "images": _images(spec.find_template(name)),
-                "canary": copies.get(name, ""), "ids": some(users.get(name, [])),
+                "canary": copies.get(name, ""), "ids": id_list(users.get(name, [])),
             }
             for name in dict.fromkeys([spec.default_name, *users, *spec.template_pool])
         ],
@@ -113,7 +113,7 @@ def shown(view: Inspection, entries: Iterable[Entry]) -> Model:
             {
                 "number": each.number, "template": each.template, "hash": each.short_hash,
                 "created": each.created, "cause": each.cause, "changed": each.short,
-                "current": each.current, "ids": some(runs.get(each.hash, [])),
+                "current": each.current, "ids": id_list(runs.get(each.hash, [])),
             }
             for each in reversed([*entries])
         ],

@@ -18,7 +18,7 @@ from kubectl_tapp.show.plan import (
     why,
     written,
 )
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STEPS = 60
@@ -150,7 +150,7 @@ def _instances(forecast: Forecast) -> str:
         kind = str(each.outcome).replace(" ", "-")
         count = f" ({len(ids)})" if len(ids) > 1 else ""
         rows.append(
-            f"<tr><td>{escape(some(ids))}{count}</td>"
+            f"<tr><td>{escape(id_list(ids))}{count}</td>"
             f'<td><span class="fate {kind}">{escape(each.outcome)}</span></td>'
             f"<td>{escape(why(each))}</td></tr>"
         )
@@ -164,14 +164,14 @@ def _steps(forecast: Forecast) -> str:
     if more > 0:
         rows.append(f'<tr><td></td><td colspan="2">and {more} more steps</td></tr>')
     if forecast.rest is not None:
-        text = f"{escape(and_so_on(forecast.rest))}: {escape(some(forecast.rest.instances))}"
+        text = f"{escape(and_so_on(forecast.rest))}: {escape(id_list(forecast.rest.instances))}"
         rows.append(f'<tr><td></td><td colspan="2">{text}</td></tr>')
     head = '<tr><th class="right">After</th><th>What is written</th><th class="right">'
     return _table("Order", f"{head}Unavailable</th></tr>", rows)
 
 
 def _step(step: Step) -> str:
-    text = ", ".join(f"{word} {some(ids)}" for word, ids in written(step)) or "labels only"
+    text = ", ".join(f"{word} {id_list(ids)}" for word, ids in written(step)) or "labels only"
     return (
         f'<tr><td class="right">{escape(spoken(step.at))}</td><td>{escape(text)}</td>'
         f'<td class="right">{step.unavailable}</td></tr>'

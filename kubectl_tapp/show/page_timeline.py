@@ -5,7 +5,7 @@ from html import escape
 from kubectl_tapp.base.words import age, spoken
 from kubectl_tapp.forecast.forecast import Forecast
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 
 WIDTH, LEFT, RIGHT = 1100.0, 112.0, 24.0
 ROW, BAR, TOP = 26.0, 16.0, 30.0
@@ -82,7 +82,7 @@ def timeline(forecast: Forecast) -> str:
 
 
 def _row(ids: list[int], spans: Spans, y: float, scale: Scale, *, striped: bool) -> str:
-    name = some(ids)
+    name = id_list(ids)
     name = name if len(name) <= FITS else f"{name[: FITS - 1]}…"
     parts = []
     if striped:

@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
+from tapp.declared.differences import Effect
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.words import instances, plural, spoken
@@ -21,10 +22,9 @@ from kubectl_tapp.forecast.forecast import (
     Step,
     TemplateChange,
 )
-from tapp.spec.differences import Effect
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
-from tapp.words.ranges import ranges, some
+from tapp.words.ranges import id_list, ranges
 
 HEAD, TAIL = 8, 2
 """The steps that are shown at the beginning and at the end where there are more."""
@@ -164,7 +164,7 @@ def _print_instances(console: Console, forecast: Forecast, *, folded: bool) -> N
     each_alone = [([each.id], each) for each in forecast.instances]
     for ids, each in folds(forecast.instances) if folded else each_alone:
         sign, style = SIGNS[each.outcome]
-        text = f"{some(ids)}" + (f" ({len(ids)})" if len(ids) > 1 else "")
+        text = f"{id_list(ids)}" + (f" ({len(ids)})" if len(ids) > 1 else "")
         table.add_row(
             f"  [{style}]{sign}[/]", text, f"[{style}]{each.outcome}[/]", escape(why(each))
         )
@@ -225,7 +225,7 @@ def and_so_on(rest: Rest) -> str:
 
 def step_line(step: Step) -> str:
     """One step in one line."""
-    parts = [f"{word} {some(ids)}" + _many(ids) for word, ids in written(step)]
+    parts = [f"{word} {id_list(ids)}" + _many(ids) for word, ids in written(step)]
     away = f"  ({step.unavailable} unavailable)" if step.unavailable else ""
     return f"{'+' + spoken(step.at):>9}  {', '.join(parts) or 'labels only'}{away}"
 

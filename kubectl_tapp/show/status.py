@@ -17,7 +17,7 @@ from kubectl_tapp.decide.phrases import budget_block, places, refused_block, spa
 from kubectl_tapp.edit.revisions import SHORT
 from kubectl_tapp.show.columns import Step, fitted
 from tapp.words.groups import grouped
-from tapp.words.ranges import ranges, some
+from tapp.words.ranges import id_list, ranges
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
@@ -84,9 +84,9 @@ def headline(view: Inspection) -> str:
     instances = [instance for instance, _ in view.cases.values()]
     kept = [instance.id for instance in instances if instance.kept]
     if outdated:
-        parts.append(f"outdated: {some(outdated)}")
+        parts.append(f"outdated: {id_list(outdated)}")
     if kept:
-        parts.append(f"kept: {some(kept)}")
+        parts.append(f"kept: {id_list(kept)}")
     elif not outdated and all(each.updated for each in instances if each.should_run):
         parts.append("all up to date")
     seen = generation_seen(view.observed.tapp)
@@ -114,7 +114,7 @@ def table(rows: Iterable[Row], now: float, width: int, *, unfold: bool) -> Table
 def _cells(group: list[Row], now: float) -> dict[str, Any]:
     first = group[0]
     return {
-        "ID": some([row.id for row in group]),
+        "ID": id_list([row.id for row in group]),
         "TEMPLATE": first.template,
         "REVISION": _revision(first),
         "IMAGE": _image(first.image),
@@ -158,10 +158,10 @@ def sentences(view: Inspection) -> list[str]:
     waits = waiting(view)
     if waits:
         lines.append("")
-        lines += [f"{some(ids)}: {text}" for text, ids in waits[:_SHOWN]]
+        lines += [f"{id_list(ids)}: {text}" for text, ids in waits[:_SHOWN]]
         if len(waits) > _SHOWN:
             others = [id for _, ids in waits[_SHOWN:] for id in ids]
-            lines.append(f"{some(others)}: see `kubectl tapp why {view.name} {ranges(others)}`")
+            lines.append(f"{id_list(others)}: see `kubectl tapp why {view.name} {ranges(others)}`")
     return [*lines, *refused_block(view), *(f"note: {text}" for text in failing_syncs(view))]
 
 
@@ -185,9 +185,11 @@ class Changes:
         rows = {row.id: _told(row) for row in view.rows}
         for ids, before, after in changed(self._rows, rows):
             change = f"{before} -> {after or 'gone'}" if before else after
-            yield f"{at}  {some(ids)}: {change}"
+            yield f"{at}  {id_list(ids)}: {change}"
         waits = waiting(view)
-        yield from (f"{at}  {some(ids)}: {text}" for text, ids in waits if text not in self._waits)
+        yield from (
+            f"{at}  {id_list(ids)}: {text}" for text, ids in waits if text not in self._waits
+        )
         head = headline(view)
         if head != self._head:
             yield f"{at}  {head}"

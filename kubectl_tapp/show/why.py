@@ -3,15 +3,16 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tapp.declared.templates import Template
+
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, statuses, unpassed
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
-from tapp.spec.templates import Template
 from tapp.words.groups import grouped
-from tapp.words.ranges import ranges, some
+from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
@@ -113,7 +114,7 @@ def lines(view: Inspection, ids: Sequence[int], *, everyone: bool) -> list[str]:
         groups = grouped(((case.text, case.row.state, case.row.template), case) for case in others)
     going = view.observed.tapp["metadata"].get("deletionTimestamp")
     result = [f"TApp {view.name} is being deleted"] if going else []
-    result += [f"{some(fine)}: UpToDate: runs its template, and is available"] if fine else []
+    result += [f"{id_list(fine)}: UpToDate: runs its template, and is available"] if fine else []
     for group in groups.values():
         result += _block(view, group)
     result += budget_block(view) + refused_block(view)
@@ -128,7 +129,7 @@ def _alike(case: Case) -> Hashable:
 
 def _block(view: Inspection, group: Sequence[Case]) -> list[str]:
     first, rows = group[0], [case.row for case in group]
-    result = [f"{some([row.id for row in rows])}: {first.text}"]
+    result = [f"{id_list([row.id for row in rows])}: {first.text}"]
     result.append(f"    {_pod_line(view, rows)}")
     if any(_alike(case) != _alike(first) for case in group):
         result.append(f"    for example {first.row.id}:")

@@ -17,12 +17,12 @@ from tapp.answer.render import (
 from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action
+from tapp.declared.templates import Template
 from tapp.kube.objects import ClaimObject
 from tapp.plan import Plan
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.update import record_of
-from tapp.spec.templates import Template
 from tapp.world import Options
 
 Child = dict[str, Any] | Raw

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.model import TApp
+from tapp.declared.revision import own_annotations, own_labels
 from tapp.kube.canonical import canonical
 from tapp.kube.objects import ClaimObject
 from tapp.kube.project import merge_key, project
 from tapp.pod.manifest import read_annotation
-from tapp.spec.model import TApp
-from tapp.spec.revision import own_annotations, own_labels
 from tapp.storage.claims import NewClaim
 from tapp.words.vocabulary import INSTANCE, LAST_APPLIED
 

@@ -6,7 +6,7 @@ from typing import Any
 from tapp.answer.kstatus import for_kstatus
 from tapp.decide.teardown import Teardown
 from tapp.words.conditions import Finding, Type
-from tapp.words.ranges import listed
+from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD
 
@@ -60,7 +60,7 @@ def _findings(teardown: Teardown) -> tuple[Finding, Finding, Finding]:
             Finding(Type.DEGRADED, "False", Reason.AS_EXPECTED, message),
         )
     message = (
-        f"the TApp is being deleted and waits for pods {listed(names)}: nothing "
+        f"the TApp is being deleted and waits for pods {name_list(names)}: nothing "
         "is heard of their nodes. They go when these are back, when they count as lost "
         "(forceDeletePod), or when their Node objects are deleted"
     )
@@ -84,7 +84,7 @@ def _held(teardown: Teardown) -> str:
     name, (since, text) = next(iter(teardown.held.items()))
     told = f"{text}; it was told so at {since}" if since else text
     return (
-        f"the TApp is being deleted and waits for pods {listed(list(teardown.held))}, which are "
+        f"the TApp is being deleted and waits for pods {name_list(list(teardown.held))}, which are "
         f"on hold; of {name}: {told}. They go when the annotation {HOLD} is removed "
         "from them; a spec.deletionHoldTimeoutSeconds of 0, or a number of seconds, ends all "
         "holds of this TApp, also now"

@@ -18,14 +18,14 @@ import msgspec
 from tapp.decide.instances import Instance, is_fresh
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.rollout import BUDGET_REASONS
+from tapp.declared.observed import ObservedCondition
+from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
-from tapp.spec.observed import ObservedCondition
-from tapp.spec.templates import Template
 from tapp.words.conditions import ALWAYS, HARMLESS, Type
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import numbers, some
+from tapp.words.ranges import id_list, numbers
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 
@@ -288,7 +288,7 @@ def _generation(plan: Plan) -> int:
 
 
 def _ids(pairs: Cases) -> str:
-    numbers = some(instance.id for instance, _ in pairs)
+    numbers = id_list(instance.id for instance, _ in pairs)
     return f"instance {numbers}" if len(pairs) == 1 else f"instances {numbers}"
 
 

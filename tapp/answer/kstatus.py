@@ -14,7 +14,7 @@ from tapp.decide.judge import Verdict
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.groups import grouped
-from tapp.words.ranges import some
+from tapp.words.ranges import id_list
 from tapp.words.reasons import Disposition
 
 Document = dict[str, Any]
@@ -54,7 +54,7 @@ def stalled(plan: Plan) -> str:
         return ""
     waits = grouped((_wait(plan, *waiting), waiting[0].id) for waiting in roll.waiting)
     parts = [
-        f"instance{'s'[: len(ids) != 1]} {some(ids)}: {text}"
+        f"instance{'s'[: len(ids) != 1]} {id_list(ids)}: {text}"
         for text, ids in list(waits.items())[:_SHOWN]
     ]
     more = sum(len(ids) for ids in list(waits.values())[_SHOWN:])

@@ -13,7 +13,7 @@ from tapp.words.conditions import Finding, Type
 from tapp.words.digits import is_whole, whole
 from tapp.words.groups import grouped
 from tapp.words.quoted import quoted
-from tapp.words.ranges import joined, listed, some
+from tapp.words.ranges import id_list, joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import HOLD_FOR, UPDATE_PRIORITY, InstanceStatus
 
@@ -93,7 +93,7 @@ def _some_keys(keys: Iterable[str]) -> str:
     """Numbers for a sentence; one that is too long for a number is shown cut."""
     long = [f"{key[:_DIGITS]}..." for key in keys if len(key) > _DIGITS]
     return ", ".join(
-        [*filter(None, [some([int(k) for k in keys if len(k) <= _DIGITS])]), *long[:1]]
+        [*filter(None, [id_list([int(k) for k in keys if len(k) <= _DIGITS])]), *long[:1]]
     )
 
 
@@ -102,7 +102,7 @@ def unused_values(plan: Plan) -> Finding | None:
     unread = plan.world.templates.unread_values()
     if not unread:
         return None
-    shown = listed([repr(key) for key in unread])
+    shown = name_list([repr(key) for key in unread])
     message = f"spec.values or spec.defaultValues: no template reads {shown}"
     return refused(Type.UNUSED_VALUES, Reason.NOT_READ, message)
 
@@ -141,7 +141,7 @@ def unused_templates(plan: Plan) -> Finding | None:
     if not unused:
         return None
     message = (
-        f"spec.templatePool: nothing refers to {listed(unused)}; remove them, or install the "
+        f"spec.templatePool: nothing refers to {name_list(unused)}; remove them, or install the "
         "admission policy that does"
     )
     return refused(Type.UNUSED_TEMPLATES, Reason.UNUSED, message)
@@ -193,5 +193,5 @@ def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:
         for instance in plan.instances
         for text in {text[:_QUOTED] for text in odd(instance)}
     )
-    parts = [f"instances {some(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
+    parts = [f"instances {id_list(ids)}: {quoted(text)}" for text, ids in sorted(wrong.items())]
     return joined(parts, " values") if parts else ""

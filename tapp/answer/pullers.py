@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tapp.decide.pulls import Puller
-from tapp.spec.model import TApp
+from tapp.declared.model import TApp
 from tapp.words.vocabulary import PULLER
 
 

@@ -7,13 +7,13 @@ from tapp.answer.kstatus import stalled
 from tapp.answer.mistakes import refused
 from tapp.decide.missing import Since, overdue, unseen_claims
 from tapp.decide.partition import UNKNOWN
+from tapp.declared.templates import Template, Unresolved
 from tapp.plan import Plan
-from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import Claims
 from tapp.words.conditions import Finding, Type
 from tapp.words.kinds import SERVICE
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import SHOWN, joined, listed, some
+from tapp.words.ranges import SHOWN, id_list, joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import RESTART_IN_PLACE
 
@@ -48,15 +48,15 @@ def _claims_not_owned(plan: Plan) -> Finding | None:
         for name in unseen_claims(plan.world, own, item)
     ]
     message = (
-        f"instances {_since(found)}: their pods use the claims {listed(names)}, which are not this "
-        "TApp's: they neither grow nor go with it. It takes them over by "
+        f"instances {_since(found)}: their pods use the claims {name_list(names)}, which are not "
+        "this TApp's: they neither grow nor go with it. It takes them over by "
         f"`kubectl tapp adopt {plan.world.tapp.metadata.name}`"
     )
     return refused(Type.CLAIMS_NOT_OWNED, Reason.NOT_OWNED, message)
 
 
 def _since(found: Since) -> str:
-    return "; ".join(f"{some(ids)} since {since}" for since, ids in found.items())
+    return "; ".join(f"{id_list(ids)} since {since}" for since, ids in found.items())
 
 
 def _images_edited(plan: Plan) -> Finding | None:
@@ -80,9 +80,9 @@ def _template_not_found(plan: Plan) -> Finding | None:
     parts = []
     for text, (kept, missing) in sorted(lost.items()):
         if kept:
-            parts.append(f"{text}: instances {some(kept)} are kept as they are")
+            parts.append(f"{text}: instances {id_list(kept)} are kept as they are")
         if missing:
-            parts.append(f"{text}: instances {some(missing)} are not created")
+            parts.append(f"{text}: instances {id_list(missing)} are not created")
     return refused(Type.TEMPLATE_NOT_FOUND, Reason.UNRESOLVED, "; ".join(parts))
 
 
@@ -98,7 +98,7 @@ def _revisions_not_found(plan: Plan) -> Finding | None:
     missing = plan.partition.missing
     if not missing:
         return None
-    parts = [f"instances {some(ids)} at {revision}" for revision, ids in sorted(missing.items())]
+    parts = [f"instances {id_list(ids)} at {revision}" for revision, ids in sorted(missing.items())]
     message = (
         f"the partition keeps {joined(parts, ' revisions')}, which is not in the history: they "
         "get no pod. Lower spec.updateStrategy.partition, and they get the newest template"
@@ -133,9 +133,9 @@ def _duplicate_merge_keys(plan: Plan) -> Finding | None:
     if not doubled:
         return None
     message = (
-        f"instances {some(list(doubled))}: {next(iter(doubled.values()))} has two entries of one "
-        "merge key, which Metacontroller cannot apply; install the admission policy that removes "
-        "its last-applied annotation from pods, then kill and start these instances"
+        f"instances {id_list(list(doubled))}: {next(iter(doubled.values()))} has two entries of "
+        "one merge key, which Metacontroller cannot apply; install the admission policy that "
+        "removes its last-applied annotation from pods, then kill and start these instances"
     )
     return refused(Type.DUPLICATE_MERGE_KEYS, Reason.NOT_MERGEABLE, message)
 
@@ -144,8 +144,8 @@ def _claims_not_grown(plan: Plan) -> Finding | None:
     obstacles, app = plan.growth.obstacles, plan.world.tapp.metadata.name
     shown = sorted(obstacles, key=lambda found: (found.template, found.why, found.has))
     parts = [
-        f"claims {found.template}-{app}-N (N: {some(obstacles[found])}) ask for {found.has}, their "
-        f"template for {found.wanted}: {found.why}"
+        f"claims {found.template}-{app}-N (N: {id_list(obstacles[found])}) ask for {found.has}, "
+        f"their template for {found.wanted}: {found.why}"
         for found in shown[:SHOWN]
     ]
     if len(shown) > SHOWN:
@@ -166,13 +166,13 @@ def _services_not_created(plan: Plan) -> Finding | None:
         return refused(Type.SERVICES_NOT_CREATED, Reason.NOT_REGISTERED, message)
     services, late = plan.services, overdue(plan.not_exposed, plan.now)
     parts = [
-        f"spec.serviceTemplate{f', instances {some(ids)}' if ids else ''}: {problem}"
+        f"spec.serviceTemplate{f', instances {id_list(ids)}' if ids else ''}: {problem}"
         for problem, ids in services.problems.items()
     ]
     if services.taken:
         parts.append(
-            f"instances {some(services.taken)}: a Service of their name is somebody else's, and is "
-            "left alone; delete it, and the instance gets its own"
+            f"instances {id_list(services.taken)}: a Service of their name is somebody else's, and "
+            "is left alone; delete it, and the instance gets its own"
         )
     if late:
         parts.append(
@@ -188,14 +188,14 @@ def _unreadable_pods(plan: Plan) -> Finding | None:
     if not left:
         return None
     first = left[0].pod.unreadable if left[0].pod is not None else ""
-    message = f"pods of instances {some([i.id for i in left])} are left alone: {first}"
+    message = f"pods of instances {id_list([i.id for i in left])} are left alone: {first}"
     return refused(Type.UNREADABLE_PODS, Reason.UNREADABLE, message)
 
 
 def _foreign_pods(plan: Plan) -> Finding | None:
     if not (foreign := plan.world.foreign):
         return None
-    names = listed([pod.name for pod in foreign])
+    names = name_list([pod.name for pod in foreign])
     message = f"pods {names} are no instance's and are left alone"
     return refused(Type.FOREIGN_PODS, Reason.NO_INSTANCE, message)
 
@@ -246,7 +246,7 @@ def _pod_status_not_written(plan: Plan) -> Finding | None:
     if not unserved:
         return None
     message = (
-        f"instances {some(unserved)}: nobody writes the status of their pods, which their "
+        f"instances {id_list(unserved)}: nobody writes the status of their pods, which their "
         "readiness gate or their lost node waits for; install metacontroller/components/pod-status"
     )
     return refused(Type.POD_STATUS_NOT_WRITTEN, Reason.NOT_SERVED, message)

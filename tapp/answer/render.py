@@ -13,13 +13,13 @@ import msgspec
 
 from tapp.decide.changes import HoldMarks, Mark
 from tapp.decide.instances import Instance
+from tapp.declared.model import TApp
+from tapp.declared.templates import Template, has_served_gate
 from tapp.kube.env import without_repeats
 from tapp.kube.objects import RevisionObject
 from tapp.kube.tolerations import of_pods, without_limit
 from tapp.pod.hold import NO_HOLD, hold_of
 from tapp.pod.manifest import Manifest
-from tapp.spec.model import TApp
-from tapp.spec.templates import Template, has_served_gate
 from tapp.storage.history import NewRecord
 from tapp.words.vocabulary import (
     CHANGE_CAUSE,

@@ -18,7 +18,7 @@ from tapp.plan import Plan
 from tapp.words.conditions import HARMLESS, Finding, Type
 from tapp.words.notes import UpdateNote, encode_groups, encode_names, encoded
 from tapp.words.quoted import short
-from tapp.words.ranges import ranges, some
+from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import CONTROLLER_UID, PULLER, InstanceStatus
@@ -198,7 +198,7 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
     active = {reason: ids for reason, ids in doing.items() if ids}
     if active:
         sentences = [
-            f"{_PHRASES.get(reason, reason.lower())}: {some(ids)}"
+            f"{_PHRASES.get(reason, reason.lower())}: {id_list(ids)}"
             + (f" ({pulled_where(plan.pulls.going)})" if reason is Reason.PULLING else "")
             + (_arithmetic(plan) if reason is Reason.WAITING_FOR_BUDGET else "")
             + (_silent(unavailable) if reason is Reason.WAITING_FOR_INSTANCES else "")
@@ -206,24 +206,23 @@ def _progress(plan: Plan, refused: list[Finding]) -> Finding:
         ]
         return Finding(Type.PROGRESSING, "True", next(iter(active)), "; ".join(sentences))
     if paused:
-        message = f"updates are paused for instances {some(paused)}"
+        message = f"updates are paused for instances {id_list(paused)}"
         return Finding(Type.PROGRESSING, "False", Reason.PAUSED, message)
     if stuck:
-        message = f"nothing can be done for instances {some(stuck)}; see Degraded"
+        message = f"nothing can be done for instances {id_list(stuck)}; see Degraded"
         return Finding(Type.PROGRESSING, "False", Reason.STUCK, message)
     message = "every instance is as the spec asks"
     if kept := [instance.id for instance, _ in plan.cases if instance.kept]:
         size = plan.world.tapp.spec.update_strategy.partition
-        message += (
-            f"; updateStrategy.partition ({short(size)}) keeps instances {some(kept)} as they were"
-        )
+        message += f"; updateStrategy.partition ({short(size)}) keeps instances {id_list(kept)}"
+        message += " as they were"
     return Finding(Type.PROGRESSING, "False", Reason.COMPLETE, message)
 
 
 def _silent(unavailable: list[Instance]) -> str:
     """Instances that are not available because nothing is heard of their nodes."""
     silent = [item.id for item in unavailable if item.status is InstanceStatus.UNKNOWN]
-    return f" (nothing is heard of the nodes of {some(silent)})" if silent else ""
+    return f" (nothing is heard of the nodes of {id_list(silent)})" if silent else ""
 
 
 _PHRASES = {

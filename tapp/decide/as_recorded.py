@@ -8,10 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from tapp.decide.instances import Instance, is_updated
+from tapp.declared.beside import beside_of, claim_templates
+from tapp.declared.lookup import Templates
+from tapp.declared.templates import Template, Unresolved
 from tapp.pod.pod import Pod
-from tapp.spec.beside import beside_of, claim_templates
-from tapp.spec.lookup import Templates
-from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Recorded
 from tapp.words.notes import REVISION
 from tapp.words.quoted import short

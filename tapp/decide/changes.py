@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tapp.declared.templates import Template
 from tapp.pod.pod import Pod
-from tapp.spec.templates import Template
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):

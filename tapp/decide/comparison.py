@@ -1,7 +1,7 @@
 """Recorded templates of pods that differ in more than their hashes can tell.
 
 A template that is written in another way has another revision, and still its pod may be the one
-that it describes (`tapp/spec/meaning.py`): then nothing about it is to change but its labels.
+that it describes (`tapp/declared/meaning.py`): then nothing about it is to change but its labels.
 """
 
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ import msgspec
 
 from tapp.decide.filling import LATER, MOST
 from tapp.decide.instances import Instance
+from tapp.declared.templates import Template, Unresolved, resolve
 from tapp.kube.tolerations import of_pods
 from tapp.pod.applied import applied_body
 from tapp.pod.pod import Pod
-from tapp.spec.templates import Template, Unresolved, resolve
 from tapp.storage.records import Recorded
 from tapp.words.reasons import Reason
 from tapp.world import Options, World

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from tapp.decide.instances import Instance, is_fresh
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
+from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.spec.model import TApp, TAppSpec
 from tapp.words.notes import ReachedNote, decoded
 from tapp.words.reasons import Disposition, Reason
 from tapp.words.times import noted_since

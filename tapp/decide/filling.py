@@ -7,9 +7,9 @@ that it is made of the template as it is now are not looked at again, once a syn
 has: `status.outdated` has the others.
 """
 
+from tapp.declared.templates import Template, Unresolved
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.pod import Pod
-from tapp.spec.templates import Template, Unresolved
 from tapp.storage.records import Contents, content_name
 from tapp.words.notes import decode_kept
 from tapp.words.ranges import numbers

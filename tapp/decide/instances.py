@@ -3,15 +3,15 @@
 import msgspec
 
 from tapp.decide.filling import Filling
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TApp
+from tapp.declared.templates import Template, Unresolved
 from tapp.kube.restarts import COMPLETED
 from tapp.pod.inplace import NO_UPDATE, Progress, ended_by_update, progress
 from tapp.pod.pace import Pace
 from tapp.pod.pod import Pod
 from tapp.pod.resize import Resizing, Wanted
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.spec.lookup import Templates
-from tapp.spec.model import TApp
-from tapp.spec.templates import Template, Unresolved
 from tapp.storage.claims import Made
 from tapp.words.notes import UpdateNote, decode_names, decoded
 from tapp.words.times import seconds

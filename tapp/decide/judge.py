@@ -12,6 +12,9 @@ import msgspec
 
 from tapp.decide.changes import Adopt, Create, Mark, Resize, Update
 from tapp.decide.instances import Instance
+from tapp.declared.adopt import describes, differs_in_images_only
+from tapp.declared.revision import without_resources
+from tapp.declared.templates import Template, Unresolved, running
 from tapp.kube.canonical import comparable
 from tapp.kube.resources import asked_for
 from tapp.kube.restarts import COMPLETED
@@ -19,11 +22,8 @@ from tapp.pod.inplace import ended_by_update
 from tapp.pod.pod import Pod, PodSpec
 from tapp.pod.resize import DEFERRED, obstacle_to_resize
 from tapp.pod.update import changed_images, edited, obstacle_to, plan_restart, restarts_of
-from tapp.spec.adopt import describes, differs_in_images_only
-from tapp.spec.revision import without_resources
-from tapp.spec.templates import Template, Unresolved, running
 from tapp.words.quoted import quoted, short
-from tapp.words.ranges import listed
+from tapp.words.ranges import name_list
 from tapp.words.reasons import Reason
 from tapp.words.times import written
 from tapp.words.vocabulary import RESTART_INSTANCE, RESTARTED_AT, Wish
@@ -184,7 +184,7 @@ def _completed(instance: Instance, pod: Pod) -> Verdict:
 
 
 def _names(containers: Iterable[str]) -> str:
-    return short(listed([*containers]))
+    return short(name_list([*containers]))
 
 
 def _recreate(instance: Instance, template: Template, reason: Reason, message: str) -> Verdict:

@@ -13,6 +13,7 @@ from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
 from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks
 from tapp.decide.resizes import restarts_soon
+from tapp.declared.model import TApp
 from tapp.pod.gate import (
     SECOND,
     drained_in,
@@ -24,7 +25,6 @@ from tapp.pod.gate import (
 from tapp.pod.lost import Nodes, limit_of, lost_in, nodes_of
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.spec.model import TApp
 from tapp.words.reasons import Reason
 from tapp.words.times import noted_since, written
 from tapp.world import Options

@@ -13,8 +13,8 @@ from tapp.decide.filling import LATER
 from tapp.decide.filling import MOST as MOST_FILLED
 from tapp.decide.instances import Instance, runs
 from tapp.decide.rollout import FULL, portion, update_order
-from tapp.spec.revision import is_ours
-from tapp.spec.templates import Unresolved
+from tapp.declared.revision import is_ours
+from tapp.declared.templates import Unresolved
 from tapp.storage.records import Contents, Recorded, content_name
 from tapp.words.notes import decode_kept
 from tapp.words.quoted import quoted

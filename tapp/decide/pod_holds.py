@@ -13,9 +13,9 @@ from tapp.decide.changes import HoldMarks
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict, wait
 from tapp.decide.rollout import Budgets, is_update
+from tapp.declared.model import TAppSpec
 from tapp.pod.hold import NO_HOLD
 from tapp.pod.pod import Pod
-from tapp.spec.model import TAppSpec
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.times import is_written, noted_since, written

@@ -14,14 +14,14 @@ from tapp.decide.changes import Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict, wait
 from tapp.decide.rollout import update_order
+from tapp.declared.templates import Template
 from tapp.kube.images import names_of
 from tapp.pod.inplace import NO_UPDATE
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import no_image, trouble
-from tapp.spec.templates import Template
 from tapp.words.notes import PullerNote, UnableNote, decoded
 from tapp.words.quoted import short
-from tapp.words.ranges import joined, listed
+from tapp.words.ranges import joined, name_list
 from tapp.words.reasons import Reason
 from tapp.words.times import noted_since, past, seconds, written
 from tapp.words.vocabulary import PULLER
@@ -175,7 +175,7 @@ class _Pulling:
         if not found.unable and nowhere in known:
             found.unable.append("the pods that pull them were asked for and were not there")
         elif not found.unable:
-            where = listed(sorted(note.node for note in known))
+            where = name_list(sorted(note.node for note in known))
             found.unable.append(f"the pods that pull them did not start on nodes {where}")
         return found
 
@@ -315,11 +315,11 @@ def _running(instances: Iterable[Instance]) -> dict[str, set[str]]:
 
 
 def _pulls(puller: Puller) -> str:
-    return f"node {short(puller.node)} first pulls {listed([*puller.images])}"
+    return f"node {short(puller.node)} first pulls {name_list([*puller.images])}"
 
 
 def _what(puller: Puller) -> str:
-    return f"node {short(puller.node)} is to have {listed([*puller.images])} first"
+    return f"node {short(puller.node)} is to have {name_list([*puller.images])} first"
 
 
 def pulled_where(pullers: Iterable[Puller]) -> str:
@@ -328,7 +328,7 @@ def pulled_where(pullers: Iterable[Puller]) -> str:
     for puller in pullers:
         nodes.setdefault(tuple(puller.images), []).append(puller.node)
     parts = [
-        f"{listed(images)} on node{'s'[: len(there) != 1]} {listed(there)}"
+        f"{name_list(images)} on node{'s'[: len(there) != 1]} {name_list(there)}"
         for images, there in nodes.items()
     ]
     return joined(parts) or "the pods that pull them are asked for"

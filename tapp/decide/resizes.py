@@ -13,10 +13,10 @@ import msgspec
 from tapp.decide.changes import Mark, Resize
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
+from tapp.declared.model import TApp
+from tapp.declared.templates import Template
 from tapp.pod.pod import Pod
 from tapp.pod.resize import DEFERRED, INFEASIBLE, Resizing, Wanted, resizing_of, wanted_of
-from tapp.spec.model import TApp
-from tapp.spec.templates import Template
 from tapp.words.notes import ResizeNote, decoded
 from tapp.words.times import UNKNOWN, noted_since, seconds, written
 from tapp.world import Options, World

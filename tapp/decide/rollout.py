@@ -11,9 +11,9 @@ from math import ceil
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE, Verdict, wait
 from tapp.decide.serving import Serving
-from tapp.spec.model import TAppSpec
-from tapp.spec.policies import UpdateStrategy
-from tapp.spec.templates import Template
+from tapp.declared.model import TAppSpec
+from tapp.declared.policies import UpdateStrategy
+from tapp.declared.templates import Template
 from tapp.words.digits import percent
 from tapp.words.quoted import quoted, short
 from tapp.words.reasons import Reason

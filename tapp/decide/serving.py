@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tapp.decide.instances import Instance
+from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
 from tapp.pod.pod import Pod
 from tapp.pod.resize import resizing_of
 from tapp.pod.trouble import Trouble, silence, trouble
-from tapp.spec.model import TApp, TAppSpec
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
 from tapp.world import World

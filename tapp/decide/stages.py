@@ -18,7 +18,7 @@ from tapp.decide.pulls import Pulls, pulls
 from tapp.decide.rollout import Budgets, is_update, spend
 from tapp.decide.serving import Serving
 from tapp.decide.turns import AnswerRoom, is_written, one_after_another, room_in_the_answer
-from tapp.spec.templates import Template
+from tapp.declared.templates import Template
 from tapp.storage.history import HistoryPlan, plan_history, unchanged_history
 from tapp.storage.services import ServicePlan, plan_services
 from tapp.words.kinds import SERVICE

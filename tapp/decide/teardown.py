@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from tapp.decide.changes import Mark
 from tapp.decide.pod_holds import HoldRequest, carried_marks, due_marks, hold_request_of, sentence
+from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.kube.objects import ClaimObject, RevisionObject
 from tapp.pod.lost import limit_of, lost_in
 from tapp.pod.manifest import Manifest
 from tapp.pod.pod import Pod
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.spec.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.words.groups import grouped
 from tapp.words.times import UNKNOWN, written
 from tapp.words.vocabulary import Wish

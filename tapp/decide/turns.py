@@ -18,8 +18,8 @@ from tapp.decide.instances import RECHECK, Instance
 from tapp.decide.judge import Action, Verdict, wait
 from tapp.decide.rollout import is_update
 from tapp.decide.serving import Serving
+from tapp.declared.templates import Template
 from tapp.pod.trouble import TROUBLE_AFTER
-from tapp.spec.templates import Template
 from tapp.storage.claims import Claims
 from tapp.words.notes import decode_since
 from tapp.words.reasons import Reason

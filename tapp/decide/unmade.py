@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from tapp.decide.filling import MOST
 from tapp.decide.instances import Instance
+from tapp.declared.beside import claim_templates
+from tapp.declared.templates import Template, claim_name
 from tapp.kube.names import is_dns_label
 from tapp.pod.pod import Pod
-from tapp.spec.beside import claim_templates
-from tapp.spec.templates import Template, claim_name
 from tapp.storage.claims import Claims
 from tapp.storage.records import Recorded
 from tapp.words.quoted import quoted

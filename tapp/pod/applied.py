@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.revision import runs_on
 from tapp.kube import objects
 from tapp.pod.manifest import Manifest, read_annotation
-from tapp.spec.revision import runs_on
 from tapp.words.vocabulary import LAST_APPLIED, NEVER_IN_TEMPLATES, TEMPLATE_IMAGES
 
 Document = dict[str, Any]

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.reads import Reads
+from tapp.declared.revision import is_ours
 from tapp.kube import objects, stored
 from tapp.kube.objects import Condition, ContainerStatus, InPlaceRecord, Terminated
 from tapp.kube.restarts import ALWAYS, COMPLETED, RESTART_ALL, RESTARTING_ALL, Restarts
 from tapp.pod.hold import Hold
 from tapp.pod.manifest import NO_MANIFEST, Manifest
-from tapp.spec.reads import Reads
-from tapp.spec.revision import is_ours
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import GATES, NODE_LOST
 
@@ -54,7 +54,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
         gates: condition types of `spec.readinessGates`.
         marked: whether it has a gate that this service serves, or `drain`, `lost` or `hold`.
         reads: what its containers had of its metadata when they started, as far as the template
-            may change that (`tapp/spec/reads.py`).
+            may change that (`tapp/declared/reads.py`).
         requests: who is asked to restart by annotations that people set on this pod: container,
             "" for all -> digest of the text.
         asked: those of them that no update has met yet.

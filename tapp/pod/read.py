@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.reads import Reads, read_by, requests_of
+from tapp.declared.templates import Written, has_served_gate
 from tapp.kube import objects
 from tapp.kube.images import pull_policy, runs_image
 from tapp.kube.objects import ContainerStatus, PodObject, PodStatus
@@ -20,8 +22,6 @@ from tapp.pod.hold import hold_of
 from tapp.pod.inplace import is_over
 from tapp.pod.manifest import NO_MANIFEST, Manifest, read_annotation
 from tapp.pod.pod import GRACE, NONE, Pod, PodSpec
-from tapp.spec.reads import Reads, read_by, requests_of
-from tapp.spec.templates import Written, has_served_gate
 from tapp.words.vocabulary import (
     DRAIN,
     FAILURES,

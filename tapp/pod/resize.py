@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from tapp.declared.templates import Template, running
 from tapp.kube.objects import Condition, readable_conditions
 from tapp.kube.resources import (
     RESIZABLE,
@@ -22,7 +23,6 @@ from tapp.kube.resources import (
     with_requests,
 )
 from tapp.pod.pod import Pod, PodSpec
-from tapp.spec.templates import Template, running
 from tapp.words.quoted import quoted
 
 DEFERRED, INFEASIBLE = "Deferred", "Infeasible"

@@ -1,6 +1,6 @@
 """An update in place: what it sets, what stands in its way, and what it records on the pod.
 
-Containers restart for another image, or because their metadata says so (`tapp/spec/reads.py`):
+Containers restart for another image, or because their metadata says so (`tapp/declared/reads.py`):
 these are started again with the image that they run, by another name of it. When they are updated
 is in `inplace.py`.
 """
@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from tapp.declared.reads import restarting
+from tapp.declared.templates import Template
 from tapp.kube.images import pinned, runs_image
 from tapp.kube.objects import InPlaceRecord, RanImage, encode_record
 from tapp.pod.inplace import Progress
 from tapp.pod.pod import Pod, PodSpec
-from tapp.spec.reads import restarting
-from tapp.spec.templates import Template
 from tapp.words.quoted import quoted, short
 from tapp.words.times import written
 

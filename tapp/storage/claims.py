@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tapp.declared.beside import claim_templates
+from tapp.declared.lookup import Templates
+from tapp.declared.placeholders import NO_SLOTS, UnfilledError
+from tapp.declared.templates import Template, Unresolved
 from tapp.kube.objects import ClaimObject
-from tapp.spec.beside import claim_templates
-from tapp.spec.lookup import Templates
-from tapp.spec.placeholders import NO_SLOTS, UnfilledError
-from tapp.spec.templates import Template, Unresolved
 from tapp.words.digits import whole
 from tapp.words.quoted import quoted
 from tapp.world import World

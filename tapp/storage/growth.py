@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.beside import claim_templates
+from tapp.declared.lookup import Templates
+from tapp.declared.placeholders import UnfilledError
 from tapp.kube import objects
 from tapp.kube.canonical import nano, quantity
 from tapp.kube.objects import ClaimObject, ClaimResources, ClaimSpec, ClaimStatus, Storage
-from tapp.spec.beside import claim_templates
-from tapp.spec.lookup import Templates
-from tapp.spec.placeholders import UnfilledError
 from tapp.storage.claims import Claims, instance_number
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason

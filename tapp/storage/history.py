@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.beside import UNSAID, Beside, beside_of, recorded_beside
+from tapp.declared.model import ParentMeta
+from tapp.declared.templates import Template
+from tapp.declared.values import NO_VALUES, KeptValues
 from tapp.kube.objects import RevisionObject
-from tapp.spec.beside import UNSAID, Beside, beside_of, recorded_beside
-from tapp.spec.model import ParentMeta
-from tapp.spec.templates import Template
-from tapp.spec.values import NO_VALUES, KeptValues
 from tapp.storage.records import (
     Content,
     Contents,

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
+from tapp.declared.lookup import Templates
+from tapp.declared.templates import Template
 from tapp.kube.objects import RevisionObject
 from tapp.pod.pod import Pod
-from tapp.spec.lookup import Templates
-from tapp.spec.templates import Template
 from tapp.world import World
 
 Content = tuple[str, str]

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.lookup import Templates
+from tapp.declared.placeholders import LARGEST, UnfilledError
+from tapp.declared.revision import own_annotations, own_labels
+from tapp.declared.shapes import metadata_problem
 from tapp.kube.project import duplicate_merge_key, project
 from tapp.kube.stored import encoded
 from tapp.pod.manifest import Manifest
-from tapp.spec.lookup import Templates
-from tapp.spec.placeholders import LARGEST, UnfilledError
-from tapp.spec.revision import own_annotations, own_labels
-from tapp.spec.shapes import metadata_problem
 from tapp.storage.claims import instance_number
 from tapp.words.kinds import SERVICE
 from tapp.words.vocabulary import CONTROLLER_UID, INSTANCE

@@ -35,7 +35,7 @@ def ranges(ids: Iterable[int]) -> str:
     return ",".join(_text(run, ",") for run in _runs(ids))
 
 
-def some(ids: Iterable[int]) -> str:
+def id_list(ids: Iterable[int]) -> str:
     """Numbers for a sentence: `0-3, 7`, at most so many ranges, and how many instances more."""
     runs = _runs(ids)
     shown = ", ".join(_text(run, ", ") for run in runs[:SHOWN])
@@ -43,7 +43,7 @@ def some(ids: Iterable[int]) -> str:
     return f"{shown} and {more} more" if more else shown
 
 
-def listed(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Names for a sentence: so many of them, and how many there are more."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join([short(name) for name in names[:SHOWN]]) + more

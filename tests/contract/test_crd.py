@@ -22,7 +22,7 @@ from crds.kubernetes_schema import KUBERNETES, summary
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from tapp.answer import kstatus, mistakes, refusals, status
-from tapp.spec import model, policies, rules
+from tapp.declared import model, policies, rules
 from tapp.words import conditions, vocabulary
 from tapp.words.vocabulary import InstanceStatus
 

@@ -4,6 +4,9 @@ import json
 from typing import Any
 
 import pytest
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TAppSpec
+from tapp.declared.templates import Template
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
@@ -11,9 +14,6 @@ from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.cluster.owners import warnings
 from kubectl_tapp.edit.revisions import chosen, entries
-from tapp.spec.lookup import Templates
-from tapp.spec.model import TAppSpec
-from tapp.spec.templates import Template
 from tests.builders import tapp, template
 
 Document = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tapp.decide import filling
-from tapp.spec import lookup
+from tapp.declared import lookup
 from tests.builders import Document, claim_template, tapp, template
 from tests.unit.world import World, condition
 

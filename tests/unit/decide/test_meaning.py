@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tapp.declared.differences import Effect, differences
+from tapp.declared.meaning import meaning
+from tapp.declared.shapes import shape_problem
 
 from tapp.kube.canonical import canonical
 from tapp.kube.stored import KINDS
-from tapp.spec.differences import Effect, differences
-from tapp.spec.meaning import meaning
-from tapp.spec.shapes import shape_problem
 from tests import builders
 from tests.builders import Document, tapp
 from tests.sizes import FULL

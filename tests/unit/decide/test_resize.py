@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tapp.declared.model import TApp
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
@@ -12,7 +13,6 @@ from hooks.wire.request import Request, world_of
 from tapp.answer.resizes import patches
 from tapp.kube.resources import quality
 from tapp.plan import plan
-from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.builders import NOW, Document, as_sent, tapp, template
 from tests.holds import HELD, HOLD, HOLD_FOR, WANTED

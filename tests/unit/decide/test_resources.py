@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
+from tapp.declared.differences import Effect, differences
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TAppSpec
+from tapp.declared.revision import revisions
+from tapp.declared.templates import Template
 
 from simulator.objects.objects import with_meta
 from tapp.kube.resources import asked_for
-from tapp.spec.differences import Effect, differences
-from tapp.spec.lookup import Templates
-from tapp.spec.model import TAppSpec
-from tapp.spec.revision import revisions
-from tapp.spec.templates import Template
 from tests.builders import Document, tapp, template
 from tests.unit.world import Hook, World
 

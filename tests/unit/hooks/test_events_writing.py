@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tapp.declared.model import TApp
 
 from hooks.service import cluster, events, metrics
 from hooks.service.cluster import AccountError, Cluster
@@ -17,7 +18,6 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.status import summarize
 from tapp.plan import Plan, plan
-from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.api_server import ApiServer, api_server
 from tests.builders import NOW, UID, Document, as_sent, request, tapp, template

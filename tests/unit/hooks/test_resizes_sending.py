@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tapp.declared.model import TApp
 
 from hooks.app import create_app
 from hooks.service import cluster, metrics, resizes
@@ -15,7 +16,6 @@ from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.plan import Plan, plan
-from tapp.spec.model import TApp
 from tapp.world import Options
 from tests.api_server import ApiServer
 from tests.builders import Document, as_sent

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import pytest
+from tapp.declared.differences import Effect, differences
 
 from tapp.kube.images import names_of, pinned
-from tapp.spec.differences import Effect, differences
 from tests.builders import Document, running, tapp, template
 from tests.unit.world import World, condition, settled
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from tapp.spec.fields import Value
+from tapp.declared.fields import Value
 from tapp.words.conditions import ALWAYS, KSTATUS, REFUSED
 from tapp.words.notes import REVISION
 from tapp.words.times import is_written

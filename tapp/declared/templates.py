@@ -6,14 +6,14 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from tapp.declared import revision
+from tapp.declared.meaning import Meaning
+from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
+from tapp.declared.reads import Reads, read_by, requests_of
+from tapp.declared.shapes import name_taken, shape_problem
 from tapp.kube.canonical import FORMS, Forms
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.kube.once import mounted, repeated
-from tapp.spec import revision
-from tapp.spec.meaning import Meaning
-from tapp.spec.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in
-from tapp.spec.reads import Reads, read_by, requests_of
-from tapp.spec.shapes import name_taken, shape_problem
 from tapp.words.quoted import quoted
 from tapp.words.reasons import Reason
 from tapp.words.vocabulary import GATES, NEVER_IN_TEMPLATES, TEMPLATE_HASH

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
+from tapp.declared.model import MOST_CLAIMS, TAppSpec
+from tapp.declared.templates import claim_name
 from tapp.kube.depth import is_too_deep
-from tapp.spec.model import MOST_CLAIMS, TAppSpec
-from tapp.spec.templates import claim_name
 
 
 class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tapp.declared.reads import problem_of
 from tapp.kube.images import LONGEST
-from tapp.spec.reads import problem_of
 from tapp.words.quoted import quoted
 
 _CONTAINERS = ("containers", "initContainers")

@@ -5,19 +5,18 @@ from typing import Any, Final
 
 import msgspec
 
-from tapp.kube.canonical import Forms
-from tapp.spec.beside import UNSAID, Beside, recorded_beside
-from tapp.spec.meaning import Meaning
-from tapp.spec.model import TAppSpec
-from tapp.spec.placeholders import (
+from tapp.declared.beside import UNSAID, Beside, recorded_beside
+from tapp.declared.meaning import Meaning
+from tapp.declared.model import TAppSpec
+from tapp.declared.placeholders import (
     NO_SLOTS,
     Slots,
     UnfilledError,
     placeholders_in,
     weight_of,
 )
-from tapp.spec.shapes import name_taken
-from tapp.spec.templates import (
+from tapp.declared.shapes import name_taken
+from tapp.declared.templates import (
     Template,
     Unresolved,
     Written,
@@ -26,7 +25,8 @@ from tapp.spec.templates import (
     resolved,
     spec_of,
 )
-from tapp.spec.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
+from tapp.declared.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
+from tapp.kube.canonical import Forms
 from tapp.words.groups import grouped
 from tapp.words.quoted import ONCE, quoted
 from tapp.words.reasons import Reason

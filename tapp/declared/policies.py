@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tapp.spec.fields import BUDGET, NAME, PARTITION, Value, Whole
+from tapp.declared.fields import BUDGET, NAME, PARTITION, Value, Whole
 
 Retention = Literal["Retain", "Delete"]
 

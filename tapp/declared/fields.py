@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from tapp.declared import rules
 from tapp.kube.names import MAX_NAME
-from tapp.spec import rules
 from tapp.words.vocabulary import MAX_REPLICAS
 
 LONGEST_VALUE: Final = 1_024

@@ -7,8 +7,8 @@ nobody's reason to touch it (docs/design.md, "Revisions").
 
 from typing import Any
 
+from tapp.declared.revision import without_images
 from tapp.kube.project import merge_key
-from tapp.spec.revision import without_images
 
 _CANNOT_BE_INJECTED = {"command", "args"}
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tapp.declared.revision import digest, without_images, without_resources
 from tapp.kube.canonical import comparable
 from tapp.kube.env import RepeatedEnvError, without_repeats
 from tapp.kube.stored import admitted_spec, stored_spec
-from tapp.spec.revision import digest, without_images, without_resources
 
 Document = dict[str, Any]
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import msgspec
 
-from tapp.kube.canonical import canonical, comparable
-from tapp.kube.project import merge_key
-from tapp.kube.tolerations import SECONDS, with_defaults
-from tapp.spec.meaning import meaning
-from tapp.spec.reads import read_by, restarting
-from tapp.spec.revision import (
+from tapp.declared.meaning import meaning
+from tapp.declared.reads import read_by, restarting
+from tapp.declared.revision import (
     own_annotations,
     own_labels,
     runs_on,
     without_images,
     without_resources,
 )
+from tapp.kube.canonical import canonical, comparable
+from tapp.kube.project import merge_key
+from tapp.kube.tolerations import SECONDS, with_defaults
 from tapp.words.digits import whole
 from tapp.words.vocabulary import RESTARTED_AT
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tapp.spec.fields import LONGEST_VALUE
-from tapp.spec.model import TAppSpec
-from tapp.spec.placeholders import VALUES, Slots, UnfilledError
+from tapp.declared.fields import LONGEST_VALUE
+from tapp.declared.model import TAppSpec
+from tapp.declared.placeholders import VALUES, Slots, UnfilledError
 from tapp.words.quoted import quoted
 
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from tapp.spec import rules
-from tapp.spec.fields import (
+from tapp.declared import rules
+from tapp.declared.fields import (
     BY_INSTANCE,
     ENTRIES,
     NAME,
@@ -20,8 +20,8 @@ from tapp.spec.fields import (
     Value,
     Whole,
 )
-from tapp.spec.observed import NEVER, ObservedStatus, entries
-from tapp.spec.policies import RetentionPolicy, ServiceRetentionPolicy, UpdateStrategy
+from tapp.declared.observed import NEVER, ObservedStatus, entries
+from tapp.declared.policies import RetentionPolicy, ServiceRetentionPolicy, UpdateStrategy
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS
 
 Mapping = dict[str, Any]

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tapp.declared.templates import Written
 
 from tapp.kube.objects import InPlaceRecord, RanImage, decode_record, encode_record
-from tapp.spec.templates import Written
 from tapp.words.notes import (
     GateNote,
     Note,
