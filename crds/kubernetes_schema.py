@@ -15,7 +15,6 @@ from importlib.resources import files
 from typing import Any, Final
 
 from tapp.declared.placeholders import ANY, NUMBERS, WHOLE, Numbers
-
 from tapp.kube.images import LONGEST
 
 Schema = dict[str, Any]

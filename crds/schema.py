@@ -16,11 +16,11 @@ from annotated_types import Ge, Le
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
-from tapp.declared.model import TApp
-from tapp.declared.placeholders import SERVICE_NUMBERS
 
 from crds.kubernetes_schema import CORE, META, Schema, structural, with_placeholders
 from tapp.declared import rules
+from tapp.declared.model import TApp
+from tapp.declared.placeholders import SERVICE_NUMBERS
 from tapp.kube.names import MAX_NAME
 
 PLAIN: Final = {str: "string", bool: "boolean"}

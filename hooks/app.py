@@ -13,7 +13,6 @@ from typing import Any
 
 from flask import Flask, Response, request
 from msgspec import structs
-from tapp.declared.model import Parent, TApp
 from werkzeug.exceptions import HTTPException
 
 from hooks.customize import customize
@@ -35,6 +34,7 @@ from hooks.wire.memo import Memo
 from hooks.wire.request import Request, customize_parent, encode
 from hooks.wire.split import Pieces, split
 from tapp.answer.children import NamespaceMissingError
+from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
 
 JSON = "application/json"

@@ -3,7 +3,6 @@
 from typing import Any
 
 from tapp.declared.model import Parent
-
 from tapp.world import Declared
 
 

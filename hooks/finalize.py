@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
-
 from hooks.wire.request import Request
 from tapp.answer.children import Child
 from tapp.answer.ending import status_of
 from tapp.answer.render import kept_plain, kept_revision, marked_pod
 from tapp.decide.teardown import Teardown, tear_down
+from tapp.declared.model import ClaimPolicy, HoldPolicy, LostPolicy, Parent
 from tapp.pod.pod import Pod
 from tapp.world import Options
 

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from tapp.declared.model import TApp
-
 from hooks.wire.request import Request, world_of
 from tapp.answer.children import desired_children
 from tapp.answer.kstatus import recheck
 from tapp.answer.status import summarize
+from tapp.declared.model import TApp
 from tapp.plan import Plan, plan
 from tapp.world import Options
 

@@ -17,12 +17,11 @@ from enum import StrEnum
 from queue import Empty, Full, Queue
 from typing import Any
 
-from tapp.declared.model import TApp
-
 from hooks.service import metrics
 from hooks.service.answers import UnansweredError, WriteRefusedError
 from hooks.service.logs import LOGGER
 from tapp.answer.events import Event, events
+from tapp.declared.model import TApp
 from tapp.plan import Plan
 
 Document = dict[str, Any]

@@ -16,11 +16,11 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
-from tapp.declared.lookup import Templates
 
 from hooks.wire.decode import as_deep_as_readable
 from hooks.wire.observe import ObservedPod
 from hooks.wire.weight import weight
+from tapp.declared.lookup import Templates
 
 T = TypeVar("T")
 App = tuple[str, str]

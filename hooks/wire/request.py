@@ -12,10 +12,6 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw
 from pydantic import BaseModel, ValidationError
-from tapp.declared.lookup import Templates
-from tapp.declared.model import Parent, TApp
-from tapp.declared.placeholders import BEGIN
-from tapp.declared.templates import Template
 
 from hooks.wire.claims import Claims
 from hooks.wire.declared import declared
@@ -27,6 +23,10 @@ from hooks.wire.weight import weight
 from tapp.answer.children import Child
 from tapp.answer.render import kept_pod
 from tapp.decide.pulls import is_puller
+from tapp.declared.lookup import Templates
+from tapp.declared.model import Parent, TApp
+from tapp.declared.placeholders import BEGIN
+from tapp.declared.templates import Template
 from tapp.kube.objects import (
     ClaimObject,
     PlainObject,

@@ -4,8 +4,6 @@ All instances of a template: by the annotation in it. Chosen ones: by an annotat
 which the service obeys within the budget; nothing of it stays in the TApp.
 """
 
-from tapp.declared.templates import Template
-
 from kubectl_tapp.base.arguments import nearest
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
@@ -13,6 +11,7 @@ from kubectl_tapp.commands.annotate import annotate
 from kubectl_tapp.commands.verb_options import Verb
 from kubectl_tapp.edit import edits
 from tapp.decide.judge import Verdict
+from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.pod.pod import Pod
 from tapp.words.reasons import Reason

@@ -1,15 +1,14 @@
 """`kubectl tapp values`: what each instance has of its own, and where it is used."""
 
-from tapp.declared.lookup import Templates
-from tapp.declared.placeholders import VALUES
-from tapp.declared.templates import Template
-
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.printed import printed
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.commands.options import Format
 from kubectl_tapp.edit.edits import spec_of
 from kubectl_tapp.show.columns import plain_table
+from tapp.declared.lookup import Templates
+from tapp.declared.placeholders import VALUES
+from tapp.declared.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list
 

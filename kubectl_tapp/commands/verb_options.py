@@ -27,9 +27,8 @@ from tapp.words.ranges import id_list
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from tapp.declared.model import TAppSpec
-
     from kubectl_tapp.base.observed import Document, Observed
+    from tapp.declared.model import TAppSpec
     from tapp.plan import Plan
 
 SomeIds = Annotated[

@@ -2,14 +2,13 @@
 
 from contextlib import suppress
 
-from tapp.declared.model import TApp
-
 from hooks.wire.decode import WireError
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
 from kubectl_tapp.cluster.registration import Registration
+from tapp.declared.model import TApp
 from tapp.plan import Plan, plan
 
 MEMORY = 256 * 1024 * 1024

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from tapp.declared.templates import Template
-
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.observed import Document, Observed, by_name
 from kubectl_tapp.base.reading import generation_seen, statuses
@@ -18,6 +16,7 @@ from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
 from tapp.decide.rollout import is_update
+from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.words.conditions import Finding, Type
 from tapp.words.reasons import Disposition, Reason

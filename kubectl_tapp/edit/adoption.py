@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tapp.declared.beside import claim_templates
-
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.access import CLAIMS, PODS
 from kubectl_tapp.cluster.belonging import belonging
 from kubectl_tapp.edit.edits import spec_of
+from tapp.declared.beside import claim_templates
 from tapp.kube.owners import controller_of, controller_ref
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import CONTROLLER_UID, GROUP

@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tapp.declared.model import TAppSpec
-
 from kubectl_tapp.base.arguments import read_share, template_users
 from kubectl_tapp.base.errors import UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.words import plural
 from kubectl_tapp.edit.edits import body_of, drop, entries, place_of, put, spec_of
+from tapp.declared.model import TAppSpec
 from tapp.plan import Plan
 from tapp.words.ranges import id_list
 from tapp.words.vocabulary import CANARIES

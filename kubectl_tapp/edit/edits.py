@@ -10,14 +10,14 @@ from typing import Any
 
 import jsonpatch
 from pydantic import ValidationError
-from tapp.declared.model import TAppSpec
-from tapp.declared.placeholders import placeholders_in
-from tapp.declared.templates import running
 
 from kubectl_tapp.base.arguments import nearest, template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import malformed_template
+from tapp.declared.model import TAppSpec
+from tapp.declared.placeholders import placeholders_in
+from tapp.declared.templates import running
 from tapp.words.vocabulary import DEFAULT_TEMPLATE, RESTARTED_AT, InstanceStatus
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"

@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
-from tapp.declared.differences import Difference, Effect, differences
-from tapp.declared.lookup import Templates
-from tapp.declared.model import TAppSpec
-from tapp.declared.revision import PREFIX
-from tapp.declared.templates import Template, resolve
 
 from kubectl_tapp.base.arguments import template_names, template_users
 from kubectl_tapp.base.errors import CommandError, UsageError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.edit.edits import CHANGE_CAUSE, spec_of
+from tapp.declared.differences import Difference, Effect, differences
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TAppSpec
+from tapp.declared.revision import PREFIX
+from tapp.declared.templates import Template, resolve
 from tapp.storage.records import content_name
 from tapp.words.digits import is_whole, whole
 from tapp.words.ranges import id_list

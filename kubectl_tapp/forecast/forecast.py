@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from tapp.declared.differences import Difference
-
 from kubectl_tapp.decide.budget import Limit
 from kubectl_tapp.forecast.run_log import Write
+from tapp.declared.differences import Difference
 
 
 class Outcome(StrEnum):

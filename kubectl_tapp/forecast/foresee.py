@@ -4,8 +4,6 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from tapp.declared.model import TAppSpec
-
 from hooks.wire.decode import WireError
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.words import plural
@@ -31,6 +29,7 @@ from kubectl_tapp.forecast.templates import (
 from kubectl_tapp.forecast.timing import Durations, Timing, timing
 from simulator.api.store import ApiError
 from simulator.objects.kinds import NAMESPACE
+from tapp.declared.model import TAppSpec
 from tapp.plan import Plan
 from tapp.words.kinds import PLAIN
 from tapp.words.ranges import name_list

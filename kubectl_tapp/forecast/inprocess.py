@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from tapp.declared.model import Parent, TApp
-
 from hooks.customize import customize
 from hooks.finalize import finalize
 from hooks.pod_status import answer_pod_status
@@ -15,6 +13,7 @@ from hooks.wire.request import Request, customize_parent, encode
 from kubectl_tapp.decide.decisions import MEMORY
 from simulator.metacontroller.hook_client import Answer
 from tapp.answer.children import NamespaceMissingError
+from tapp.declared.model import Parent, TApp
 from tapp.plan import Plan
 from tapp.world import Options
 

@@ -7,9 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 
-from tapp.declared.differences import Effect, differences
-from tapp.declared.templates import Template
-
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.decide.budget import Limit, limits
 from kubectl_tapp.edit.revisions import ours
@@ -20,6 +17,8 @@ from tapp.answer.refusals import refusals
 from tapp.decide.changes import Adopt, Mark, Resize, Update
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Action, Verdict
+from tapp.declared.differences import Effect, differences
+from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Disposition, Reason

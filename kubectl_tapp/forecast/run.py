@@ -5,8 +5,6 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from tapp.declared.model import Parent
-
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from kubectl_tapp.base import shipped
@@ -28,6 +26,7 @@ from simulator.world import World
 from tapp.answer.resizes import Patch, patches
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
+from tapp.declared.model import Parent
 from tapp.plan import Plan
 from tapp.pod.lost import LEAST_SECONDS
 from tapp.storage.claims import instance_number

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydantic import ValidationError
-from tapp.declared.beside import claim_templates
-from tapp.declared.differences import at, changed, differences, written
-from tapp.declared.lookup import Templates
-from tapp.declared.model import TAppSpec
 
 from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.shapes import malformed_template
 from kubectl_tapp.forecast.forecast import TemplateChange
+from tapp.declared.beside import claim_templates
+from tapp.declared.differences import at, changed, differences, written
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TAppSpec
 from tapp.kube.canonical import comparable, nano
 
 _OF_TEMPLATES = ("template", "templatePool")

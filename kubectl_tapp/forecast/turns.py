@@ -3,12 +3,11 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from tapp.declared.templates import Template
-
 from kubectl_tapp.decide.budget import allowed
 from tapp.decide.instances import Instance
 from tapp.decide.judge import DISRUPTIVE
 from tapp.decide.rollout import DELAYED
+from tapp.declared.templates import Template
 from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason

@@ -10,7 +10,6 @@ import msgspec
 from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
-from tapp.declared.differences import Effect
 
 from kubectl_tapp.base.errors import plain
 from kubectl_tapp.base.words import instances, plural, spoken
@@ -22,6 +21,7 @@ from kubectl_tapp.forecast.forecast import (
     Step,
     TemplateChange,
 )
+from tapp.declared.differences import Effect
 from tapp.words.groups import grouped
 from tapp.words.quoted import short
 from tapp.words.ranges import id_list, ranges

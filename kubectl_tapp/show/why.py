@@ -3,14 +3,13 @@
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tapp.declared.templates import Template
-
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.reading import conditions, statuses, unpassed
 from kubectl_tapp.base.words import age, plural
 from kubectl_tapp.decide.events import describe, failing_syncs, of_instance
 from kubectl_tapp.decide.inspection import Inspection, Row
 from kubectl_tapp.decide.phrases import budget_block, places, refused_block, span
+from tapp.declared.templates import Template
 from tapp.words.groups import grouped
 from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Reason

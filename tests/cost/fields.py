@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
 import yaml
-from tapp.declared.observed import ObservedStatus
 
+from tapp.declared.observed import ObservedStatus
 from tapp.words import vocabulary
 
 Schema = dict[str, Any]

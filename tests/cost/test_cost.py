@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tapp.declared.model import TAppSpec
 from tapp.declared.observed import ObservedStatus
-
 from tests.cost import cases, promise
 from tests.cost.cases import Case, findings, not_counted, some_cases
 from tests.cost.fields import every_field

@@ -4,9 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from tapp.declared.lookup import Templates
-from tapp.declared.model import TAppSpec
-from tapp.declared.templates import Template
 
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Observed
@@ -14,6 +11,9 @@ from kubectl_tapp.cluster.access import ClusterAccess
 from kubectl_tapp.cluster.kubectl import Finished
 from kubectl_tapp.cluster.owners import warnings
 from kubectl_tapp.edit.revisions import chosen, entries
+from tapp.declared.lookup import Templates
+from tapp.declared.model import TAppSpec
+from tapp.declared.templates import Template
 from tests.builders import tapp, template
 
 Document = dict[str, Any]

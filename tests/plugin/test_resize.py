@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from tapp.declared.differences import Effect
 
 from kubectl_tapp.cluster.registration import chosen
 from kubectl_tapp.forecast.forecast import Forecast, Outcome
 from kubectl_tapp.forecast.foresee import forecast
 from kubectl_tapp.show.plan import why
 from simulator.objects.clock import EPOCH
+from tapp.declared.differences import Effect
 from tapp.world import Options
 from tests.plugin.foretold import observe, registered
 from tests.scenarios.life import Document, Life

@@ -5,10 +5,10 @@ import time
 from typing import Any
 
 import pytest
-from tapp.declared.model import TApp
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
+from tapp.declared.model import TApp
 from tests.builders import Document, as_sent, claim_template, request, tapp, template
 from tests.holds import HOLD, HOLD_FOR, WANTED, WANTED_SINCE
 from tests.reading import desired

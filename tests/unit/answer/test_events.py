@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
-from tapp.declared.model import TApp
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.events import NOTE_BYTES, STEPS, Event, events
 from tapp.answer.status import summarize
+from tapp.declared.model import TApp
 from tapp.plan import plan
 from tapp.world import Options
 from tests import sizes

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 import pytest
-from tapp.declared.revision import revisions
 
 from simulator.objects.objects import with_meta
+from tapp.declared.revision import revisions
 from tests.builders import (
     Document,
     crashing,

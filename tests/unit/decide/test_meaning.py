@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tapp.declared.differences import Effect, differences
 from tapp.declared.meaning import meaning
 from tapp.declared.shapes import shape_problem
-
 from tapp.kube.canonical import canonical
 from tapp.kube.stored import KINDS
 from tests import builders

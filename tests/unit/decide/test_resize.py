@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tapp.declared.model import TApp
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.resizes import patches
+from tapp.declared.model import TApp
 from tapp.kube.resources import quality
 from tapp.plan import plan
 from tapp.world import Options

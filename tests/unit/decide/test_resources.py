@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+
+from simulator.objects.objects import with_meta
 from tapp.declared.differences import Effect, differences
 from tapp.declared.lookup import Templates
 from tapp.declared.model import TAppSpec
 from tapp.declared.revision import revisions
 from tapp.declared.templates import Template
-
-from simulator.objects.objects import with_meta
 from tapp.kube.resources import asked_for
 from tests.builders import Document, tapp, template
 from tests.unit.world import Hook, World

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from tapp.declared.differences import Effect, differences
 from tapp.declared.revision import revisions, without_resources
-
 from tapp.words.vocabulary import RESTARTED_AT
 
 Document = dict[str, Any]

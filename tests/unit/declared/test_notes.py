@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tapp.declared.templates import Written
 
+from tapp.declared.templates import Written
 from tapp.kube.objects import InPlaceRecord, RanImage, decode_record, encode_record
 from tapp.words.notes import (
     GateNote,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tapp.declared.revision import revisions
 
+from tapp.declared.revision import revisions
 from tests.builders import Document, tapp, template
 from tests.unit.world import World, settled
 

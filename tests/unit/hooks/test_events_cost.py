@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tapp.declared.model import TApp
-
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.events import events
 from tapp.answer.status import summarize
 from tapp.decide.instances import Instance
+from tapp.declared.model import TApp
 from tapp.plan import plan
 from tapp.world import Options
 from tests.builders import as_sent, template

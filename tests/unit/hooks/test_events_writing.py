@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tapp.declared.model import TApp
 
 from hooks.service import cluster, events, metrics
 from hooks.service.cluster import AccountError, Cluster
@@ -17,6 +16,7 @@ from hooks.service.events import CONTROLLER, Recorder
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from tapp.answer.status import summarize
+from tapp.declared.model import TApp
 from tapp.plan import Plan, plan
 from tapp.world import Options
 from tests.api_server import ApiServer, api_server

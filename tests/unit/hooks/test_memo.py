@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tapp.declared.model import TApp
 
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
 from simulator.objects.objects import with_meta
+from tapp.declared.model import TApp
 from tests.builders import Document, as_sent, crashing, tapp, template, without_last_applied
 from tests.situations import AFTER_ROLL, NOTHING, ROLL, request_in
 from tests.sizes import size

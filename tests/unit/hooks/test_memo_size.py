@@ -5,13 +5,13 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from tapp.declared.model import TApp
 
 from hooks.service.settings import Settings
 from hooks.sync import sync
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from simulator.objects.objects import with_meta
+from tapp.declared.model import TApp
 from tests.builders import NOW, Document, as_sent, tapp, template
 from tests.sizes import size
 from tests.unit.world import Hook, World

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tapp.declared.model import TApp
 
 from hooks.app import create_app
 from hooks.service import cluster, metrics, resizes
@@ -15,6 +14,7 @@ from hooks.service.resizes import Resizer
 from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request, world_of
+from tapp.declared.model import TApp
 from tapp.plan import Plan, plan
 from tapp.world import Options
 from tests.api_server import ApiServer

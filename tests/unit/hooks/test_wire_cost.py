@@ -11,13 +11,13 @@ from typing import Any
 
 import orjson
 import pytest
-from tapp.declared.model import TApp
 
 from hooks.app import create_app
 from hooks.service.settings import Settings
 from hooks.wire.memo import Memo
 from hooks.wire.request import Request
 from simulator.metacontroller.hook_client import WsgiHook
+from tapp.declared.model import TApp
 from tests.builders import Document
 from tests.situations import NOTHING, SITUATIONS, request_in
 from tests.sizes import size

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from tapp.declared.differences import Effect, differences
 
+from tapp.declared.differences import Effect, differences
 from tapp.kube.images import names_of, pinned
 from tests.builders import Document, running, tapp, template
 from tests.unit.world import World, condition, settled
