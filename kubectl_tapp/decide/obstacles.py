@@ -139,9 +139,9 @@ class Obstacles:
         return text and f"the API server refuses that: {text}"
 
     def _said(self, since: float, *about: Child | None) -> str:
-        """The newest refusal of this, "" where none was since then."""
-        fitting = (each for each in self._refused if each.at >= since and each.about in about)
-        return next((each.text for each in fitting), "")
+        """The newest refusal of the first of these that has one since then, "" where none has."""
+        late = [each for each in self._refused if each.at >= since]
+        return next((each.text for one in about for each in late if each.about == one), "")
 
 
 def _named(

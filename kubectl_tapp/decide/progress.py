@@ -30,7 +30,7 @@ class Progress:
         enough: its condition `Available` is True for this spec.
         stalled: the message of its condition `Stalled`, if that is True for this spec.
         paused: a person has paused updates.
-        mark: another one where anything has changed: what was created, deleted, started, reported.
+        fingerprint: another one where anything was created, deleted, started or reported.
     """
 
     def __init__(self, view: Inspection) -> None:

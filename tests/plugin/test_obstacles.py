@@ -89,6 +89,17 @@ def test_each_instance_is_told_what_it_was_refused() -> None:
     assert f"5, 6: not created: the API server refuses its pod: forbidden: {PRIORITY}" in lines
 
 
+def test_what_names_nobody_is_said_only_of_who_is_not_named() -> None:
+    """A webhook's words stand first in the event of a sync that a quota refuses the rest of."""
+    life = web()
+    refusing(life, lambda _: WEBHOOK, "web-4")
+    refusing(life, forbidden(QUOTA), "web-5")
+    life.begin_patch(replicas=6).world.run(45)
+    lines = kubectl_tapp(StandIn(life.world), "status", "web").lines
+    assert f"4: not created: the API server refuses its pod: {WEBHOOK}" in lines
+    assert f"5: not created: the API server refuses its pod: forbidden: {QUOTA}" in lines
+
+
 def test_what_has_worked_since_is_not_said_any_more() -> None:
     """The pod was made after it had been refused; then somebody deleted it."""
     life = web()

@@ -5,10 +5,13 @@ from collections.abc import Callable
 
 from demo.web import session_of
 from kubectl_tapp.live.following import FollowedTApp, Live
+from simulator.api.store import ForbiddenError
+from simulator.objects.objects import name_of
 from tapp.words.kinds import SERVICE
 from tests.plugin.standin import StandIn
+from tests.plugin.sync_errors import tell_failures
 from tests.scenarios.life import Life
-from tests.web.served import tapp
+from tests.web.served import Document, tapp
 
 SECONDS = 30.0
 """The longest that a watch's news may take on a busy machine."""
@@ -47,5 +50,27 @@ def test_services_are_watched_and_not_read_once() -> None:
             standin.world.patch("TApp", "shop", {"spec": {"serviceTemplate": None}})
         assert sees(followed, lambda: "serviceTemplate" not in followed.view.observed.tapp["spec"])
         assert sees(followed, lambda: any("--watch" in call for call in standin.calls))
+    finally:
+        live.stop()
+
+
+def test_a_change_that_is_refused_is_said() -> None:
+    """Its pod is there and the spec is answered: only the events tell of it."""
+    life = Life().apply(tapp(replicas=2))
+    tell_failures(life.world)
+
+    def frozen(operation: str, obj: Document) -> Document:
+        if operation == "UPDATE" and obj["kind"] == "Pod":
+            raise ForbiddenError(f'pods "{name_of(obj)}" is forbidden: images are frozen')
+        return obj
+
+    life.world.cluster.admission.policies.append(frozen)
+    template = life.tapp["spec"]["template"]
+    containers = [{**each, "image": "nginx:9"} for each in template["spec"]["containers"]]
+    life.begin_patch(template={**template, "spec": {"containers": containers}}).world.run(30)
+    live = Live(session_of(StandIn(life.world)))
+    followed = live.one("default", "shop")
+    try:
+        assert sees(followed, lambda: "frozen" in str(followed.model.get("head")))
     finally:
         live.stop()
