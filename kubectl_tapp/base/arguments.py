@@ -62,6 +62,7 @@ def read_ids(texts: Iterable[str], replicas: int) -> list[int]:
     strange = [id for id in found if id >= replicas]
     if strange:
         there = f"there are 0 to {replicas - 1}" if replicas else "there are none (replicas is 0)"
+        there = "there is 0" if replicas == 1 else there
         raise UsageError(f"there is no instance {id_list(strange)}: {there}")
     return sorted(found)
 

@@ -57,7 +57,7 @@ def hold(
     pods = _pods(verb, ids)
     ended = [id for id, pod in pods.items() if pod.completed]
     if ended:
-        raise UsageError(f"instance {id_list(ended)} has ended: a hold does not count there")
+        raise UsageError(f"a hold does not count where the pod has ended: {instances(ended)}")
     marks = {HOLD: reason, HOLD_FOR: None if only is None else only.value}
     annotate(verb, pods, marks, _means, "on hold", first=_replaced(pods, marks))
     if verb.choices.wait and verb.choices.dry_run is None:
@@ -89,7 +89,8 @@ def _pods(verb: Verb, texts: list[str]) -> "dict[int, Pod]":
     found = {id: pod for id in ids if (pod := there.get(id)) is not None and not pod.terminating}
     missing = [id for id in ids if id not in found]
     if missing and (texts != ["all"] or not found):
-        raise CommandError(f"instance {id_list(missing)} has no pod now that could be held")
+        has = "has no pod" if len(missing) == 1 else "have no pods"
+        raise CommandError(f"{instances(missing)} {has} now that could be held")
     if not found:
         raise CommandError(f"{verb.name} has no pods now")
     return found
@@ -133,9 +134,7 @@ def _until_seen(verb: Verb, pods: "Mapping[int, Pod]") -> None:
         gone = [id for id in left if (pod := now.get(id)) is None or pod.uid != pods[id].uid]
         gone += [id for id in left if (pod := now.get(id)) and pod.terminating]
         if gone:
-            raise CommandError(
-                f"too late for {id_list(gone)}: its pod went before the hold was seen"
-            )
+            raise CommandError(f"too late for {instances(gone)}: gone before the hold was seen")
         return id_list(left)
 
     waits = f"{verb.name}: {{}} not seen yet by the service"

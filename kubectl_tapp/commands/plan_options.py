@@ -29,7 +29,7 @@ class PlanOptions:
     ] = None
     image: Annotated[_Texts, option("--image", metavar="CONTAINER=IMAGE", help="Set it.")] = None
     template: Annotated[
-        str | None, option("-t", "--template", metavar="NAME", help="Of --image.")
+        str | None, option("-t", "--template", metavar="NAME", help="Of --image or --restart.")
     ] = None
     partition: Annotated[
         str | None,

@@ -6,6 +6,7 @@ from typing import Any
 from kubectl_tapp.base.arguments import template_users
 from kubectl_tapp.base.observed import Document, Observed
 from kubectl_tapp.base.reading import conditions, last_time, state_of, times
+from kubectl_tapp.base.words import plural
 from kubectl_tapp.cluster.access import PODS
 from kubectl_tapp.decide.budget import limits
 from kubectl_tapp.decide.events import describe, newest
@@ -155,8 +156,9 @@ def why(view: Inspection, id: int, events: Iterable[Document]) -> Model:
     containers = [
         f"{each.get('name')}: {images.get(each.get('name'))}, "
         + ", ".join(each.get("state") or {})
-        + f", {'' if each.get('ready') else 'not '}ready, {each.get('restartCount', 0)} restarts"
+        + f", {'' if each.get('ready') else 'not '}ready, {number} {plural(number, 'restart')}"
         for each in known
+        for number in [each.get("restartCount", 0)]
     ]
     found: Model = why_document(view, [id])["instances"][0]
     hold = cases(view, [id])[0].hold.removesuffix("; ")

@@ -155,7 +155,7 @@ def test_a_disruption_budget_is_kept(web: StandIn) -> None:
     said = kubectl_tapp(web, "restart", "web", "2,3,4", "-y", "--timeout", "20s")
     assert said.code == 4
     assert "disruption budget" in said.err
-    assert "not all: restarted: 2; not restarted: 3, 4" in said.err
+    assert "not all: restarted: 2; not finished: 3, 4" in said.err
 
 
 def test_an_interrupted_restart_says_how_far_it_is(
@@ -167,7 +167,7 @@ def test_an_interrupted_restart_says_how_far_it_is(
     monkeypatch.setattr(web.world, "run", interrupted)
     said = kubectl_tapp(web, "restart", "web", "1,2", "-y")
     assert said.code == 130
-    assert said.err == "not all: restarted: none; not restarted: 1, 2\n"
+    assert said.err == "not all: restarted: none; not finished: 1, 2\n"
 
 
 @pytest.mark.parametrize(
