@@ -62,7 +62,7 @@ def mark(  # noqa: PLR0913, PLR0917 - what was decided, and for whom
     now: float,
     asked: Mapping[str, HoldRequest],
 ) -> Marks:
-    """AnswerRoom verdicts into steps, where pods are drained, on hold or may be lost.
+    """Turns verdicts into steps, where pods are drained, on hold or may be lost.
 
     Args:
         tapp: the parent.

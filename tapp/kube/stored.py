@@ -67,6 +67,7 @@ _POINTERS: Final = {
     "azureDisk": {"fsType", "kind", "readOnly"},
     "csi": {"fsType", "readOnly"},
     "hostPath": {"type"},
+    "clientIP": {"timeoutSeconds"},
     "clusterTrustBundle": {"name", "signerName"},
     "options[]": {"value"},
     "containers[]": {"restartPolicy"},

@@ -78,6 +78,14 @@ def test_a_zero_that_the_api_server_does_not_store_is_not_asked_for_again(
     assert "notExposed" not in world.parent["status"]
 
 
+def test_a_zero_that_the_api_server_refuses_is_not_left_out() -> None:
+    """Left out, it would become the default of three hours, and nobody would be told."""
+    never = {"clientIP": {"timeoutSeconds": 0}}
+    sticky = {"sessionAffinity": "ClientIP", "sessionAffinityConfig": never}
+    world = exposed(template={"spec": {"ports": [PORT], **sticky}})
+    assert world.services["web-0"]["spec"]["sessionAffinityConfig"] == never
+
+
 NUMBERS = {
     "an index": ({"port": "$(tapp.index)"}, 1),
     "a value": ({"port": "$(tapp.values.port)"}, 7001),
