@@ -64,11 +64,11 @@ def test_the_definition_is_applied_server_side_and_again_without_a_change(
     ("path", "words"),
     [
         ("tapp", "FIELDS:"),
-        ("tapp.declared.statuses", "Killed"),
-        ("tapp.declared.updateStrategy.maxUnavailable", "unavailable"),
-        ("tapp.declared.template.spec.containers.image", "Container image name"),
-        ("tapp.declared.template.spec.containers.livenessProbe.httpGet.port", "port"),
-        ("tapp.declared.volumeClaimTemplates.spec.accessModes", "accessModes"),
+        ("tapp.spec.statuses", "Killed"),
+        ("tapp.spec.updateStrategy.maxUnavailable", "unavailable"),
+        ("tapp.spec.template.spec.containers.image", "Container image name"),
+        ("tapp.spec.template.spec.containers.livenessProbe.httpGet.port", "port"),
+        ("tapp.spec.volumeClaimTemplates.spec.accessModes", "accessModes"),
         ("tapp.status.templates", "FIELDS:|DESCRIPTION:"),
     ],
 )
