@@ -65,7 +65,7 @@ def serving_of(world: World, instances: list[Instance], now: float) -> Serving:
     }
     resized = frozenset[int]()
     if world.tapp.spec.resizes:
-        resized = frozenset(available & {i.id for i in instances if i.resizing is not None})
+        resized = frozenset(available & {i.id for i in instances if _is_resized(i)})
     return Serving(
         available - deletion_unconfirmed,
         deletion_unconfirmed | untrusted | resized,
@@ -120,6 +120,17 @@ def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
         return False
     begun = not state.pending or pod.kubelet_is_behind
     return begun or instance.resizing is not None
+
+
+def _is_resized(instance: Instance) -> bool:
+    """True while its kubelet is at work on other resources, also if those are not wanted now."""
+    if instance.resizing is not None:
+        return True
+    pod, wanted = instance.pod, instance.resize
+    if pod is None or wanted is None or not wanted.resources:
+        return False
+    state = resizing_of(pod)
+    return state is not None and (not state.pending or pod.kubelet_is_behind)
 
 
 def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:

@@ -232,6 +232,18 @@ def test_a_resize_takes_a_place_in_the_budget(restarts: bool) -> None:
     assert found[0]["available"] is not restarts
 
 
+def test_a_resize_under_way_keeps_its_place_when_its_template_asks_for_others_still() -> None:
+    """The kubelet of 2 is at work on the last ones: beside it no other pod is resized."""
+    world = resizing(replicas=3)
+    world.modify(2, lambda pod: said(given(pod, MORE), LESS, InProgress=""))
+    before = world.parent["metadata"]["generation"]
+    world.change(template=asking({"requests": {"cpu": "3", "memory": "1Gi"}}))
+    world.parent["status"]["observedGeneration"] = before + 1
+    found = world.hook.answer("/plan", world.request())["instances"]
+    expected = ["WaitingForBudget", "WaitingForBudget", "TemplateChanged"]
+    assert [item["reason"] for item in found] == expected
+
+
 def test_what_lasts_is_said_in_a_condition() -> None:
     world = resizing().change(template=asking(MORE))
     answer = world.sync()
