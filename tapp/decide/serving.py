@@ -12,7 +12,7 @@ from tapp.declared.model import TApp, TAppSpec
 from tapp.pod.availability import NEVER, available_in
 from tapp.pod.gate import has_closed_gate
 from tapp.pod.pod import Pod
-from tapp.pod.resize import resizing_of
+from tapp.pod.resize import Resizing, resizing_of
 from tapp.pod.trouble import Trouble, silence, trouble
 from tapp.words.conditions import Type
 from tapp.words.reasons import Reason
@@ -110,27 +110,26 @@ def _available(
 
 
 def _restarts_for_resources(instance: Instance, pod: Pod) -> bool:
-    """True if a container is to start again for other resources, whoever asked for them.
-
-    Also where the template asks for others still by now. One that waits for room has not begun, and
-    counts only while its template asks for just that.
-    """
+    """True if a container is to start again for other resources, whoever asked for them."""
     state = resizing_of(pod) if pod.spec.resize_restarts else None
-    if state is None or not state.restarts:
-        return False
-    begun = not state.pending or pod.kubelet_is_behind
-    return begun or instance.resizing is not None
+    return state is not None and state.restarts and _is_at_work(instance, pod, state)
 
 
 def _is_resized(instance: Instance) -> bool:
-    """True while its kubelet is at work on other resources, also if those are not wanted now."""
-    if instance.resizing is not None:
-        return True
+    """True while a kubelet is at work on other resources, as the template asks or has asked."""
     pod, wanted = instance.pod, instance.resize
-    if pod is None or wanted is None or not wanted.resources:
-        return False
+    if instance.resizing is not None or pod is None or wanted is None or not wanted.resources:
+        return instance.resizing is not None
     state = resizing_of(pod)
-    return state is not None and (not state.pending or pod.kubelet_is_behind)
+    return state is not None and _is_at_work(instance, pod, state)
+
+
+def _is_at_work(instance: Instance, pod: Pod, state: Resizing) -> bool:
+    """True if a resize has begun, also where the template asks for others still by now.
+
+    One that waits for room has not, and counts only while its template asks for just that.
+    """
+    return instance.resizing is not None or not state.pending or pod.kubelet_is_behind
 
 
 def _chosen_before(instances: list[Instance], replacing: Mapping[str, str]) -> set[int]:
