@@ -8,6 +8,7 @@ import msgspec
 from tapp.declared.beside import UNSAID, Beside, recorded_beside
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
+from tapp.declared.own_spec import OwnSpec
 from tapp.declared.placeholders import (
     NO_SLOTS,
     Slots,
@@ -23,7 +24,6 @@ from tapp.declared.templates import (
     claim_name,
     resolve,
     resolved,
-    spec_of,
 )
 from tapp.declared.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
 from tapp.kube.canonical import Forms
@@ -291,7 +291,7 @@ class Templates:
             for part in _SHARED
             if (value := getattr(template, part)) == getattr(filled, part)
         }
-        made = _Made(template, key, claims, forms)
+        made = OwnSpec(template, key, claims, forms)
         found = self._own[key] = replace(
             filled,
             **same,
@@ -300,35 +300,6 @@ class Templates:
             written=Written(template.revision, filled.hashes.bare),
         )
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """Makes the spec of an instance's own template.
-
-    Attributes:
-        template: as it is written.
-        own: its name, and what stands in its slots.
-        claims: names of the claim templates.
-        forms: of its copies.
-    """
-
-    template: Template
-    own: tuple[str, ...]
-    claims: frozenset[str]
-    forms: Forms
-
-    def __call__(self) -> dict[str, Any]:
-        return spec_of(self._body(), self.claims, self.forms)
-
-    def whole(self) -> dict[str, Any]:
-        """The same with the volumes that claims take precedence over."""
-        return spec_of(self._body(), forms=self.forms)
-
-    def _body(self) -> Any:
-        slots = self.template.slots
-        own = dict(zip(slots.names, self.own[1:], strict=True))
-        return slots.filled(self.template.body, own)
 
 
 _SHARED = ("labels", "annotations", "finalizers", "images", "reads", "not_restarted", "mounts")

@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """What an annotation says; both are empty where there is none."""
+        """Both, as an annotation has them; empty where there is none."""
         revision, _, bare = text.partition(" ")
         return cls(revision, bare)
 

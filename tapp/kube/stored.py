@@ -61,8 +61,8 @@ _ABSENT_BLANKS: Final = frozenset(
     }
 )
 _PROBED_BY: Final = ("protocol", "HTTP1")
-"""What a probe's `httpGet` has with the gate H2CContainerProbe (1.37, off by default) where it says
-nothing; without the gate what it says is dropped. So it says nothing either way."""
+"""The default of a probe's `httpGet` by the gate H2CContainerProbe (1.37, off by default); without
+it that field is dropped. So it says nothing either way."""
 _POINTERS: Final = {
     "azureDisk": {"fsType", "kind", "readOnly"},
     "csi": {"fsType", "readOnly"},

@@ -146,7 +146,7 @@ class PullerNote(NamedTuple):
 
 
 class UnableNote(NamedTuple):
-    """Where no puller could run: `refused: IMAGE`, or `refused: IMAGE on NODE`, of `pulling`.
+    """No puller could run there: `refused: IMAGE`, or `refused: IMAGE on NODE`, of `pulling`.
 
     Attributes:
         image: of the pullers.
@@ -203,7 +203,7 @@ def decode_names(text: str) -> list[str]:
 
 
 def encode_groups(groups: Mapping[str, Iterable[int]]) -> dict[str, str]:
-    """What instances have in common -> their numbers as ranges.
+    """Numbers of instances as ranges, by what these have in common.
 
     A time for `notCreated`, `notOwned` and `notExposed`, a revision for `kept`.
     """
