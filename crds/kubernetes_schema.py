@@ -75,7 +75,7 @@ NOT_REQUIRED: Final = {
 
 REQUIRED: Final = {
     # Validation demands it in pods, and since 1.37 in templates, too; the schema does not.
-    CORE + "ImageVolumeSource": {"reference"},
+    CORE + "ImageVolumeSource": {"reference"}
 }
 """Fields that are there and not empty."""
 

@@ -20,10 +20,6 @@ def customize(parent: Parent, has_claims: bool, declared: Declared) -> dict[str,
     ]
     if declared.growing_claims:
         related.append(
-            {
-                "apiVersion": "storage.k8s.io/v1",
-                "resource": "storageclasses",
-                "labelSelector": {},
-            }
+            {"apiVersion": "storage.k8s.io/v1", "resource": "storageclasses", "labelSelector": {}}
         )
     return {"relatedResources": related}

@@ -53,9 +53,7 @@ MEMO_BYTES = Gauge(
     multiprocess_mode="livesum",
 )
 EVENTS = Counter(
-    "tapp_hook_events",
-    "Events of TApps (TAPP_EVENTS), by what became of them.",
-    ["outcome"],
+    "tapp_hook_events", "Events of TApps (TAPP_EVENTS), by what became of them.", ["outcome"]
 )
 RESIZES = Counter(
     "tapp_hook_resizes",

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Raw
 
-from hooks.wire.decode import (
-    WireError,
-    as_deep_as_readable,
-    check_identity,
-    child_path,
-    decoded,
-)
+from hooks.wire.decode import WireError, as_deep_as_readable, check_identity, child_path, decoded
 from hooks.wire.weight import fitted
 from tapp.answer.render import kept_pod
 from tapp.kube.objects import PodMeta, PodObject, PodStatus

@@ -287,9 +287,7 @@ def _namespace_uid(related: Mapping[str, Mapping[str, Raw]] | None, name: str) -
     return None
 
 
-def _storage_classes(
-    related: Mapping[str, Mapping[str, Raw]] | None,
-) -> dict[str, bool] | None:
+def _storage_classes(related: Mapping[str, Mapping[str, Raw]] | None) -> dict[str, bool] | None:
     """StorageClass -> whether its claims may grow; None where the request shows none.
 
     One that cannot be read does not say that they may.

@@ -46,11 +46,7 @@ def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Documen
 
 def with_services(controller: Document) -> Document:
     """The shipped one where the TApp has Services: the component is there, if nobody sees it."""
-    child = {
-        "apiVersion": "v1",
-        "resource": "services",
-        "updateStrategy": {"method": "InPlace"},
-    }
+    child = {"apiVersion": "v1", "resource": "services", "updateStrategy": {"method": "InPlace"}}
     spec = controller["spec"]
     return {**controller, "spec": {**spec, "childResources": [*spec["childResources"], child]}}
 

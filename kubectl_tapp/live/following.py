@@ -14,15 +14,7 @@ import msgspec
 from hooks.wire.memo import Memo
 from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
-from kubectl_tapp.cluster.access import (
-    CLAIMS,
-    EVENTS,
-    PODS,
-    REVISIONS,
-    TAPPS,
-    belongs,
-    plain_kinds,
-)
+from kubectl_tapp.cluster.access import CLAIMS, EVENTS, PODS, REVISIONS, TAPPS, belongs, plain_kinds
 from kubectl_tapp.cluster.kubectl import KubectlError
 from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.cluster.watching import Watched

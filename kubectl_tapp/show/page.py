@@ -8,16 +8,7 @@ from kubectl_tapp.base.words import instances, spoken
 from kubectl_tapp.forecast.forecast import Forecast, Outcome, Step, TemplateChange
 from kubectl_tapp.show.page_style import STYLE
 from kubectl_tapp.show.page_timeline import availability, legend, timeline
-from kubectl_tapp.show.plan import (
-    EFFECTS,
-    ORDER,
-    and_so_on,
-    folds,
-    headline,
-    shown,
-    why,
-    written,
-)
+from kubectl_tapp.show.plan import EFFECTS, ORDER, and_so_on, folds, headline, shown, why, written
 from tapp.words.ranges import id_list
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -86,10 +86,7 @@ def _add_service_account(spec: Object, suffix: str) -> Object:
 
 
 def _with_tolerations(spec: Object) -> Object:
-    return {
-        **spec,
-        "tolerations": with_defaults(spec.get("tolerations") or [], SECONDS),
-    }
+    return {**spec, "tolerations": with_defaults(spec.get("tolerations") or [], SECONDS)}
 
 
 def _class_of(claim: Object) -> str:

@@ -56,12 +56,7 @@ def _new_claim(tapp: TApp, claim: NewClaim, spec: Any, namespace_uid: str) -> Do
     annotations = own_annotations(metadata)
     if annotations:
         document["annotations"] = annotations
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": document,
-        "spec": spec,
-    }
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": document, "spec": spec}
 
 
 def kept_claim(claim: ClaimObject) -> Document:

@@ -161,10 +161,7 @@ def _updated(plan: Plan) -> Iterator[_News]:
             yield _News(reason, action, note, key, pod=_only_pod(pairs))
 
 
-_STEPS = {
-    Action.UPDATE: EventReason.UPDATED_IN_PLACE,
-    Action.RECREATE: EventReason.RECREATED,
-}
+_STEPS = {Action.UPDATE: EventReason.UPDATED_IN_PLACE, Action.RECREATE: EventReason.RECREATED}
 
 
 def _replaced(plan: Plan) -> Iterator[_News]:

@@ -21,11 +21,7 @@ from tapp.words.reasons import Reason
 from tapp.words.times import is_written, noted_since, written
 from tapp.words.vocabulary import Wish
 
-WISHES = {
-    Action.UPDATE: Wish.UPDATE,
-    Action.RECREATE: Wish.RECREATE,
-    Action.DELETE: Wish.DELETE,
-}
+WISHES = {Action.UPDATE: Wish.UPDATE, Action.RECREATE: Wish.RECREATE, Action.DELETE: Wish.DELETE}
 """Action -> the wish that a pod is told where it is to be done."""
 
 

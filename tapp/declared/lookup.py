@@ -9,22 +9,9 @@ from tapp.declared.beside import UNSAID, Beside, recorded_beside
 from tapp.declared.meaning import Meaning
 from tapp.declared.model import TAppSpec
 from tapp.declared.own_spec import OwnSpec
-from tapp.declared.placeholders import (
-    NO_SLOTS,
-    Slots,
-    UnfilledError,
-    placeholders_in,
-    weight_of,
-)
+from tapp.declared.placeholders import NO_SLOTS, Slots, UnfilledError, placeholders_in, weight_of
 from tapp.declared.shapes import name_taken
-from tapp.declared.templates import (
-    Template,
-    Unresolved,
-    Written,
-    claim_name,
-    resolve,
-    resolved,
-)
+from tapp.declared.templates import Template, Unresolved, Written, claim_name, resolve, resolved
 from tapp.declared.values import NO_VALUES, KeptValues, fill_alike, kept_values, own_of
 from tapp.kube.canonical import Forms
 from tapp.words.groups import grouped

@@ -27,8 +27,7 @@ from tapp.words.vocabulary import DEFAULT_TEMPLATE, MAX_REPLICAS
 Mapping = dict[str, Any]
 Wanted = Annotated[str, Field(json_schema_extra={**NAME, **rules.WANTED_STATUS})]
 OwnValues = Annotated[
-    Entries[OwnValue],
-    Field(description="The values of one instance.", json_schema_extra=VALUES),
+    Entries[OwnValue], Field(description="The values of one instance.", json_schema_extra=VALUES)
 ]
 MOST_CLAIMS: Final = 100
 """Claim templates of a TApp: each is looked at for each instance."""

@@ -208,8 +208,5 @@ class ObservedStatus(Value):
         default_factory=list,
         description=f"The latest observations: {', '.join(ALWAYS)}, and one for each situation "
         "that needs attention.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     )

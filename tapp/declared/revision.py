@@ -60,11 +60,7 @@ def revisions(template: dict[str, Any]) -> Revisions:
 
 def revisions_of(metadata: dict[str, Any], spec: dict[str, Any]) -> Revisions:
     """The same of a template's metadata and its spec as `canonical.comparable` has it."""
-    whole = {
-        "annotations": own_annotations(metadata),
-        "labels": own_labels(metadata),
-        "spec": spec,
-    }
+    whole = {"annotations": own_annotations(metadata), "labels": own_labels(metadata), "spec": spec}
     return Revisions(digest(whole), digest(without_images(spec)))
 
 

@@ -84,12 +84,7 @@ WANTED_STATUS: Final = _keyword(
 
 _KEY_HINT: Final = "a key has at most 63 letters, digits, '-', '_' and '.'"
 
-VALUE_KEYS: Final = _keyword(
-    _rule(
-        f"self.all(key, key.matches('^{VALUE_KEY}$'))",
-        _KEY_HINT,
-    )
-)
+VALUE_KEYS: Final = _keyword(_rule(f"self.all(key, key.matches('^{VALUE_KEY}$'))", _KEY_HINT))
 
 CLAIM_NAMES: Final = _keyword(
     _rule(
@@ -115,10 +110,7 @@ SERVICE_NAME: Final = _keyword(
 )
 
 NO_SELECTOR: Final = _keyword(
-    _rule(
-        "!has(self.selector)",
-        "leave out selector: each Service selects the pod of its instance",
-    )
+    _rule("!has(self.selector)", "leave out selector: each Service selects the pod of its instance")
 )
 
 

@@ -124,11 +124,7 @@ class Unresolved:
 
 
 def resolve(
-    name: str,
-    body: Any,
-    claims: frozenset[str] = frozenset(),
-    *,
-    ignores_resources: bool = False,
+    name: str, body: Any, claims: frozenset[str] = frozenset(), *, ignores_resources: bool = False
 ) -> Template | Unresolved:
     """A template's body, canonicalised and hashed.
 
@@ -153,12 +149,7 @@ def resolve(
 
 
 def resolved(
-    name: str,
-    body: Any,
-    claims: frozenset[str],
-    forms: Forms = FORMS,
-    *,
-    ignores_resources: bool,
+    name: str, body: Any, claims: frozenset[str], forms: Forms = FORMS, *, ignores_resources: bool
 ) -> Template:
     """The same of a body that has the shape for it; what it has to fill in stays as it is."""
     metadata = body.get("metadata") or {}

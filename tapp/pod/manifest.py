@@ -74,11 +74,7 @@ class Manifest:
             for key in ("name", "namespace")
             if key in document["metadata"]
         }
-        return {
-            **result,
-            **self.kind.type_meta,
-            "metadata": {**(metadata or {}), **identity},
-        }
+        return {**result, **self.kind.type_meta, "metadata": {**(metadata or {}), **identity}}
 
 
 def _decoded_map(raw: msgspec.Raw) -> dict[str, Any]:

@@ -17,14 +17,7 @@ from tapp.declared.model import ParentMeta
 from tapp.declared.templates import Template
 from tapp.declared.values import NO_VALUES, KeptValues
 from tapp.kube.objects import RevisionObject
-from tapp.storage.records import (
-    Content,
-    Contents,
-    HistoryEntry,
-    What,
-    content_name,
-    read_entry,
-)
+from tapp.storage.records import Content, Contents, HistoryEntry, What, content_name, read_entry
 from tapp.world import World
 
 LONGEST = 128 << 10

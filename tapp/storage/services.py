@@ -89,11 +89,7 @@ class OwnServices:
         if annotations := own_annotations(found):
             metadata["annotations"] = annotations
         selector = {CONTROLLER_UID: self._uid, INSTANCE: str(instance)}
-        return {
-            **SERVICE.type_meta,
-            "metadata": metadata,
-            "spec": {**spec, "selector": selector},
-        }
+        return {**SERVICE.type_meta, "metadata": metadata, "spec": {**spec, "selector": selector}}
 
 
 def _parts(body: Document) -> tuple[Document, Document]:
