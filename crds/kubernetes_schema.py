@@ -19,8 +19,7 @@ from tapp.kube.images import LONGEST
 
 Schema = dict[str, Any]
 
-KUBERNETES: Final = "1.37"
-"""The Kubernetes version whose pod and claim schemas the CRD carries."""
+KUBERNETES: Final = "1.37"  # The Kubernetes version whose pod and claim schemas the CRD carries
 
 CORE: Final = "io.k8s.api.core.v1."
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."

@@ -27,8 +27,7 @@ class Act:
     title: str
     text: str
     play: Callable[[Stage], Play]
-    brief: bool = False
-    """True if it belongs to the few that show why TApp exists."""
+    brief: bool = False  # True if it belongs to the few that show why TApp exists
 
 
 def ready(stage: Stage) -> set[int]:

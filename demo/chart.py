@@ -7,8 +7,7 @@ from rich.text import Text
 from demo.stage import Snapshot, Stage
 
 BAR = 32
-TAIL = 0.06
-"""The chart's length in lengths of the act, so that the end can be seen."""
+TAIL = 0.06  # The chart's length in lengths of the act, so that the end can be seen
 
 MARKS = {
     "Running": ("━", "green"),
@@ -22,8 +21,7 @@ MARKS = {
     "NotCreated": (" ", "bright_black"),
     "": (" ", ""),
 }
-BEFORE = ("─", "blue")
-"""Running, still as before the change."""
+BEFORE = ("─", "blue")  # Running, still as before the change
 LOUDNESS = ("Broken", "Killing", "Pending", "Updating")
 
 

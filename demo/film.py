@@ -24,8 +24,7 @@ from demo.stage import Document, Stage
 COLUMNS = 80
 LETTER, LINE, MARGIN = 12.2, 24.4, 24
 """A letter's width, a line's height, and the space around all, in the units of rich's pictures."""
-STEPS = 4
-"""Pictures in which a chart is drawn."""
+STEPS = 4  # Pictures in which a chart is drawn
 READ, DRAW, LOOK = 4.5, 0.3, 7.0
 """Seconds: to read a change, for a piece of a chart, to look at what happened."""
 
@@ -48,19 +47,12 @@ svg > g:last-of-type {{ visibility: visible; }}
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that is seen for some seconds.
+    """A picture that is seen for some seconds."""
 
-    Attributes:
-        styles: CSS of the texts.
-        texts: SVG.
-        lines: how many there are.
-        seconds: how long it is seen.
-    """
-
-    styles: str
-    texts: str
-    lines: int
-    seconds: float
+    styles: str  # CSS of the texts
+    texts: str  # SVG
+    lines: int  # how many there are
+    seconds: float  # how long it is seen
 
 
 class Film(Screen):

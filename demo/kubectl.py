@@ -25,8 +25,7 @@ from tapp.kube.merges import merge_patch
 
 Document = dict[str, Any]
 
-_NAMED = 2
-"""Words of a call that names no object: `get pods`."""
+_NAMED = 2  # Words of a call that names no object: `get pods`
 _WITH_VALUE = ("-n", "-l", "-o", "-f")
 _LONG = {"-n": "--namespace", "-l": "--selector", "-o": "--output", "-f": "--filename"}
 _SWITCHES = (
@@ -47,16 +46,11 @@ class RefusedError(Exception):
 
 @dataclass
 class Kubectl:
-    """kubectl, as far as the plugin uses it.
+    """kubectl, as far as the plugin uses it."""
 
-    Attributes:
-        world: the cluster.
-        namespace: of the current context.
-        lock: held while the cluster is used: by whoever lets its time pass, too.
-    """
-
-    world: World
-    namespace: str = "default"
+    world: World  # the cluster
+    namespace: str = "default"  # of the current context
+    # held while the cluster is used: by whoever lets its time pass, too
     lock: AbstractContextManager[Any] = field(default_factory=threading.RLock)
 
     def run(self, arguments: Sequence[str], stdin: str = "") -> Finished:

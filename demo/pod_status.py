@@ -11,10 +11,8 @@ from simulator.objects.clock import EPOCH
 
 OLD, NEXT = "nginx:1.29", "nginx:1.30"
 GATE = "apps.tkestack.io/InPlaceUpdateReady"
-GRACE = 5
-"""Seconds of a drain."""
-LOST = 60
-"""Seconds of silence after which a node is lost."""
+GRACE = 5  # Seconds of a drain
+LOST = 60  # Seconds of silence after which a node is lost
 
 
 def drain(stage: Stage) -> Play:

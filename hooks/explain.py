@@ -13,8 +13,7 @@ from tapp.words.kinds import SERVICE
 from tapp.words.quoted import short
 from tapp.words.vocabulary import InstanceStatus
 
-_LONGEST = 1_000
-"""Characters of a text in it that quotes its author, once for each instance."""
+_LONGEST = 1_000  # Characters of a text in it that quotes its author, once for each instance
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from migration.kubectl import Kubectl, KubectlError
 
 OLD_CONTROLLER = "tapp-controller"
-OLD_NAMESPACE = "kube-system"
-"""The namespace in the old controller's own manifest."""
+OLD_NAMESPACE = "kube-system"  # The namespace in the old controller's own manifest
 OLD_WEBHOOK = "tapp-admission"
 COMPOSITE = "tapp-controller"
 

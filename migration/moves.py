@@ -43,28 +43,21 @@ class Change:
     child: Child
     what: str
     patch: Json
-    guarded: bool
-    """True if the patch holds only for the resourceVersion that was read."""
+    guarded: bool  # True if the patch holds only for the resourceVersion that was read
 
 
 @dataclass
 class Move:
-    """Everything about one TApp.
-
-    Attributes:
-        changes: what `--apply` does.
-        done: children that have the right label already.
-        in_the_way: sentences about what a person has to decide.
-        warnings: sentences about what a person should know.
-    """
+    """Everything about one TApp."""
 
     namespace: str
     name: str
     uid: str
-    changes: list[Change] = field(default_factory=list)
-    done: int = 0
+    changes: list[Change] = field(default_factory=list)  # what `--apply` does
+    done: int = 0  # children that have the right label already
+    # sentences about what a person has to decide
     in_the_way: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # sentences about what a person should know
 
 
 def plan_move(

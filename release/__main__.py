@@ -29,8 +29,7 @@ from .manifests import write_manifests
 from .plugin import write_plugin
 
 DIST = ROOT / "dist"
-REQUIREMENTS = ROOT / "requirements.txt"
-"""The file of requirements that the Dockerfile installs."""
+REQUIREMENTS = ROOT / "requirements.txt"  # The file of requirements that the Dockerfile installs
 HOME = re.compile(r"https://[\w.-]+(/[\w.-]+)+/?")
 IMAGE = re.compile(
     r"[a-z0-9][\w.-]*(:\d+)?(/[a-z0-9][a-z0-9._-]*)*(:[\w.-]+)?(@sha256:[0-9a-f]{64})?"

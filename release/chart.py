@@ -7,8 +7,7 @@ import yaml
 
 from .kustomize import ROOT, Document, parts
 
-CHART = ROOT / "charts" / "tapp"
-"""Files of kustomize in its files/ are links, which a copy follows."""
+CHART = ROOT / "charts" / "tapp"  # Files of kustomize in its files/ are links, which a copy follows
 ICON = "docs/img/icon.svg"
 _IMAGE = """\
   registry: ""

@@ -19,8 +19,7 @@ from .errors import ReleaseError
 from .kustomize import INSTALL, Document, build
 
 OVERLAY = INSTALL / "overlays" / "metacontroller"
-REPOSITORY = "oci://ghcr.io/metacontroller"
-"""The place where its chart is published."""
+REPOSITORY = "oci://ghcr.io/metacontroller"  # The place where its chart is published
 
 
 def source() -> str:

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from contextlib import closing
 
 LOCAL = "127.0.0.1"
-MOST_WORKERS = 1_024
-"""Above it a number is a slip: each worker is a process."""
+MOST_WORKERS = 1_024  # Above it a number is a slip: each worker is a process
 _LARGEST_PORT = 65_535
 
 

@@ -20,8 +20,7 @@ LINGER: Final = 2.0
 LONGEST_HEAD: Final = 64 << 10
 """Bytes of a request's head; gunicorn's own bound is a hundred headers of 8 KB."""
 _PIECE: Final = 64 << 10
-_TURN: Final = 1 << 20
-"""Bytes that are read of one client before others have their turn."""
+_TURN: Final = 1 << 20  # Bytes that are read of one client before others have their turn
 _SHARE: Final = 16
 """One in so many of those that wait is closed where there is no room for another connection."""
 _AT_ONCE, _MUCH = 0.001, 8 << 10

@@ -5,8 +5,7 @@ from typing import Final
 
 import msgspec
 
-LONGEST: Final = 500
-"""Characters of a text in an error's answer: it may quote the request."""
+LONGEST: Final = 500  # Characters of a text in an error's answer: it may quote the request
 
 
 class RefusedError(Exception):

@@ -27,8 +27,7 @@ from tapp.plan import Plan
 Document = dict[str, Any]
 
 CONTROLLER = "tapp-hooks"
-QUEUED = 1_000
-"""Events that wait in a worker process; about 1 KB each."""
+QUEUED = 1_000  # Events that wait in a worker process; about 1 KB each
 PAUSES = (1.0, 2.0, 4.0, 8.0)
 """Seconds between the attempts at one event; none is longer, whatever the API server asks for."""
 REMEMBERED, FOR = 5_000, 3600.0
@@ -42,12 +41,9 @@ BUCKETS = 2_000
 LATE, LATE_PER_BUCKET = 1_000, 12
 """Events that wait for their TApp to be allowed one more: in all, and of one TApp and reason, which
 tell as many in an hour."""
-Key = tuple[str, str, str]
-"""Of a bucket: namespace, name, reason."""
-LOOK = 10.0
-"""Seconds between two looks at what had to wait."""
-QUIET = 60.0
-"""Seconds between two lines in the log about events that could not be written."""
+Key = tuple[str, str, str]  # Of a bucket: namespace, name, reason
+LOOK = 10.0  # Seconds between two looks at what had to wait
+QUIET = 60.0  # Seconds between two lines in the log about events that could not be written
 
 
 class Outcome(StrEnum):

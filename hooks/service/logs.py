@@ -9,10 +9,8 @@ from typing import Any
 # lines show the process.
 logging.logThreads = logging.logMultiprocessing = False
 LOGGER = logging.getLogger("tapp.hooks")
-LONGEST = 2_000
-"""Characters of a text in a line: it may quote a request of any length."""
-_FRAMES = 20_000
-"""Characters of a traceback; its end tells most."""
+LONGEST = 2_000  # Characters of a text in a line: it may quote a request of any length
+_FRAMES = 20_000  # Characters of a traceback; its end tells most
 
 
 class JsonFormatter(logging.Formatter):

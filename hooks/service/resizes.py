@@ -23,14 +23,12 @@ from tapp.plan import Plan
 
 Document = dict[str, Any]
 
-QUEUED = 1_000
-"""Resizes that wait in a worker process; about 1 KB each."""
+QUEUED = 1_000  # Resizes that wait in a worker process; about 1 KB each
 STALE = 1.0
 """Seconds after its sync that a resize is still sent: a later sync may have decided otherwise."""
 PAUSE = 5.0
 """Seconds until the same is asked again of the same pod; a sync follows after twice as long."""
-REMEMBERED = 5_000
-"""Pods of which this process knows when it asked last."""
+REMEMBERED = 5_000  # Pods of which this process knows when it asked last
 
 
 class Outcome(StrEnum):

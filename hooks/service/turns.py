@@ -24,8 +24,7 @@ LARGE: Final = 4 << 20
 probes and small requests get through while the next one waits."""
 OF_A_NAMESPACE: Final = AT_ONCE - 1
 """Turns of one namespace at the same time: another one's never wait for it."""
-WAIT: Final = 256
-"""Requests that wait for their turn in a worker; callers of more are to try again."""
+WAIT: Final = 256  # Requests that wait for their turn in a worker; callers of more are to try again
 WAIT_OF_A_NAMESPACE: Final = WAIT // 2
 
 _LOOK: Final = 1.0

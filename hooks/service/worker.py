@@ -33,8 +33,7 @@ _STATUS = {
     errors.LimitRequestHeaders: 431,
     errors.UnsupportedTransferCoding: 501,
 }
-_SPARE = 64
-"""Connections on top of those that a worker keeps: the ones that are just being closed."""
+_SPARE = 64  # Connections on top of those that a worker keeps: the ones that are just being closed
 _PIECE = 1 << 20
 _OURS = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
 

@@ -21,20 +21,14 @@ _decode_pod = msgspec.json.Decoder(PodObject).decode
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """One pod of a request, read. It refers to nothing of the request and may outlive it.
+    """One pod of a request, read. It refers to nothing of the request and may outlive it."""
 
-    Attributes:
-        key: its key in the request.
-        pod: what it tells.
-        number: its instance's number, None where its name is no instance's.
-        answer: what leaves it alone, whatever is decided: to make it anew at each sync would take
-            three times as long as all the rest; None where that depends on its template, because
-            Metacontroller has not applied it, or left no trace of that.
-    """
-
-    key: str
-    pod: Pod
-    number: int | None
+    key: str  # its key in the request
+    pod: Pod  # what it tells
+    number: int | None  # its instance's number, None where its name is no instance's
+    # what leaves it alone, whatever is decided: to make it anew at each sync would take three times
+    # as long as all the rest; None where that depends on its template, because Metacontroller has
+    # not applied it, or left no trace of that
     answer: Raw | None
 
     @property

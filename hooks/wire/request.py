@@ -234,8 +234,7 @@ def _parent(pieces: Pieces, model: type[P]) -> tuple[P, CachedSpec | None]:
     return parent, spec
 
 
-_FIELDS = ("apiVersion", "kind", "metadata")
-"""The fields of every parent; without them it is none."""
+_FIELDS = ("apiVersion", "kind", "metadata")  # The fields of every parent; without them it is none
 
 
 def _status(pieces: Pieces) -> Any:

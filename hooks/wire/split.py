@@ -35,27 +35,16 @@ _decode_kinds = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class Pieces(msgspec.Struct, frozen=True):
-    """A request in pieces.
+    """A request in pieces."""
 
-    Attributes:
-        parent: the parent's own JSON, by field.
-        pods: key in the request -> JSON.
-        claims: key in the request -> JSON.
-        revisions: key in the request -> JSON.
-        plain: the same of each kind of `PLAIN`.
-        related: kind -> key -> JSON.
-        cached: what was known of this parent's TApp.
-        controller: JSON of the CompositeController that asks.
-    """
-
-    parent: dict[str, Raw]
-    pods: dict[str, Raw]
-    claims: Mapping[str, Raw]
-    revisions: Mapping[str, Raw]
-    plain: Mapping[Kind, Mapping[str, Raw]]
-    related: dict[str, dict[str, Raw]] | None
-    cached: CachedApp
-    controller: Raw
+    parent: dict[str, Raw]  # the parent's own JSON, by field
+    pods: dict[str, Raw]  # key in the request -> JSON
+    claims: Mapping[str, Raw]  # key in the request -> JSON
+    revisions: Mapping[str, Raw]  # key in the request -> JSON
+    plain: Mapping[Kind, Mapping[str, Raw]]  # the same of each kind of `PLAIN`
+    related: dict[str, dict[str, Raw]] | None  # kind -> key -> JSON
+    cached: CachedApp  # what was known of this parent's TApp
+    controller: Raw  # JSON of the CompositeController that asks
 
 
 def split(body: bytes, memo: Memo) -> Pieces:

@@ -7,18 +7,12 @@ class Exit(IntEnum):
     """Exit codes. Those that kubectl has mean the same."""
 
     DONE = 0
-    FAILED = 1
-    """Something is wrong: no such TApp, no permission, no cluster, a refused write."""
-    USAGE = 2
-    """The command line or a file is invalid."""
-    CONDITION = 3
-    """`plan --fail-if`: the condition holds."""
-    STUCK = 4
-    """`--wait`: the TApp is stuck, or the time is over."""
-    DECLINED = 5
-    """The plan was shown, and the answer was no; nothing was written."""
-    CHANGED = 6
-    """The TApp changed after its plan was made; nothing was written."""
+    FAILED = 1  # Something is wrong: no such TApp, no permission, no cluster, a refused write
+    USAGE = 2  # The command line or a file is invalid
+    CONDITION = 3  # `plan --fail-if`: the condition holds
+    STUCK = 4  # `--wait`: the TApp is stuck, or the time is over
+    DECLINED = 5  # The plan was shown, and the answer was no; nothing was written
+    CHANGED = 6  # The TApp changed after its plan was made; nothing was written
     INTERRUPTED = 130
 
 

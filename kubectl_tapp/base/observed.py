@@ -14,31 +14,23 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Observed:
-    """One TApp with everything that its decisions look at, as the API server has it.
-
-    Attributes:
-        tapp: the TApp.
-        pods: its pods, those that go included.
-        claims: its volume claims.
-        revisions: its ControllerRevisions.
-        plain: its children of each kind of `PLAIN`; read only where its spec asks for them.
-        namespace: its Namespace; None where it may not be read.
-        storage_classes: the cluster's StorageClasses, as far as they may be read.
-        controller: the CompositeController that is registered; None where there is none, or it may
-            not be read: then the one of this release is taken for it.
-        events: warnings of its namespace, for people; no decision looks at them.
-        unread: resource -> why its objects could not be read: what is empty above is unknown then.
-    """
+    """One TApp with everything that its decisions look at, as the API server has it."""
 
     tapp: Document
-    pods: list[Document] = field(default_factory=list)
-    claims: list[Document] = field(default_factory=list)
-    revisions: list[Document] = field(default_factory=list)
+    pods: list[Document] = field(default_factory=list)  # its pods, those that go included
+    claims: list[Document] = field(default_factory=list)  # its volume claims
+    revisions: list[Document] = field(default_factory=list)  # its ControllerRevisions
+    # its children of each kind of `PLAIN`; read only where its spec asks for them
     plain: Mapping[Kind, list[Document]] = field(default_factory=dict)
-    namespace: Document | None = None
+    namespace: Document | None = None  # its Namespace; None where it may not be read
+    # the cluster's StorageClasses, as far as they may be read
     storage_classes: list[Document] = field(default_factory=list)
+    # the CompositeController that is registered; None where there is none, or it may not be read:
+    # then the one of this release is taken for it
     controller: Document | None = None
+    # warnings of its namespace, for people; no decision looks at them
     events: list[Document] = field(default_factory=list)
+    # resource -> why its objects could not be read: what is empty above is unknown then
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -8,17 +8,11 @@ from typing import Any, NamedTuple
 
 
 class Target(NamedTuple):
-    """One of these options.
+    """One of these options."""
 
-    Attributes:
-        words: how it is typed, the long form last.
-        metavar: what its value is; "" for a switch.
-        several: whether it may be given more than once.
-    """
-
-    words: tuple[str, ...]
-    metavar: str = ""
-    several: bool = False
+    words: tuple[str, ...]  # how it is typed, the long form last
+    metavar: str = ""  # what its value is; "" for a switch
+    several: bool = False  # whether it may be given more than once
 
 
 COMMON = {
@@ -50,8 +44,7 @@ TARGETS = COMMON | {
     "username": Target(("--username",), "NAME"),
 }
 """Name of an option -> the option."""
-Given = Mapping[str, Any]
-"""Name of an option -> what it was given: a text, several, or True."""
+Given = Mapping[str, Any]  # Name of an option -> what it was given: a text, several, or True
 
 
 def passed_on(given: Given) -> Iterator[str]:

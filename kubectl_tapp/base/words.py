@@ -21,8 +21,7 @@ def age(seconds: float) -> str:
     return f"{whole}s"
 
 
-_MANY = 10
-"""From ten of a unit on, the smaller one does not matter."""
+_MANY = 10  # From ten of a unit on, the smaller one does not matter
 
 
 def spoken(seconds: float) -> str:

@@ -34,14 +34,12 @@ PODS, CLAIMS, EVENTS, NAMESPACES = "pods", "persistentvolumeclaims", "events", "
 REVISIONS, DEPLOYMENTS = "controllerrevisions.apps", "deployments.apps"
 CLASSES = "storageclasses.storage.k8s.io"
 CONTROLLERS = "compositecontrollers.metacontroller.k8s.io"
-FIELD_MANAGER = "kubectl-tapp"
-"""The owner of the fields that are written."""
+FIELD_MANAGER = "kubectl-tapp"  # The owner of the fields that are written
 _CHILDREN = (PODS, CLAIMS, REVISIONS)
 _GONE = ("Forbidden", "NoSuchKind", "NotFound")
 WARNINGS = "--field-selector=type=Warning"
 _TIMEOUT = "30s"
-_AT_ONCE = 4
-"""Calls of kubectl at the same time."""
+_AT_ONCE = 4  # Calls of kubectl at the same time
 _LONG = 100_000
 Documents = list[Document]
 _Words = list[str]

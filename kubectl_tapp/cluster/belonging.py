@@ -9,15 +9,10 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 @dataclass(frozen=True)
 class Belonging:
-    """The owner of an object.
+    """The owner of an object."""
 
-    Attributes:
-        text: in half a sentence; "" if it is the TApp's, or will be with its next sync.
-        can_be_adopted: whether nobody else who lives may miss it.
-    """
-
-    text: str = ""
-    can_be_adopted: bool = False
+    text: str = ""  # in half a sentence; "" if it is the TApp's, or will be with its next sync
+    can_be_adopted: bool = False  # whether nobody else who lives may miss it
 
 
 def belonging(item: Document, tapp: Document) -> Belonging:

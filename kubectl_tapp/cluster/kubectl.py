@@ -16,8 +16,7 @@ from kubectl_tapp.base.errors import CommandError, Exit, plain
 
 LONGEST = 300.0
 """Seconds after which a kubectl that does not end is given up, whatever its own time limit."""
-_LONG = 4.0
-"""Seconds after which a person wonders what kubectl waits for."""
+_LONG = 4.0  # Seconds after which a person wonders what kubectl waits for
 
 
 @dataclass(frozen=True)

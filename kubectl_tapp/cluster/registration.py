@@ -19,10 +19,8 @@ FINALIZER = "metacontroller.io/compositecontroller-"
 class Registration(NamedTuple):
     """The registration of the service, and how its operator runs it."""
 
-    controller: Document
-    """The CompositeController that is registered, or the shipped one."""
-    options: "Options"
-    """The operator's choices."""
+    controller: Document  # The CompositeController that is registered, or the shipped one
+    options: "Options"  # The operator's choices
 
 
 def in_charge(controllers: Sequence[Document], tapp: Document | None) -> Document | None:

@@ -20,27 +20,19 @@ from kubectl_tapp.cluster.kubectl import Runner
 if TYPE_CHECKING:
     from rich.console import Console
 
-INTERVAL = 1.0
-"""Seconds between two looks at the same, at least."""
+INTERVAL = 1.0  # Seconds between two looks at the same, at least
 WIDTH = 10_000
 """Columns where nobody says how many there are, a pipe or a file: who reads it wants all of it."""
 
 
 @dataclass
 class Session:
-    """One call of the command.
+    """One call of the command."""
 
-    Attributes:
-        runner: what runs kubectl; None for the program itself.
-        now: the time, in seconds since the epoch.
-        targets: kubectl's own options that were given.
-        sleep: lets so many seconds pass.
-    """
-
-    runner: Runner | None = None
-    now: Callable[[], float] = time.time
-    targets: Given = field(default_factory=dict)
-    sleep: Callable[[float], None] = time.sleep
+    runner: Runner | None = None  # what runs kubectl; None for the program itself
+    now: Callable[[], float] = time.time  # the time, in seconds since the epoch
+    targets: Given = field(default_factory=dict)  # kubectl's own options that were given
+    sleep: Callable[[float], None] = time.sleep  # lets so many seconds pass
 
     def narrowed(self, **targets: Any) -> "Session":
         """The same with further options, which stand behind those that it has."""

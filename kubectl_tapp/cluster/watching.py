@@ -10,8 +10,7 @@ from kubectl_tapp.base.errors import CommandError
 from kubectl_tapp.base.observed import Document
 from kubectl_tapp.cluster.kubectl import Following, failure
 
-DELETED = "DELETED"
-"""The type of the last event of an object."""
+DELETED = "DELETED"  # The type of the last event of an object
 
 
 class Watching:
@@ -119,5 +118,4 @@ class Watched:
 
 
 _UNREADABLE = ("Forbidden", "NoSuchKind")
-_WHOLE = 10.0
-"""Seconds from a watch's first word after which it has told all that was there."""
+_WHOLE = 10.0  # Seconds from a watch's first word after which it has told all that was there

@@ -20,8 +20,7 @@ from kubectl_tapp.commands.waiting import WaitGoal, wait
 from kubectl_tapp.edit import edits
 
 Operations = Sequence[edits.Operation]
-_UNSURE = ("Timeout", "Unreachable")
-"""Failures that leave open whether a write was done."""
+_UNSURE = ("Timeout", "Unreachable")  # Failures that leave open whether a write was done
 
 
 def carry_out(  # noqa: PLR0913 - what a verb under way consists of

@@ -20,8 +20,7 @@ _MEANS = {
     "Recreate": "goes, and a new one comes",
     "UpdateInPlace": "is updated in place",
 }
-_TRIES = 3
-"""The most looks at an object that was written meanwhile, as pods are by their kubelet."""
+_TRIES = 3  # The most looks at an object that was written meanwhile, as pods are by their kubelet
 
 
 def adopt(verb: Verb, ids: list[str] | None) -> None:

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from tapp.decide.judge import Verdict
     from tapp.pod.pod import Pod
 
-Marks = Mapping[str, str | None]
-"""Annotation -> its text, None to remove it."""
+Marks = Mapping[str, str | None]  # Annotation -> its text, None to remove it
 
 
 def annotate(  # noqa: PLR0913 - what a write to pods consists of

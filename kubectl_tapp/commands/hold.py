@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from tapp.decide.judge import Verdict
     from tapp.pod.pod import Pod
 
-_LONGEST = 1_000
-"""Characters of a reason: it is quoted to all who wait."""
+_LONGEST = 1_000  # Characters of a reason: it is quoted to all who wait
 
 
 class For(StrEnum):

@@ -49,20 +49,14 @@ OnTemplate = Annotated[
 
 @dataclass
 class Verb:
-    """A verb under way: the TApp as it was seen, and how the verb is to be carried out.
+    """A verb under way: the TApp as it was seen, and how the verb is to be carried out."""
 
-    Attributes:
-        session: where.
-        seen: the TApp and what belongs to it.
-        choices: how.
-        notes: what else the person is told before the question.
-        everything: wait for all instances, not only for those that the edit means something to.
-    """
-
-    session: Session
-    seen: "Observed"
-    choices: Choices
+    session: Session  # where
+    seen: "Observed"  # the TApp and what belongs to it
+    choices: Choices  # how
+    # what else the person is told before the question
     notes: list[str] = field(default_factory=list)
+    # wait for all instances, not only for those that the edit means something to
     everything: bool = False
 
     @property

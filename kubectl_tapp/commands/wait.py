@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 class Goal(StrEnum):
     """The goal of a wait."""
 
-    COMPLETE = "complete"
-    """Every instance is as the spec asks."""
-    READY = "ready"
-    """The condition `Ready` is True for the newest spec."""
-    AVAILABLE = "available"
-    """The condition `Available` is."""
-    STUCK = "stuck"
-    """Nothing will change by itself any more, although not all is done."""
+    COMPLETE = "complete"  # Every instance is as the spec asks
+    READY = "ready"  # The condition `Ready` is True for the newest spec
+    AVAILABLE = "available"  # The condition `Available` is
+    STUCK = "stuck"  # Nothing will change by itself any more, although not all is done
 
 
 For = Annotated[Goal, typer.Option("--for", help="What to wait for.")]

@@ -24,23 +24,15 @@ Show = Callable[[str, float], None]
 
 @dataclass
 class WaitGoal:
-    """The goal of a wait.
+    """The goal of a wait."""
 
-    Attributes:
-        name: of the TApp.
-        ids: the instances that matter; None for all.
-        timeout: seconds after which to give up.
-        message: what to say when it is reached.
-        goal: when it is reached, if not when these instances are as the spec asks.
-        stuck_is_reached: whether being stuck is what is waited for.
-    """
-
-    name: str
-    ids: Collection[int] | None
-    timeout: float
-    message: str = "done"
+    name: str  # of the TApp
+    ids: Collection[int] | None  # the instances that matter; None for all
+    timeout: float  # seconds after which to give up
+    message: str = "done"  # what to say when it is reached
+    # when it is reached, if not when these instances are as the spec asks
     goal: Callable[[Progress], bool] | None = None
-    stuck_is_reached: bool = False
+    stuck_is_reached: bool = False  # whether being stuck is what is waited for
 
     def is_reached(self, now: Progress) -> bool:
         """Tell whether the TApp has come to what is waited for."""

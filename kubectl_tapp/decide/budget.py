@@ -9,23 +9,14 @@ from tapp.plan import Plan
 
 @dataclass(frozen=True)
 class Limit:
-    """One budget and the instances that it is for.
+    """One budget and the instances that it is for."""
 
-    Attributes:
-        name: where it is written.
-        value: as it is written.
-        allowed: how many may be unavailable; None where the value makes no sense.
-        should_run: how many instances should run, of both budgets together.
-        instances: how many of these it is for.
-        problem: why the value makes no sense, or "".
-    """
-
-    name: str
-    value: int | str
-    allowed: int | None
-    should_run: int
-    instances: int
-    problem: str = ""
+    name: str  # where it is written
+    value: int | str  # as it is written
+    allowed: int | None  # how many may be unavailable; None where the value makes no sense
+    should_run: int  # how many instances should run, of both budgets together
+    instances: int  # how many of these it is for
+    problem: str = ""  # why the value makes no sense, or ""
 
     @property
     def must_stay(self) -> int:

@@ -11,8 +11,7 @@ from kubectl_tapp.cluster.registration import Registration
 from tapp.declared.model import TApp
 from tapp.plan import Plan, plan
 
-MEMORY = 256 * 1024 * 1024
-"""Bytes that a memo may hold where one TApp is looked at again and again."""
+MEMORY = 256 * 1024 * 1024  # Bytes that a memo may hold where one TApp is looked at again and again
 
 
 def decide(

@@ -32,30 +32,18 @@ _OF_INSTANCES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One instance as a person sees it.
+    """One instance as a person sees it."""
 
-    Attributes:
-        id: its number.
-        template: the name of its template.
-        revision: its pod's, "" without one.
-        outdated: whether that is not its template's.
-        image: the images of its pod's containers.
-        state: what it is doing, in a word.
-        ready: ready containers, of all: `1/1`.
-        restarts: of its containers.
-        node: where it is.
-        since: when that state began, in seconds since the epoch, as far as the pod tells.
-    """
-
-    id: int
-    template: str
-    revision: str = ""
-    outdated: bool = False
-    image: str = ""
-    state: str = ""
-    ready: str = ""
-    restarts: int = 0
-    node: str = ""
+    id: int  # its number
+    template: str  # the name of its template
+    revision: str = ""  # its pod's, "" without one
+    outdated: bool = False  # whether that is not its template's
+    image: str = ""  # the images of its pod's containers
+    state: str = ""  # what it is doing, in a word
+    ready: str = ""  # ready containers, of all: `1/1`
+    restarts: int = 0  # of its containers
+    node: str = ""  # where it is
+    # when that state began, in seconds since the epoch, as far as the pod tells
     since: float | None = None
 
 

@@ -19,8 +19,7 @@ from tapp.storage.claims import Claims
 from tapp.words.quoted import short
 from tapp.words.times import seconds
 
-MOST = 25
-"""Of more instances the objects are not looked up by name."""
+MOST = 25  # Of more instances the objects are not looked up by name
 _SLACK = 60.0
 """Seconds before the service notices that a pod is missing: what was refused then is meant, too."""
 _LASTS = 1300.0
@@ -31,19 +30,13 @@ _BOUNDLESS = float("inf")
 
 @dataclass(frozen=True)
 class _Missing:
-    """An instance that lacks its pod, or claims.
+    """An instance that lacks its pod, or claims."""
 
-    Attributes:
-        id: the instance's number.
-        pod: since when its pod is missing, in seconds since the epoch; None where it has one.
-        claims: template -> name of the claims that are missing.
-        since: what was refused before counts no more.
-    """
-
-    id: int
+    id: int  # the instance's number
+    # since when its pod is missing, in seconds since the epoch; None where it has one
     pod: float | None
-    claims: dict[str, str]
-    since: float
+    claims: dict[str, str]  # template -> name of the claims that are missing
+    since: float  # what was refused before counts no more
 
 
 class Obstacles:

@@ -15,8 +15,7 @@ from tapp.words.ranges import id_list
 from tapp.words.reasons import Disposition
 
 Ids = list[int]
-_SHOWN, _FEW, _LONGEST = 5, 2, 60
-"""Of progress, a line; the whole of a reason is told in the end."""
+_SHOWN, _FEW, _LONGEST = 5, 2, 60  # Of progress, a line; the whole of a reason is told in the end
 _PREFIX = "spec.updateStrategy."
 
 

@@ -23,30 +23,21 @@ _ABOUT = re.compile(
     r'(pod|persistentvolumeclaim|controllerrevision)s?(?:\.apps)? "([^"]+)" (?=is |not )',
     re.IGNORECASE,
 )
-_SHOWN = 5
-"""Each event tells all that its sync was refused; more of them are of earlier syncs."""
+_SHOWN = 5  # Each event tells all that its sync was refused; more of them are of earlier syncs
 
-Child = tuple[str, str]
-"""`pod`, `persistentvolumeclaim` or `controllerrevision`, and a name."""
+Child = tuple[str, str]  # `pod`, `persistentvolumeclaim` or `controllerrevision`, and a name
 WHOLE: Child = ("sync", "")
 """In the place of a child: the sync ended before any was tried, as while the service is away."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing that was refused.
+    """One thing that was refused."""
 
-    Attributes:
-        about: the child; None where the API server names none, as admission webhooks do.
-        text: the API server's words.
-        at: when it was said last, in seconds since the epoch.
-        count: how often.
-    """
-
-    about: Child | None
-    text: str
-    at: float
-    count: int
+    about: Child | None  # the child; None where the API server names none, as admission webhooks do
+    text: str  # the API server's words
+    at: float  # when it was said last, in seconds since the epoch
+    count: int  # how often
 
 
 def refusals(events: Iterable[Document], uid: str) -> list[Refusal]:

@@ -35,23 +35,16 @@ _STARTING = {InstanceStatus.UPDATING: "being updated in place", InstanceStatus.P
 
 @dataclass(frozen=True)
 class Standing:
-    """One instance's standing.
+    """One instance's standing."""
 
-    Attributes:
-        id: its number.
-        disposition: done, moving, held (it waits for others, or for a person) or blocked.
-        brief: a few words for a line of progress: what happens to it, or what it waits for.
-        text: a sentence: why it is not as it should be, or is stopped; "" where it simply runs.
-        on_hold: it is its pod's hold that keeps it.
-        since: when its pod came into its state or was missed, in seconds since the epoch, as far as
-            anything tells.
-    """
-
-    id: int
-    disposition: Disposition
-    brief: str = ""
+    id: int  # its number
+    disposition: Disposition  # done, moving, held (it waits for others, or for a person) or blocked
+    brief: str = ""  # a few words for a line of progress: what happens to it, or what it waits for
+    # a sentence: why it is not as it should be, or is stopped; "" where it simply runs
     text: str = ""
-    on_hold: bool = False
+    on_hold: bool = False  # it is its pod's hold that keeps it
+    # when its pod came into its state or was missed, in seconds since the epoch, as far as anything
+    # tells
     since: float | None = None
 
 

@@ -23,23 +23,14 @@ from tapp.words.vocabulary import CONTROLLER_UID, GROUP
 
 @dataclass(frozen=True)
 class Stray:
-    """An object with the name of a pod or claim of an instance.
+    """An object with the name of a pod or claim of an instance."""
 
-    Attributes:
-        resource: its plural.
-        prefix: its name up to the instance's number.
-        id: that number.
-        item: the object.
-        whose: in half a sentence.
-        why_not: why it is not taken over; "" if it is.
-    """
-
-    resource: str
-    prefix: str
-    id: int
-    item: Document
-    whose: str
-    why_not: str = ""
+    resource: str  # its plural
+    prefix: str  # its name up to the instance's number
+    id: int  # that number
+    item: Document  # the object
+    whose: str  # in half a sentence
+    why_not: str = ""  # why it is not taken over; "" if it is
 
 
 def strays(

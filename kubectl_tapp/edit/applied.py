@@ -17,28 +17,21 @@ from kubectl_tapp.cluster.session import Session
 from kubectl_tapp.edit.edits import json_patch
 from tapp.kube.merges import kubectl_applied
 
-KUBECTL = "kubectl"
-"""The field manager of `kubectl apply --server-side`."""
+KUBECTL = "kubectl"  # The field manager of `kubectl apply --server-side`
 _APPLIED = "f:kubectl.kubernetes.io/last-applied-configuration"
 """Whoever updates this annotation applies by the client."""
 
 
 @dataclass(frozen=True)
 class ApplyMethod:
-    """The way in which a file is applied.
+    """The way in which a file is applied."""
 
-    Attributes:
-        manager: field manager of a server-side apply; "" for a client-side one.
-        force: take fields over from other managers.
-        first: it was applied by the client so far, and kubectl hands that over when it applies by
-            the server for the first time; its dry run does not.
-        remark: a sentence for a person: which way, and why.
-    """
-
-    manager: str = ""
-    force: bool = False
+    manager: str = ""  # field manager of a server-side apply; "" for a client-side one
+    force: bool = False  # take fields over from other managers
+    # it was applied by the client so far, and kubectl hands that over when it applies by the server
+    # for the first time; its dry run does not
     first: bool = False
-    remark: str = ""
+    remark: str = ""  # a sentence for a person: which way, and why
 
     @property
     def options(self) -> list[str]:

@@ -23,19 +23,12 @@ from tapp.words.vocabulary import CANARIES
 
 @dataclass(frozen=True)
 class Canary:
-    """A template that some instances try.
-
-    Attributes:
-        name: its name.
-        base: the template that it is tried instead of.
-        ids: the instances that run it, ascending.
-        copy: whether it was made for this alone.
-    """
+    """A template that some instances try."""
 
     name: str
-    base: str
-    ids: list[int]
-    copy: bool
+    base: str  # the template that it is tried instead of
+    ids: list[int]  # the instances that run it, ascending
+    copy: bool  # whether it was made for this alone
 
 
 def with_note(tapp: Document, name: str, base: str) -> Document:

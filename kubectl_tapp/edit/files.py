@@ -12,8 +12,7 @@ from kubectl_tapp.base.observed import Document
 from kubectl_tapp.base.shapes import malformed
 
 _KIND, _GROUP = "TApp", "apps.tkestack.io/"
-_MOST = 5_000_000
-"""Values in a file, its aliases spelled out: far more than an API server takes."""
+_MOST = 5_000_000  # Values in a file, its aliases spelled out: far more than an API server takes
 _TEXT = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ].*)?|[-+]?\d[\d_]*(?::\d+)+(?:\.\d*)?", re.ASCII)
 """Texts for kubectl that PyYAML takes for a time, or for a number to the base of 60."""
 

@@ -25,34 +25,20 @@ REVISIONS = "controllerrevisions.apps"
 
 @dataclass(frozen=True)
 class Entry:
-    """One template as it was rolled out at a time.
+    """One template as it was rolled out at a time."""
 
-    Attributes:
-        number: its place in the history.
-        template: the template's name.
-        hash: its revision, as pods have it in their label.
-        created: when it was recorded, RFC 3339.
-        cause: why, in its author's words; "" where nothing was said.
-        body: the template.
-        current: whether the template is so now.
-        values: what it read then: `values` and `defaultValues`, as the spec had them.
-        same_values: whether these are so now.
-        kept: the instances that a partition keeps at it, as ranges; "" where it keeps none.
-        values_changed: in which of these it differs from the entry before it, for a person.
-        changes: what differs from the entry of the same template before it; None for the first.
-    """
-
-    number: int
-    template: str
-    hash: str
-    created: str
-    cause: str
-    body: Document
-    current: bool
-    values: Document
-    same_values: bool
-    kept: str
-    values_changed: str
+    number: int  # its place in the history
+    template: str  # the template's name
+    hash: str  # its revision, as pods have it in their label
+    created: str  # when it was recorded, RFC 3339
+    cause: str  # why, in its author's words; "" where nothing was said
+    body: Document  # the template
+    current: bool  # whether the template is so now
+    values: Document  # what it read then: `values` and `defaultValues`, as the spec had them
+    same_values: bool  # whether these are so now
+    kept: str  # the instances that a partition keeps at it, as ranges; "" where it keeps none
+    values_changed: str  # in which of these it differs from the entry before it, for a person
+    # what differs from the entry of the same template before it; None for the first
     changes: list[Difference] | None
 
     @property
@@ -92,8 +78,7 @@ class Entry:
 
 _LEAST = 6
 """Characters of a hash that a person has to give: fewer are too easily those of another one."""
-SHORT = len(PREFIX) + 8
-"""Characters of a hash that tell revisions apart."""
+SHORT = len(PREFIX) + 8  # Characters of a hash that tell revisions apart
 
 
 def _container(path: str) -> str:

@@ -30,17 +30,13 @@ _LATE = 60.0
 
 @dataclass
 class Behaviour(Levers):
-    """Levers with this TApp's own times.
+    """Levers with this TApp's own times."""
 
-    Attributes:
-        paces: image -> how long containers of it take.
-        unplaced: pod -> what it found no node for, and the scheduler's words.
-        staying: uids of pods that do not go although they are deleted.
-    """
-
+    # image -> how long containers of it take
     paces: dict[str, Durations] = field(default_factory=dict)
+    # pod -> what it found no node for, and the scheduler's words
     unplaced: dict[str, tuple[Demands, str]] = field(default_factory=dict)
-    staying: frozenset[str] = frozenset()
+    staying: frozenset[str] = frozenset()  # uids of pods that do not go although they are deleted
 
     def __post_init__(self) -> None:
         """Leaves nothing to chance: equal instances take equal times, so waves stay waves."""
@@ -138,19 +134,12 @@ def _does_not_go(pod: Document, now: float) -> bool:
 
 @dataclass(frozen=True)
 class Broken:
-    """An image that no instance is known to run well.
+    """An image that no instance is known to run well."""
 
-    Attributes:
-        image: as the pods' specs spell it.
-        reason: what the containers say, such as `CrashLoopBackOff`.
-        pods: names of the pods that say so.
-        how: `pull`, `crash` or `unready`.
-    """
-
-    image: str
-    reason: str
-    pods: tuple[str, ...]
-    how: str
+    image: str  # as the pods' specs spell it
+    reason: str  # what the containers say, such as `CrashLoopBackOff`
+    pods: tuple[str, ...]  # names of the pods that say so
+    how: str  # `pull`, `crash` or `unready`
 
 
 def broken_images(pods: Iterable[Document], now: float, patience: float) -> list[Broken]:

@@ -34,8 +34,7 @@ from tapp.plan import Plan
 from tapp.words.kinds import PLAIN
 from tapp.words.ranges import name_list
 
-QUIET = 900.0
-"""Seconds without any change after which a forecast takes it that nothing more comes."""
+QUIET = 900.0  # Seconds without any change after which a forecast takes it that nothing more comes
 _NOTHING = Assumptions()
 
 

@@ -10,8 +10,7 @@ _ASKED = (
     *("nodeSelector", "affinity", "topologySpreadConstraints"),
     *("priorityClassName", "runtimeClassName"),
 )
-_OF_NODES = "node.kubernetes.io/"
-"""Tolerations of these are added by admission."""
+_OF_NODES = "node.kubernetes.io/"  # Tolerations of these are added by admission
 Demands = tuple[object, ...]
 
 

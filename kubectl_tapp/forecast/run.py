@@ -32,12 +32,10 @@ from tapp.pod.lost import LEAST_SECONDS
 from tapp.storage.claims import instance_number
 from tapp.words.vocabulary import LAST_APPLIED, InstanceStatus
 
-LONGEST = 30 * 24 * 3600.0
-"""Simulated seconds after which a forecast gives up."""
+LONGEST = 30 * 24 * 3600.0  # Simulated seconds after which a forecast gives up
 _NO_RESYNC = 10**9
 """Seconds between syncs without a reason: an informer's resync shows nothing that is not known."""
-SYNC_DELAY = 3 * TICK
-"""Seconds in which Metacontroller gathers events before it syncs."""
+SYNC_DELAY = 3 * TICK  # Seconds in which Metacontroller gathers events before it syncs
 
 
 class Run:

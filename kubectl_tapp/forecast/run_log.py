@@ -12,61 +12,38 @@ from tapp.words.groups import grouped
 from tapp.words.reasons import Disposition, Reason
 
 _PASSING = ("ok", "no-op", "Conflict", "NotFound")
-_MEANT = (Reason.PAUSED, Reason.HELD)
-"""Reasons of waits that somebody wants."""
-_SHOWN = 5
-"""The most refused writes that are told of."""
+_MEANT = (Reason.PAUSED, Reason.HELD)  # Reasons of waits that somebody wants
+_SHOWN = 5  # The most refused writes that are told of
 
 
 @dataclass(frozen=True)
 class Write:
-    """One write of Metacontroller to a child, as an API server would log it.
+    """One write of Metacontroller to a child, as an API server would log it."""
 
-    Attributes:
-        at: when: in seconds since the epoch, in a forecast from now.
-        verb: `create`, `update`, `delete` or `status`.
-        kind: the child's kind.
-        name: the child's name.
-        paths: the fields that an update changes.
-        outcome: `ok`, `no-op` or the reason of a refusal.
-        message: the refusal's words.
-    """
-
-    at: float
-    verb: str
-    kind: str
-    name: str
-    paths: tuple[str, ...] = ()
-    outcome: str = "ok"
-    message: str = ""
+    at: float  # when: in seconds since the epoch, in a forecast from now
+    verb: str  # `create`, `update`, `delete` or `status`
+    kind: str  # the child's kind
+    name: str  # the child's name
+    paths: tuple[str, ...] = ()  # the fields that an update changes
+    outcome: str = "ok"  # `ok`, `no-op` or the reason of a refusal
+    message: str = ""  # the refusal's words
 
 
 @dataclass(frozen=True)
 class DecidedWrite(Write):
-    """One write with the verdict that asked for it.
+    """One write with the verdict that asked for it."""
 
-    Attributes:
-        instance: the pod's instance; None for other children.
-        verdict: the instance's verdict.
-    """
-
-    instance: int | None = None
-    verdict: Verdict | None = None
+    instance: int | None = None  # the pod's instance; None for other children
+    verdict: Verdict | None = None  # the instance's verdict
 
 
 @dataclass(frozen=True)
 class Unplayed:
-    """Instances that have a turn like those that were played, after them.
+    """Instances that have a turn like those that were played, after them."""
 
-    Attributes:
-        acts: what becomes of them, as one more decision says; without times.
-        at: when what was played was done, in seconds since the epoch.
-        seconds: that it takes about from then on.
-    """
-
-    acts: tuple[DecidedWrite, ...]
-    at: float
-    seconds: float
+    acts: tuple[DecidedWrite, ...]  # what becomes of them, as one more decision says; without times
+    at: float  # when what was played was done, in seconds since the epoch
+    seconds: float  # that it takes about from then on
 
     @property
     def ids(self) -> list[int]:
@@ -85,13 +62,10 @@ class RunLog:
     """Instance -> since when it was in which state: what a timeline shows."""
     first: Plan | None = None
     last: Plan | None = None
-    ended: float = 0.0
-    """The time when the last thing changed, in seconds since the epoch."""
-    refused: str = ""
-    """The reason why the hooks cannot read the TApp at all."""
+    ended: float = 0.0  # The time when the last thing changed, in seconds since the epoch
+    refused: str = ""  # The reason why the hooks cannot read the TApp at all
     gave_up: bool = False
-    rest: Unplayed | None = None
-    """The rest that was not played, as it goes on in the same way."""
+    rest: Unplayed | None = None  # The rest that was not played, as it goes on in the same way
     played: bool = True
     """True if it was run to its end; else this is one decision, and what it means to whom."""
 

@@ -20,8 +20,7 @@ from tapp.words.vocabulary import IN_PLACE_UPDATE
 BEGIN, READY, SWAP, STOP = 5.0, 5.0, 3.0, 5.0
 """Assumed times, in seconds, where nothing is known: until its containers run; until a probe
 succeeds; to put another image in place; until a container that is asked to stop has stopped."""
-TIMES = ("begin", "ready", "swap", "stop")
-"""These times, as `Durations` has them."""
+TIMES = ("begin", "ready", "swap", "stop")  # These times, as `Durations` has them
 LONGEST = 3600.0
 """Longer ones were something else: a pod that waited for a node, a person who looked at it."""
 _SEEN = 5.0
@@ -30,25 +29,15 @@ _SEEN = 5.0
 
 @dataclass(frozen=True)
 class Durations:
-    """The durations of one template's instances, in seconds.
+    """The durations of one template's instances, in seconds."""
 
-    Attributes:
-        begin: from a pod's creation until its containers run.
-        ready: from there until it is Ready.
-        swap: from a container's end in an update in place until the next one runs.
-        stop: from the wish to stop a container until it has stopped.
-        starts: how many starts `begin` and `ready` are from; 0: they are assumed.
-        swaps: the same for `swap`.
-        stops: the same for `stop`.
-    """
-
-    begin: float
-    ready: float
-    swap: float
-    stop: float
-    starts: int = 0
-    swaps: int = 0
-    stops: int = 0
+    begin: float  # from a pod's creation until its containers run
+    ready: float  # from there until it is Ready
+    swap: float  # from a container's end in an update in place until the next one runs
+    stop: float  # from the wish to stop a container until it has stopped
+    starts: int = 0  # how many starts `begin` and `ready` are from; 0: they are assumed
+    swaps: int = 0  # the same for `swap`
+    stops: int = 0  # the same for `stop`
 
     @property
     def start(self) -> float:
@@ -56,8 +45,7 @@ class Durations:
         return self.begin + self.ready
 
 
-Samples = dict[str, list[float]]
-"""Observed times, by the names of `TIMES`."""
+Samples = dict[str, list[float]]  # Observed times, by the names of `TIMES`
 
 
 @dataclass

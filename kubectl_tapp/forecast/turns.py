@@ -12,8 +12,7 @@ from tapp.plan import Plan
 from tapp.words.groups import grouped
 from tapp.words.reasons import Reason
 
-PLAYED = 8
-"""Budgets' worth of instances that are played: as many steps as the text of a plan shows."""
+PLAYED = 8  # Budgets' worth of instances that are played: as many steps as the text of a plan shows
 Made = tuple[str, ...]
 _COMING = (*DELAYED, Reason.PULLING)
 
@@ -30,12 +29,9 @@ def waiting(plan: Plan) -> list[Instance]:
 
 @dataclass
 class PlayedTurns:
-    """The turns that were played, by the budget that they are spent from.
+    """The turns that were played, by the budget that they are spent from."""
 
-    Attributes:
-        pace: budget -> seconds for each instance, once `enough` were played.
-    """
-
+    # budget -> seconds for each instance, once `enough` were played
     pace: dict[str, float] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
     _taken: dict[str, dict[int, Made]] = field(default_factory=lambda: defaultdict(dict))

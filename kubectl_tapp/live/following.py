@@ -23,16 +23,14 @@ from kubectl_tapp.decide.inspection import Inspection, inspect
 from kubectl_tapp.edit import revisions
 from kubectl_tapp.live import model
 
-_BEAT = 2.0
-"""Seconds after which who hears nothing is told that nothing has changed."""
+_BEAT = 2.0  # Seconds after which who hears nothing is told that nothing has changed
 _PAUSE, _SHARE, _LOOK = 0.2, 2, 5.0
 """Seconds between two looks at least; so many times what one took; at most, as time changes it."""
 _AGAIN, _IDLE, _PATIENT = 1.0, 10.0, 10.0
 """Seconds: until a lost watch begins anew; that a watch goes on unread, as while the browser loads
 the page again; between reads of events."""
 _LOG, _BEHIND = 200, 100
-_KEYED = ("tiles", "rows", "log")
-"""Parts of a model whose items change one by one."""
+_KEYED = ("tiles", "rows", "log")  # Parts of a model whose items change one by one
 
 
 class Follower(ABC):

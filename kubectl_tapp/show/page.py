@@ -12,8 +12,7 @@ from kubectl_tapp.show.plan import EFFECTS, ORDER, and_so_on, folds, headline, s
 from tapp.words.ranges import id_list
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STEPS = 60
-"""Steps that are listed; the picture shows them all."""
+_STEPS = 60  # Steps that are listed; the picture shows them all
 
 
 def page(forecast: Forecast) -> str:

@@ -26,10 +26,8 @@ from tapp.words.groups import grouped
 from tapp.words.quoted import short
 from tapp.words.ranges import id_list, ranges
 
-HEAD, TAIL = 8, 2
-"""The steps that are shown at the beginning and at the end where there are more."""
-LONGEST = 60
-"""Characters of a value in a difference."""
+HEAD, TAIL = 8, 2  # The steps that are shown at the beginning and at the end where there are more
+LONGEST = 60  # Characters of a value in a difference
 SIGNS = {
     Outcome.UNCHANGED: ("·", "dim"),
     Outcome.LABELLED: ("~", "cyan"),

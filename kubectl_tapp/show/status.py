@@ -21,8 +21,7 @@ from tapp.words.ranges import id_list, ranges
 from tapp.words.times import written
 from tapp.words.vocabulary import InstanceStatus
 
-FEW = 24
-"""Up to so many instances have a line each; of more, equal ones share one."""
+FEW = 24  # Up to so many instances have a line each; of more, equal ones share one
 _IMAGE = 48
 _HEADS = ("ID", "TEMPLATE", "REVISION", "IMAGE", "STATE", "READY", "RESTARTS", "NODE", "SINCE")
 _GIVE_WAY: Sequence[Step] = (

@@ -15,35 +15,22 @@ from tapp.words.ranges import id_list, ranges
 from tapp.words.reasons import Reason
 from tapp.words.times import UNKNOWN, seconds
 
-FEW = 24
-"""Of more blocks than that, those with one verdict and state are one, with an example."""
+FEW = 24  # Of more blocks than that, those with one verdict and state are one, with an example
 
 
 @dataclass(frozen=True)
 class Case:
-    """One instance, explained.
+    """One instance, explained."""
 
-    Attributes:
-        row: as `status` shows it.
-        action: of its verdict.
-        reason: of its verdict.
-        available: whether it counts as available.
-        text: the verdict's sentence, and what is wrong with it.
-        containers: what its containers say, a sentence each.
-        events: the warnings about its pod and claims, a sentence each.
-        obstacle: what stands in its way that the service does not see.
-        hold: that its pod is on hold, before how to end that; "" where it is not.
-    """
-
-    row: Row
-    action: str
-    reason: str
-    available: bool
-    text: str
-    containers: Sequence[str]
-    events: Sequence[str]
-    obstacle: str = ""
-    hold: str = ""
+    row: Row  # as `status` shows it
+    action: str  # of its verdict
+    reason: str  # of its verdict
+    available: bool  # whether it counts as available
+    text: str  # the verdict's sentence, and what is wrong with it
+    containers: Sequence[str]  # what its containers say, a sentence each
+    events: Sequence[str]  # the warnings about its pod and claims, a sentence each
+    obstacle: str = ""  # what stands in its way that the service does not see
+    hold: str = ""  # that its pod is on hold, before how to end that; "" where it is not
 
     @property
     def is_fine(self) -> bool:

@@ -37,8 +37,7 @@ from simulator.objects.objects import (
     with_meta,
 )
 
-DecoratedKey = tuple[str, str, str, str]
-"""apiVersion, kind, namespace and name."""
+DecoratedKey = tuple[str, str, str, str]  # apiVersion, kind, namespace and name
 
 
 @dataclass(frozen=True, slots=True)

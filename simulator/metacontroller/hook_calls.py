@@ -17,8 +17,7 @@ class HookCall:
     """One call of a hook, for tests and timelines."""
 
     time: float
-    hook: str
-    """`sync`, `finalize` or `customize`; `decorate` is the sync of a DecoratorController."""
+    hook: str  # `sync`, `finalize` or `customize`; `decorate` is the sync of a DecoratorController
     parent: Key
     parts: list[bytes]
     answer: Answer | None = None

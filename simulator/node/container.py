@@ -19,25 +19,18 @@ class Run:
     """One process, alive or dead."""
 
     id: str
-    image: str
-    """As the spec spelt it."""
-    shown: str
-    """The name that the node reports for it."""
+    image: str  # As the spec spelt it
+    shown: str  # The name that the node reports for it
     image_id: str
     restarts: int
     started: float
-    serves_from: float
-    """From when on its readiness probe would succeed."""
-    starts_from: float
-    """From when on its startup probe would."""
-    ends_at: float | None = None
-    """The time of its end, if nothing else happens."""
+    serves_from: float  # From when on its readiness probe would succeed
+    starts_from: float  # From when on its startup probe would
+    ends_at: float | None = None  # The time of its end, if nothing else happens
     exit_code: int = 0
     finished: float | None = None
-    stopping: bool = False
-    """It was asked to stop."""
-    unhealthy: bool = False
-    """Its liveness or startup probe has failed for good."""
+    stopping: bool = False  # It was asked to stop
+    unhealthy: bool = False  # Its liveness or startup probe has failed for good
     metadata: Object = field(default_factory=dict)
     """The pod's as it was started: what its environment took from it."""
 
@@ -105,17 +98,14 @@ class Container:
     sidecar: bool = False
     runs: list[Run] = field(default_factory=list)
     """The newest first; the runtime keeps one dead run beside it."""
-    reason: tuple[str, str] | None = None
-    """The reason why the last attempt to start it failed."""
+    reason: tuple[str, str] | None = None  # The reason why the last attempt to start it failed
     crashes: BackOff = field(default_factory=BackOff)
     pulls: BackOff = field(default_factory=BackOff)
     pull_errors: dict[str, str] = field(default_factory=dict)
     startup: Prober | None = None
     readiness: Prober | None = None
-    removed: int = 0
-    """The number of its starts when the runtime forgot it, for all to start again."""
-    stuck: str = ""
-    """The image under which it was found not to come up: it stays as it is shown."""
+    removed: int = 0  # The number of its starts when the runtime forgot it, for all to start again
+    stuck: str = ""  # The image under which it was found not to come up: it stays as it is shown
 
     def stays(self, image: str) -> bool:
         """Tell whether nothing is done about it while it is to run this image."""

@@ -23,12 +23,10 @@ class Levers:
     """The levers that a test can pull; at rest everything goes well."""
 
     schedule_seconds: float = 0.2
-    react_seconds: float = 0.2
-    """Until the kubelet hears of a change of the pod."""
+    react_seconds: float = 0.2  # Until the kubelet hears of a change of the pod
     gate_seconds: float = 0.5
     """Until the kubelet has heard of a change of a readiness gate, and reckons Ready anew."""
-    jitter: float = 0.5
-    """By up to this share the times above, and a start, are longer."""
+    jitter: float = 0.5  # By up to this share the times above, and a start, are longer
     by_chance: bool = True
     """True if a kubelet's own pauses are of any length up to their longest; else of half that."""
     relist_seconds: float = 1.0
@@ -44,8 +42,7 @@ class Levers:
     stops: dict[str, float] = field(default_factory=dict)
     """Seconds that a container of this image takes to stop, instead of `stop_seconds`; what takes
     longer than its grace period is killed at its end."""
-    stop_code: int = KILLED
-    """Exit code of a container that was asked to stop, and did."""
+    stop_code: int = KILLED  # Exit code of a container that was asked to stop, and did
     ready_seconds: float = 0.0
     """As if every container had a readiness probe that succeeds after so long."""
     passes: dict[str, float] = field(default_factory=dict)
@@ -58,8 +55,7 @@ class Levers:
     """Images that never serve, as if they had a readiness probe that fails."""
     crashing_images: set[str] = field(default_factory=set)
     """Images whose containers exit with code 1 `crash_seconds` after they started."""
-    crashing: dict[str, int] = field(default_factory=dict)
-    """The same with another exit code."""
+    crashing: dict[str, int] = field(default_factory=dict)  # The same with another exit code
     crash_seconds: float = 1.0
     backoff_seconds: float = 10.0
     backoff_limit: float = 300.0

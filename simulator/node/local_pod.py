@@ -24,8 +24,7 @@ from simulator.objects.objects import Object, generation_of
 from tapp.kube.images import canonical_name
 from tapp.kube.restarts import COMPLETED
 
-PROBE_SECONDS = 0.1
-"""Seconds of a probe that the kubelet asks for beside the ticks."""
+PROBE_SECONDS = 0.1  # Seconds of a probe that the kubelet asks for beside the ticks
 RESIZING = {"PodResizePending", "PodResizeInProgress"}
 """Conditions that are there only while they are True."""
 
@@ -39,8 +38,7 @@ class Node:
     stamp: Stamp
     names: dict[str, str] = field(default_factory=dict)
     """Digest -> the first name that the node knew it by, which it reports for good."""
-    pulled: set[str] = field(default_factory=set)
-    """Images that it has because a volume needed them."""
+    pulled: set[str] = field(default_factory=set)  # Images that it has because a volume needed them
 
     def name_of(self, image: str) -> str:
         """Return the name that is reported for an image."""

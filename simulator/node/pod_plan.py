@@ -17,8 +17,7 @@ class Plan:
 
     kill: list[Container] = field(default_factory=list)
     start: list[Container] = field(default_factory=list)
-    kill_pod: bool = False
-    """Nothing is to run any more: everything is stopped at once."""
+    kill_pod: bool = False  # Nothing is to run any more: everything is stopped at once
     remove: list[Container] = field(default_factory=list)
     """All are killed at once and forgotten, in this order, and begin anew; nothing else is done."""
 
@@ -118,8 +117,7 @@ def _initialized(pod: Object, inits: list[Container], mains: list[Container], pl
 class Begin:
     """The progress of the init containers."""
 
-    seen: bool
-    """One that comes later has begun, or a main container runs."""
+    seen: bool  # One that comes later has begun, or a main container runs
     done: bool = False
     start: list[Container] = field(default_factory=list)
 

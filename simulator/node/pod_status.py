@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from simulator.objects.objects import Object
 from tapp.kube.restarts import COMPLETED, RESTART_ALL, RESTARTING_ALL, restarts_in
 
-Truth = tuple[bool, str, str]
-"""A condition's status, its reason and its message."""
+Truth = tuple[bool, str, str]  # A condition's status, its reason and its message
 _REMOVED = {
     "reason": RESTARTING_ALL,
     "message": "The container is removed because RestartAllContainers in place",

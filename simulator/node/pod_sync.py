@@ -16,8 +16,7 @@ from tapp.kube.stored import GRACE
 
 SANDBOX_SECONDS = 0.3
 """The seconds that it takes to stop the rest of a pod whose containers have ended."""
-Busy = Callable[[], float]
-"""Until when, as it stands now."""
+Busy = Callable[[], float]  # Until when, as it stands now
 
 
 class Sync:

@@ -15,23 +15,19 @@ from tapp.kube.stored import PROBE
 class Prober:
     """State of one probe worker."""
 
-    startup: bool
-    """A startup probe; otherwise a readiness probe."""
+    startup: bool  # A startup probe; otherwise a readiness probe
     since: float
     period: float = 10.0
     delay: float = 0.0
     threshold: int = 3
     """Failures of a startup probe after which the container is restarted; those after which a
     readiness probe has failed that goes on with what was published."""
-    run: str = ""
-    """The container that it has noticed."""
+    run: str = ""  # The container that it has noticed
     passed: bool | None = None
     failures: int = 0
     looked: float = 0.0
-    asked: float | None = None
-    """The time when the kubelet wants a look, before the next tick."""
-    implied: bool = False
-    """The spec does not show it: a lever asked for it."""
+    asked: float | None = None  # The time when the kubelet wants a look, before the next tick
+    implied: bool = False  # The spec does not show it: a lever asked for it
     inherits: str = ""
     """The container of which the kubelet, started anew, believes what it finds published."""
 

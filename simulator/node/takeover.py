@@ -21,15 +21,12 @@ _STARTING = ("ContainerCreating", "PodInitializing", RESTARTING_ALL)
 
 @dataclass(frozen=True)
 class Sight:
-    """A reading of the status that another kubelet wrote.
+    """A reading of the status that another kubelet wrote."""
 
-    Attributes:
-        moment: reads a time of the API; None for one that is missing or unreadable.
-        patience: seconds after which a container is taken as stuck that is being created, or that
-            runs and is not ready.
-    """
-
+    # reads a time of the API; None for one that is missing or unreadable
     moment: Callable[[str | None], float | None]
+    # seconds after which a container is taken as stuck that is being created, or that runs and is
+    # not ready
     patience: float
 
 
@@ -140,8 +137,7 @@ def _is_current(pod: Object, known: Object, spelt: str, sight: Sight, now: float
     return began > newest or now - newest > grace + AFTERWARDS
 
 
-AFTERWARDS = 60.0
-"""Seconds beyond the grace period in which a kubelet does what it has seen."""
+AFTERWARDS = 60.0  # Seconds beyond the grace period in which a kubelet does what it has seen
 
 
 def _written(pod: Object, sight: Sight) -> tuple[float | None, float | None]:

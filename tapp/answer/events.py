@@ -31,10 +31,8 @@ from tapp.words.vocabulary import InstanceStatus
 
 STEPS = 10
 """So many events a roll of one template has at most; up to so many instances each has its own."""
-NOTE_BYTES = 1_000
-"""Kubernetes takes 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)."""
-_NAME = 200
-"""Characters of the TApp's name that an event's name begins with."""
+NOTE_BYTES = 1_000  # Kubernetes takes 1,024 (pkg/apis/core/validation, `NoteLengthLimit`)
+_NAME = 200  # Characters of the TApp's name that an event's name begins with
 _TOLD_ELSEWHERE = {*ALWAYS, Type.RECONCILING}
 
 
@@ -52,22 +50,14 @@ class EventReason(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """One event of a TApp, without its time and who reports it.
+    """One event of a TApp, without its time and who reports it."""
 
-    Attributes:
-        name: the same whenever the same is told.
-        warning: whether a person should look at it.
-        reason: a CamelCase word.
-        action: what was done, or is not.
-        note: a sentence for a person, of at most `NOTE_BYTES`.
-        pod: name and uid of the one pod that it is about, if it is about one.
-    """
-
-    name: str
-    warning: bool
-    reason: str
-    action: str
-    note: str
+    name: str  # the same whenever the same is told
+    warning: bool  # whether a person should look at it
+    reason: str  # a CamelCase word
+    action: str  # what was done, or is not
+    note: str  # a sentence for a person, of at most `NOTE_BYTES`
+    # name and uid of the one pod that it is about, if it is about one
     pod: tuple[str, str] | None = None
 
 

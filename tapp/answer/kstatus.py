@@ -19,8 +19,7 @@ from tapp.words.reasons import Disposition
 
 Document = dict[str, Any]
 
-_SHOWN = 5
-"""Number of different waits in a message before it says how many more instances wait."""
+_SHOWN = 5  # Number of different waits in a message before it says how many more instances wait
 
 
 def for_kstatus(progressing: Finding, degraded: Finding, patience: float) -> Finding | None:

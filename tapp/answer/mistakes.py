@@ -80,8 +80,7 @@ def unused_instances(plan: Plan) -> Finding | None:
     return refused(Type.UNUSED_INSTANCES, Reason.NOT_BELOW_REPLICAS, message)
 
 
-_DIGITS = 9
-"""More digits no instance's number has."""
+_DIGITS = 9  # More digits no instance's number has
 
 
 def _beyond(key: str, replicas: int) -> bool:
@@ -182,8 +181,7 @@ def _odd_narrowing(instance: Instance) -> list[str]:
     return [hold.narrowed] if hold is not None and hold.is_mistaken else []
 
 
-_QUOTED = 40
-"""Characters that are quoted of what should be something else."""
+_QUOTED = 40  # Characters that are quoted of what should be something else
 
 
 def _quoted(plan: Plan, odd: Callable[[Instance], list[str]]) -> str:

@@ -32,17 +32,11 @@ class AsKept(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Past(NamedTuple):
-    """A revision, as it was beside its template.
+    """A revision, as it was beside its template."""
 
-    Attributes:
-        then: the TApp as it was; None where no record has it.
-        otherwise: what its pods have that those of today have not, for a person.
-        service: the Service that they are in, None where neither record nor pods say so.
-    """
-
-    then: Templates | None
-    otherwise: str
-    service: str | None
+    then: Templates | None  # the TApp as it was; None where no record has it
+    otherwise: str  # what its pods have that those of today have not, for a person
+    service: str | None  # the Service that they are in, None where neither record nor pods say so
 
 
 class AsRecorded:

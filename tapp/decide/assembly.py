@@ -24,21 +24,14 @@ from tapp.world import Options, World
 
 @dataclass(frozen=True)
 class Assembly:
-    """All instances, and what has been found out beside them.
+    """All instances, and what has been found out beside them."""
 
-    Attributes:
-        instances: by ascending number: all below `spec.replicas`, then those that are to go.
-        partition: who is kept at which revision.
-        ahead: for whom no pod could be made.
-        app_status: `status.appStatus`.
-        waits: seconds after which one of them is another.
-    """
-
+    # by ascending number: all below `spec.replicas`, then those that are to go
     instances: list[Instance]
-    partition: Partition
-    ahead: Ahead
-    app_status: AppStatus
-    waits: list[float]
+    partition: Partition  # who is kept at which revision
+    ahead: Ahead  # for whom no pod could be made
+    app_status: AppStatus  # `status.appStatus`
+    waits: list[float]  # seconds after which one of them is another
 
 
 def assemble(world: World, filling: Filling, options: Options, now: float) -> Assembly:

@@ -101,19 +101,12 @@ def _applied(world: World, pod: Pod) -> Template | None:
 
 
 class _Compared(NamedTuple):
-    """The comparison of two templates: what pods were made of, and what they are to run.
+    """The comparison of two templates: what pods were made of, and what they are to run."""
 
-    Attributes:
-        bare: whether they do, but for images, labels, annotations and resources.
-        pulling: containers that say only now that they pull always.
-        alike: whether resources are the same, too, or are left to others.
-        whole: whether all else is.
-    """
-
-    bare: bool
-    pulling: frozenset[str] = frozenset()
-    alike: bool = False
-    whole: bool = False
+    bare: bool  # whether they do, but for images, labels, annotations and resources
+    pulling: frozenset[str] = frozenset()  # containers that say only now that they pull always
+    alike: bool = False  # whether resources are the same, too, or are left to others
+    whole: bool = False  # whether all else is
 
 
 class _Pairs:

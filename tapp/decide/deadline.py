@@ -21,23 +21,17 @@ from tapp.words.times import noted_since
 
 @dataclass(frozen=True)
 class Roll:
-    """The course of a roll.
+    """The course of a roll."""
 
-    Attributes:
-        progressed: how far it has come -> since when, RFC 3339; empty where there is no roll.
-        since: that time.
-        waiting: the instances that are waited for, with their decisions.
-        late: whether nothing has come further for too long.
-        waits: seconds after which it will be too long.
-        patience: seconds for which what is wrong may still be put right by it, because it has come
-            further just now; 0 where there is no roll.
-    """
-
+    # how far it has come -> since when, RFC 3339; empty where there is no roll
     progressed: Mapping[ReachedNote, str] = field(default_factory=dict)
-    since: str = ""
+    since: str = ""  # that time
+    # the instances that are waited for, with their decisions
     waiting: Sequence[tuple[Instance, Verdict]] = ()
-    late: bool = False
-    waits: tuple[float, ...] = ()
+    late: bool = False  # whether nothing has come further for too long
+    waits: tuple[float, ...] = ()  # seconds after which it will be too long
+    # seconds for which what is wrong may still be put right by it, because it has come further just
+    # now; 0 where there is no roll
     patience: float = 0.0
 
 

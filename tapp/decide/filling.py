@@ -17,10 +17,8 @@ from tapp.words.reasons import Reason
 from tapp.words.vocabulary import InstanceStatus
 from tapp.world import World
 
-MOST = 500_000
-"""Work of one sync, in `Slots.weight`: of about five microseconds each."""
-_EACH = 10
-"""Work for an instance, however little is filled in."""
+MOST = 500_000  # Work of one sync, in `Slots.weight`: of about five microseconds each
+_EACH = 10  # Work for an instance, however little is filled in
 LATER = "its template is filled in with one of the next answers: there is too much for one"
 
 

@@ -20,72 +20,52 @@ from tapp.world import World
 
 FINISHED = (InstanceStatus.SUCC, InstanceStatus.FAILED)
 KILLING = InstanceStatus.KILLING
-RECHECK = 1.0
-"""Seconds after which to look again where no event of the cluster will wake us."""
+RECHECK = 1.0  # Seconds after which to look again where no event of the cluster will wake us
 
 
 class Instance(msgspec.Struct, frozen=True, gc=False):
-    """One number of a TApp, with all that its verdict depends on (`assembly.py`).
+    """One number of a TApp, with all that its verdict depends on (`assembly.py`)."""
 
-    Attributes:
-        id: its number.
-        pod: the observed pod, if any.
-        template: what it should run.
-        status: its entry in `status.statuses` as it is now.
-        wanted: whether the number is below `spec.replicas`.
-        killed: whether the author stopped it.
-        never_migrate: whether a completed pod of it is never replaced.
-        should_run: whether the author wants it to run, and it has not run to its end: the base of
-            every budget.
-        remove_finished: whether its finished pod is due for removal.
-        updated: whether its pod carries the revision of its template.
-        recorded: the hash without images and resources (`Hashes.bare`) of the template whose
-            revision its pod carries instead; "" where nobody can tell (`comparison.py`).
-        alike: whether that one means the same, but for images, labels and annotations.
-        respelled: whether it means the same in everything.
-        resize: what its pod lacks of its template's resources (`resizes.py`); None where a change
-            of these is not done in the pod.
-        resizing: how far its kubelet is with resources that its template asks for; None if done.
-        infeasible: why its kubelet can never give its pod what its template asks for, or "".
-        leaving: whether its completed pod was to go because it was killed, and is still there.
-        unmade: why its pod must not be created now, or, of one that has a pod, why no other could
-            be made of its template, as far as that shows (`unmade.py`); or "".
-        update: how far the last in-place update of its pod has come.
-        pace: how soon its completed pod is replaced; None where that need not wait.
-        kept: the revision at which the partition keeps it (`partition.py`), "" where it is to run
-            the newest.
-        past: the TApp as it was then, where that is more than the template: what its pod is made of
-            beside it.
-        service_name: the Service that its pod's host name is in, "" for none.
-        otherwise: what that is which the spec has no longer, for a person; "" where nothing.
-        doubt: what is not known of how it was, "" where all is.
-    """
-
-    id: int
-    pod: Pod | None
-    template: Template | Unresolved
+    id: int  # its number
+    pod: Pod | None  # the observed pod, if any
+    template: Template | Unresolved  # what it should run
+    # its entry in `status.statuses` as it is now
     status: InstanceStatus = InstanceStatus.NOT_CREATED
-    wanted: bool = True
-    killed: bool = False
+    wanted: bool = True  # whether the number is below `spec.replicas`
+    killed: bool = False  # whether the author stopped it
+    # whether the author wants it to run, and it has not run to its end: the base of every budget
     should_run: bool = True
-    remove_finished: bool = False
-    never_migrate: bool = False
-    updated: bool = False
+    remove_finished: bool = False  # whether its finished pod is due for removal
+    never_migrate: bool = False  # whether a completed pod of it is never replaced
+    updated: bool = False  # whether its pod carries the revision of its template
+    # the hash without images and resources (`Hashes.bare`) of the template whose revision its pod
+    # carries instead; "" where nobody can tell (`comparison.py`)
     recorded: str = ""
-    alike: bool = False
-    respelled: bool = False
+    alike: bool = False  # whether that one means the same, but for images, labels and annotations
+    respelled: bool = False  # whether it means the same in everything
+    # what its pod lacks of its template's resources (`resizes.py`); None where a change of these is
+    # not done in the pod
     resize: Wanted | None = None
+    # how far its kubelet is with resources that its template asks for; None if done
     resizing: Resizing | None = None
-    infeasible: str = ""
+    infeasible: str = ""  # why its kubelet can never give its pod what its template asks for, or ""
+    # whether its completed pod was to go because it was killed, and is still there
     leaving: bool = False
+    # why its pod must not be created now, or, of one that has a pod, why no other could be made of
+    # its template, as far as that shows (`unmade.py`); or ""
     unmade: str = ""
-    update: Progress = NO_UPDATE
+    update: Progress = NO_UPDATE  # how far the last in-place update of its pod has come
+    # how soon its completed pod is replaced; None where that need not wait
     pace: Pace | None = None
+    # the revision at which the partition keeps it (`partition.py`), "" where it is to run the
+    # newest
     kept: str = ""
+    # the TApp as it was then, where that is more than the template: what its pod is made of beside
+    # it
     past: Templates | None = None
-    service_name: str = ""
-    otherwise: str = ""
-    doubt: str = ""
+    service_name: str = ""  # the Service that its pod's host name is in, "" for none
+    otherwise: str = ""  # what that is which the spec has no longer, for a person; "" where nothing
+    doubt: str = ""  # what is not known of how it was, "" where all is
 
     @property
     def made(self) -> Made:

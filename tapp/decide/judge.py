@@ -41,23 +41,19 @@ class Action(StrEnum):
     UPDATE = "UpdateInPlace"
     RECREATE = "Recreate"
     DELETE = "Delete"
-    ABSENT = "Absent"
-    """No pod, and none is wanted (or none can be made)."""
+    ABSENT = "Absent"  # No pod, and none is wanted (or none can be made)
 
 
 DISRUPTIVE = (Action.UPDATE, Action.RECREATE)
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """An action, a CamelCase reason and a sentence for a person.
-
-    Attributes:
-        change: what is written for it; None where an existing pod stays as it is, or goes.
-    """
+    """An action, a CamelCase reason and a sentence for a person."""
 
     action: Action
     reason: Reason
     message: str
+    # what is written for it; None where an existing pod stays as it is, or goes
     change: Create | Adopt | Mark | Update | Resize | None = None
 
 
@@ -67,15 +63,10 @@ def wait(reason: Reason, message: str) -> Verdict:
 
 
 class Attempt(NamedTuple):
-    """A try at bringing a pod to its template without another pod.
+    """A try at bringing a pod to its template without another pod."""
 
-    Attributes:
-        verdict: what it comes to; None where this way leads nowhere.
-        obstacle: why, "" where there is nothing to be done in this way.
-    """
-
-    verdict: Verdict | None = None
-    obstacle: str = ""
+    verdict: Verdict | None = None  # what it comes to; None where this way leads nowhere
+    obstacle: str = ""  # why, "" where there is nothing to be done in this way
 
 
 UP_TO_DATE = wait(Reason.UP_TO_DATE, "runs its template")

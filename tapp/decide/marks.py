@@ -34,24 +34,17 @@ _GOING = (Action.DELETE, Action.RECREATE)
 
 @dataclass
 class Marks:
-    """Steps that are asked of pods first, and pods that wait for somebody else.
+    """Steps that are asked of pods first, and pods that wait for somebody else."""
 
-    Attributes:
-        steps: instance -> what is asked of its pod first, instead of what was decided.
-        waits: seconds after which to look again.
-        unserved_since: instance -> since when its pod's status should say something else, RFC
-            3339: its gate is not served, or nobody acts on its mark.
-        unserved: those of them for which that has lasted.
-        nodes: the nodes of the TApp's pods, where that matters.
-        lost_seconds_problem: what is wrong with the TApp's own limit, or "".
-    """
-
+    # instance -> what is asked of its pod first, instead of what was decided
     steps: dict[int, Verdict] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)  # seconds after which to look again
+    # instance -> since when its pod's status should say something else, RFC 3339: its gate is not
+    # served, or nobody acts on its mark
     unserved_since: dict[str, str] = field(default_factory=dict)
-    unserved: list[int] = field(default_factory=list)
-    nodes: Nodes = field(default_factory=Nodes)
-    lost_seconds_problem: str = ""
+    unserved: list[int] = field(default_factory=list)  # those of them for which that has lasted
+    nodes: Nodes = field(default_factory=Nodes)  # the nodes of the TApp's pods, where that matters
+    lost_seconds_problem: str = ""  # what is wrong with the TApp's own limit, or ""
 
 
 def mark(  # noqa: PLR0913, PLR0917 - what was decided, and for whom

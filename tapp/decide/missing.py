@@ -17,21 +17,15 @@ from tapp.words.notes import decode_since
 from tapp.words.times import seconds, written
 from tapp.world import World
 
-Since = dict[str, list[int]]
-"""Since when, RFC 3339 -> instances."""
+Since = dict[str, list[int]]  # Since when, RFC 3339 -> instances
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Things that instances lack.
+    """Things that instances lack."""
 
-    Attributes:
-        since: since when -> the instances.
-        waits: seconds after which one of them has lasted.
-    """
-
-    since: Since
-    waits: tuple[float, ...]
+    since: Since  # since when -> the instances
+    waits: tuple[float, ...]  # seconds after which one of them has lasted
 
 
 def missing_claims(world: World, instances: Iterable[Instance], now: float) -> Missing:

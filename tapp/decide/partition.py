@@ -28,25 +28,17 @@ controller's."""
 
 @dataclass(frozen=True)
 class Partition:
-    """The work of a partition in one sync; revisions are named as by `content_name`.
+    """The work of a partition in one sync; revisions are named as by `content_name`."""
 
-    Attributes:
-        update: the revision of the rolling template, "" where it does not resolve and never has.
-        current: the revision before that, from which what is new is made as far as it is kept.
-        is_set: whether `spec.updateStrategy.partition` is anything but 0.
-        size: how many instances are kept.
-        problem: why the value makes no sense, or "".
-        kept: revision -> the instances that are kept at it; and of those that were scaled away,
-            what they had.
-        missing: revision that the history does not have -> instances that are not made for it.
-    """
-
-    update: str
-    current: str
-    is_set: bool = False
-    size: int = 0
-    problem: str = ""
+    update: str  # the revision of the rolling template, "" where it does not resolve and never has
+    current: str  # the revision before that, from which what is new is made as far as it is kept
+    is_set: bool = False  # whether `spec.updateStrategy.partition` is anything but 0
+    size: int = 0  # how many instances are kept
+    problem: str = ""  # why the value makes no sense, or ""
+    # revision -> the instances that are kept at it; and of those that were scaled away, what they
+    # had
     kept: Mapping[str, list[int]] = field(default_factory=dict)
+    # revision that the history does not have -> instances that are not made for it
     missing: Mapping[str, list[int]] = field(default_factory=dict)
 
     @property

@@ -26,70 +26,44 @@ from tapp.world import World
 
 @dataclass
 class Plan:
-    """Everything that one sync does.
-
-    Attributes:
-        instances: by ascending number: all below `spec.replicas`, then those that are to go.
-        verdicts: what each instance needs, judged alone; one per instance, in the same order.
-        pod_holds: whose pod somebody holds, and what it is told.
-        delays: instance -> why that does not happen now.
-        marks: what is asked for first of pods that are drained or lost, and who should act on that
-            and does not.
-        decisions: what happens to each instance now: its step, its delay, or its verdict.
-        cases: the instances that do not simply run their template, with their decisions.
-        partition: who is kept at which revision.
-        ahead: for whom no pod could be made.
-        resizes: how long pods wait for other resources.
-        roll: how far the roll has come that is under way, and whether it is too late.
-        pulls: what is pulled on nodes before updates there.
-        claims: what becomes of the claims.
-        history: what becomes of the ControllerRevisions.
-        services: what becomes of the Services.
-        growth: which of those that stay are to be larger, and what stands in the way.
-        budgets: both budgets, resolved.
-        available: numbers of the available instances, before any update of this sync.
-        serving: which instances serve, as the budgets see it, before any update of this sync.
-        troubles: instance -> what is wrong with its pod.
-        not_created: since when, RFC 3339 -> instances whose pod does not come to be.
-        not_owned: since when -> instances whose pod uses a claim that the TApp does not have.
-        not_exposed: since when -> instances whose Service is not there, or not as asked.
-        waiting: instances whose pod is not asked for in this answer: it is full, or others come
-            first.
-        order: instances that wait for others to come first, to be made or to go.
-        app_status: `status.appStatus`.
-        recheck: seconds after which to sync again, None where an event will do.
-        now: the time of this sync, in seconds since the epoch.
-    """
+    """Everything that one sync does."""
 
     world: World
+    # by ascending number: all below `spec.replicas`, then those that are to go
     instances: list[Instance]
+    # what each instance needs, judged alone; one per instance, in the same order
     verdicts: list[Verdict]
-    pod_holds: PodHolds
-    delays: dict[int, Verdict]
+    pod_holds: PodHolds  # whose pod somebody holds, and what it is told
+    delays: dict[int, Verdict]  # instance -> why that does not happen now
+    # what happens to each instance now: its step, its delay, or its verdict
     decisions: list[Verdict]
+    # the instances that do not simply run their template, with their decisions
     cases: list[tuple[Instance, Verdict]]
-    partition: Partition
-    ahead: Ahead
-    pulls: Pulls
-    resizes: Resizes
-    roll: Roll
-    claims: ClaimPlan
-    history: HistoryPlan
-    services: ServicePlan
-    growth: Growth
-    budgets: Budgets
-    available: set[int]
-    serving: Serving
-    troubles: dict[int, Trouble]
+    partition: Partition  # who is kept at which revision
+    ahead: Ahead  # for whom no pod could be made
+    pulls: Pulls  # what is pulled on nodes before updates there
+    resizes: Resizes  # how long pods wait for other resources
+    roll: Roll  # how far the roll has come that is under way, and whether it is too late
+    claims: ClaimPlan  # what becomes of the claims
+    history: HistoryPlan  # what becomes of the ControllerRevisions
+    services: ServicePlan  # what becomes of the Services
+    growth: Growth  # which of those that stay are to be larger, and what stands in the way
+    budgets: Budgets  # both budgets, resolved
+    available: set[int]  # numbers of the available instances, before any update of this sync
+    serving: Serving  # which instances serve, as the budgets see it, before any update of this sync
+    troubles: dict[int, Trouble]  # instance -> what is wrong with its pod
+    # what is asked for first of pods that are drained or lost, and who should act on that and does
+    # not
     marks: Marks
-    not_created: Since
-    not_owned: Since
-    not_exposed: Since
+    not_created: Since  # since when, RFC 3339 -> instances whose pod does not come to be
+    not_owned: Since  # since when -> instances whose pod uses a claim that the TApp does not have
+    not_exposed: Since  # since when -> instances whose Service is not there, or not as asked
+    # instances whose pod is not asked for in this answer: it is full, or others come first
     waiting: set[int]
-    order: set[int]
-    app_status: AppStatus
-    recheck: float | None
-    now: float
+    order: set[int]  # instances that wait for others to come first, to be made or to go
+    app_status: AppStatus  # `status.appStatus`
+    recheck: float | None  # seconds after which to sync again, None where an event will do
+    now: float  # the time of this sync, in seconds since the epoch
 
     @property
     def replacing(self) -> dict[str, str]:

@@ -27,21 +27,13 @@ WISHES = {Action.UPDATE: Wish.UPDATE, Action.RECREATE: Wish.RECREATE, Action.DEL
 
 @dataclass(frozen=True)
 class HoldRequest:
-    """A wish that a pod is told.
+    """A wish that a pod is told."""
 
-    Attributes:
-        wish: what.
-        since: since when, RFC 3339; "" where it cannot be told.
-        held: whether a hold keeps it back now.
-        expired: whether there is one that no longer counts.
-        ends: when the hold no longer counts, in seconds since the epoch; `inf` for never.
-    """
-
-    wish: Wish
-    since: str
-    held: bool
-    expired: bool
-    ends: float
+    wish: Wish  # what
+    since: str  # since when, RFC 3339; "" where it cannot be told
+    held: bool  # whether a hold keeps it back now
+    expired: bool  # whether there is one that no longer counts
+    ends: float  # when the hold no longer counts, in seconds since the epoch; `inf` for never
 
 
 def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> HoldRequest | None:
@@ -73,17 +65,12 @@ def hold_request_of(pod: Pod, wish: Wish, limit: int | None, now: float) -> Hold
 
 @dataclass
 class PodHolds:
-    """The holds on pods in one sync.
+    """The holds on pods in one sync."""
 
-    Attributes:
-        holds: instance -> why what it needs does not happen now.
-        asked: name of a pod -> what it is told.
-        waits: seconds after which a hold no longer counts.
-    """
-
+    # instance -> why what it needs does not happen now
     holds: dict[int, Verdict] = field(default_factory=dict)
-    asked: dict[str, HoldRequest] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)
+    asked: dict[str, HoldRequest] = field(default_factory=dict)  # name of a pod -> what it is told
+    waits: list[float] = field(default_factory=list)  # seconds after which a hold no longer counts
 
 
 def apply_pod_holds(

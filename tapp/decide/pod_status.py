@@ -22,20 +22,14 @@ from tapp.words.vocabulary import GROUP, INSTANCE, KIND
 
 @dataclass(frozen=True)
 class StatusWish:
-    """Changes of a pod's status; empty where it says all of it already.
+    """Changes of a pod's status; empty where it says all of it already."""
 
-    Attributes:
-        gates: condition type -> whether it is to be open, for those that change.
-        start_clock: gates that stay closed, and are to note that from now on only time can prove
-            the update.
-        failed: why the pod is to be made Failed, or "".
-        wait: seconds after which to look again; None where an event will do.
-    """
-
+    # condition type -> whether it is to be open, for those that change
     gates: Mapping[str, bool] = field(default_factory=dict)
+    # gates that stay closed, and are to note that from now on only time can prove the update
     start_clock: tuple[str, ...] = ()
-    failed: str = ""
-    wait: float | None = None
+    failed: str = ""  # why the pod is to be made Failed, or ""
+    wait: float | None = None  # seconds after which to look again; None where an event will do
 
 
 NOTHING = StatusWish()

@@ -40,54 +40,37 @@ NOT_MADE = 30.0
 """Seconds for which a puller is waited for that is not there, or has ended: it was refused."""
 IN_VAIN = 10.0
 """Seconds after which later updates' pullers give way to one that is not there: quotas are full."""
-REMEMBERED = 3_600.0
-"""Seconds for which no update waits again where no puller could run."""
+REMEMBERED = 3_600.0  # Seconds for which no update waits again where no puller could run
 
 
 class Puller(NamedTuple):
-    """A pod that pulls images on a node.
+    """A pod that pulls images on a node."""
 
-    Attributes:
-        name: its name, which node and images give.
-        node: the node.
-        images: image -> pull policy.
-        template: a template that runs them, whose credentials are used.
-    """
-
-    name: str
+    name: str  # its name, which node and images give
     node: str
-    images: Mapping[str, str]
-    template: Template
+    images: Mapping[str, str]  # image -> pull policy
+    template: Template  # a template that runs them, whose credentials are used
 
 
 @dataclass
 class Pulls:
-    """Pulls that come before updates.
+    """Pulls that come before updates."""
 
-    Attributes:
-        holds: instance -> why its update does not happen now.
-        keep: pullers that stay; the others go.
-        create: pullers that are made.
-        going: those of which updates wait for the pod that is there.
-        since: puller that has not started -> since when it is waited for, RFC 3339; and where none
-            could run -> when that was found out.
-        failed: sentences on images that cannot be had.
-        unable: sentences on pullers that cannot run, for which nobody waits any more.
-        until: until when that is remembered, "" where it is not.
-        waits: seconds after which to look again.
-        bytes: of those that are made, about.
-    """
-
+    # instance -> why its update does not happen now
     holds: dict[int, Verdict] = field(default_factory=dict)
-    keep: list[Pod] = field(default_factory=list)
-    create: list[Puller] = field(default_factory=list)
+    keep: list[Pod] = field(default_factory=list)  # pullers that stay; the others go
+    create: list[Puller] = field(default_factory=list)  # pullers that are made
+    # those of which updates wait for the pod that is there
     going: list[Puller] = field(default_factory=list)
+    # puller that has not started -> since when it is waited for, RFC 3339; and where none could run
+    # -> when that was found out
     since: dict[PullerNote | UnableNote, str] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # sentences on images that cannot be had
+    # sentences on pullers that cannot run, for which nobody waits any more
     unable: list[str] = field(default_factory=list)
-    until: str = ""
-    waits: list[float] = field(default_factory=list)
-    bytes: int = 0
+    until: str = ""  # until when that is remembered, "" where it is not
+    waits: list[float] = field(default_factory=list)  # seconds after which to look again
+    bytes: int = 0  # of those that are made, about
 
 
 def pulls(

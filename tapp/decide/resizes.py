@@ -21,31 +21,23 @@ from tapp.words.notes import ResizeNote, decoded
 from tapp.words.times import UNKNOWN, noted_since, seconds, written
 from tapp.world import Options, World
 
-AGAIN = 10.0
-"""Seconds after which the same resize is asked for once more."""
-LATE_AFTER = 60.0
-"""Seconds that a resize may take before a person is told of it."""
-LAST = 20.0
-"""Seconds after that in which the API server may still take it; then there is a new pod."""
+AGAIN = 10.0  # Seconds after which the same resize is asked for once more
+LATE_AFTER = 60.0  # Seconds that a resize may take before a person is told of it
+LAST = 20.0  # Seconds after that in which the API server may still take it; then there is a new pod
 _NO_COMPONENT = Wanted(obstacle="resources: InPlace needs the component resize")
 
 
 @dataclass
 class Resizes:
-    """Waits of pods for the resources of their template.
+    """Waits of pods for the resources of their template."""
 
-    Attributes:
-        since: resize -> since when its pod is to have others, or the API server seems not to take
-            it, RFC 3339.
-        late: those for which that has lasted -> what is known of it.
-        deferred: those of them whose node has no room.
-        waits: seconds after which to look again.
-    """
-
+    # resize -> since when its pod is to have others, or the API server seems not to take it, RFC
+    # 3339
     since: dict[ResizeNote, str] = field(default_factory=dict)
+    # those for which that has lasted -> what is known of it
     late: dict[int, str] = field(default_factory=dict)
-    deferred: set[int] = field(default_factory=set)
-    waits: list[float] = field(default_factory=list)
+    deferred: set[int] = field(default_factory=set)  # those of them whose node has no room
+    waits: list[float] = field(default_factory=list)  # seconds after which to look again
 
 
 class ResizeState(msgspec.Struct, frozen=True, gc=False):

@@ -49,20 +49,14 @@ def portion(value: int | str, of: int, least: int) -> int:
 
 @dataclass
 class Budget:
-    """One group's budget.
+    """One group's budget."""
 
-    Attributes:
-        name: where it is written, for messages.
-        value: as it is written, no longer than a sentence takes.
-        least: how many instances must stay available; None where the value makes no sense.
-        problem: why it makes no sense, or "".
-    """
-
-    name: str
-    value: int | str
+    name: str  # where it is written, for messages
+    value: int | str  # as it is written, no longer than a sentence takes
     should_run: int
+    # how many instances must stay available; None where the value makes no sense
     least: int | None = field(init=False)
-    problem: str = field(init=False, default="")
+    problem: str = field(init=False, default="")  # why it makes no sense, or ""
 
     def __post_init__(self) -> None:
         """Resolves the value against the number of instances that should run."""
@@ -84,16 +78,12 @@ class Budgets:
     for everybody. A name that leads nowhere must not widen a budget: the stricter one holds. A
     template that is there counts as meant; but then the others' budget has to be written, and its
     default of 100% does not hold.
-
-    Attributes:
-        rolling_found: whether the rolling template is there.
-        rolling_used: whether an instance that should run is to run it.
     """
 
     strategy: UpdateStrategy
     should_run: int
-    rolling_found: bool = True
-    rolling_used: bool = True
+    rolling_found: bool = True  # whether the rolling template is there
+    rolling_used: bool = True  # whether an instance that should run is to run it
     rolling: Budget = field(init=False)
     force: Budget = field(init=False)
 

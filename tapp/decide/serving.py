@@ -21,28 +21,20 @@ from tapp.world import World
 
 @dataclass
 class Serving:
-    """The instances that serve, as far as one observation shows it.
+    """The instances that serve, as far as one observation shows it."""
 
-    Attributes:
-        available: numbers of the available instances.
-        in_doubt: numbers of those that are not counted on, and may serve all the same: they look
-            available, but may already be on their way out, or are not trusted yet.
-        silent: numbers of those whose node is not heard of; they may serve, too.
-        unsettled: whether the last spec's updates may still be on their way, unseen.
-        resized: numbers of those that serve while their containers get other resources: they count
-            as available, and take a place in the budget.
-        deletion_unconfirmed: numbers of those that look available, but may already be on their way
-            out.
-        waits: seconds until others may become available.
-    """
-
-    available: set[int]
+    available: set[int]  # numbers of the available instances
+    # numbers of those that are not counted on, and may serve all the same: they look available, but
+    # may already be on their way out, or are not trusted yet
     in_doubt: set[int]
-    silent: set[int]
-    unsettled: bool
+    silent: set[int]  # numbers of those whose node is not heard of; they may serve, too
+    unsettled: bool  # whether the last spec's updates may still be on their way, unseen
+    # numbers of those that serve while their containers get other resources: they count as
+    # available, and take a place in the budget
     resized: frozenset[int]
+    # numbers of those that look available, but may already be on their way out
     deletion_unconfirmed: set[int]
-    waits: list[float]
+    waits: list[float]  # seconds until others may become available
 
 
 def serving_of(world: World, instances: list[Instance], now: float) -> Serving:

@@ -29,18 +29,12 @@ _STAYING = (Action.KEEP, Action.MARK, Action.ADOPT, Action.UPDATE)
 
 
 class Case(msgspec.Struct, frozen=True, gc=False):
-    """One instance on its way from what it needs to what happens to it now.
-
-    Attributes:
-        verdict: what it needs, judged alone.
-        delay: why that does not happen now; None where it does.
-        step: what is asked of its pod first; None where nothing is.
-    """
+    """One instance on its way from what it needs to what happens to it now."""
 
     instance: Instance
-    verdict: Verdict
-    delay: Verdict | None = None
-    step: Verdict | None = None
+    verdict: Verdict  # what it needs, judged alone
+    delay: Verdict | None = None  # why that does not happen now; None where it does
+    step: Verdict | None = None  # what is asked of its pod first; None where nothing is
 
     @property
     def decision(self) -> Verdict:
@@ -56,46 +50,30 @@ class Case(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass
 class Course:
-    """The stages of one sync: what they are given, and what each of them has found.
+    """The stages of one sync: what they are given, and what each of them has found."""
 
-    Attributes:
-        world: what was observed.
-        options: the operator's choices.
-        now: seconds since the epoch.
-        filling: who is given which template.
-        budgets: both budgets.
-        serving: which instances serve, before any update of this sync.
-        in_use: revisions that the partition needs.
-        instances: all instances.
-        cases: one for each of them, with what has been decided so far.
-        pod_holds: found by the pod holds.
-        pulls: found by the image pulls.
-        order: instances that wait for others to come first, to be made or to go.
-        marks: found by the drain.
-        history: what becomes of the ControllerRevisions: it has its room first.
-        without_node: instances whose pod is made now, or has no node yet.
-        room: found by the room in the answer.
-        services: what becomes of the Services, in the room that is left.
-        just_changed: true while something waits for the last spec's updates, which may be unseen.
-    """
-
-    world: World
-    options: Options
-    now: float
-    filling: Filling
-    budgets: Budgets
-    serving: Serving
-    in_use: frozenset[str]
-    instances: list[Instance]
-    cases: list[Case]
-    pod_holds: PodHolds = field(default_factory=PodHolds)
-    pulls: Pulls = field(default_factory=Pulls)
+    world: World  # what was observed
+    options: Options  # the operator's choices
+    now: float  # seconds since the epoch
+    filling: Filling  # who is given which template
+    budgets: Budgets  # both budgets
+    serving: Serving  # which instances serve, before any update of this sync
+    in_use: frozenset[str]  # revisions that the partition needs
+    instances: list[Instance]  # all instances
+    cases: list[Case]  # one for each of them, with what has been decided so far
+    pod_holds: PodHolds = field(default_factory=PodHolds)  # found by the pod holds
+    pulls: Pulls = field(default_factory=Pulls)  # found by the image pulls
+    # instances that wait for others to come first, to be made or to go
     order: frozenset[int] = frozenset()
-    marks: Marks = field(default_factory=Marks)
+    marks: Marks = field(default_factory=Marks)  # found by the drain
+    # what becomes of the ControllerRevisions: it has its room first
     history: HistoryPlan = field(init=False)
+    # instances whose pod is made now, or has no node yet
     without_node: list[Instance] = field(default_factory=list)
-    room: AnswerRoom = field(default_factory=AnswerRoom)
+    room: AnswerRoom = field(default_factory=AnswerRoom)  # found by the room in the answer
+    # what becomes of the Services, in the room that is left
     services: ServicePlan = field(init=False)
+    # true while something waits for the last spec's updates, which may be unseen
     just_changed: bool = False
 
     @property

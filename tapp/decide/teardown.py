@@ -21,39 +21,27 @@ from tapp.words.vocabulary import Wish
 from tapp.world import Options
 
 _GARBAGE_COLLECTOR = ("orphan", "foregroundDeletion")
-RECHECK = 5.0
-"""Seconds after which to look again; the children's own events usually come first."""
-_PATIENT = 60.0
-"""The same where somebody holds all pods that are left."""
+RECHECK = 5.0  # Seconds after which to look again; the children's own events usually come first
+_PATIENT = 60.0  # The same where somebody holds all pods that are left
 
 
 @dataclass(frozen=True)
 class Teardown:
-    """The answer of a finalize call.
+    """The answer of a finalize call."""
 
-    Attributes:
-        pods: pods that stay for now.
-        claims: claims that stay.
-        revisions: ControllerRevisions that stay.
-        plain: Services and their like that stay: as long as there are pods.
-        finalized: whether the TApp may go.
-        marks: name of a pod that stays for now -> what it is to carry.
-        silent: since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of
-            their nodes.
-        held: name of a pod that is on hold -> since when it is told to go, "" where it cannot be,
-            and a sentence.
-        recheck: seconds after which to look again.
-    """
-
-    pods: Sequence[Pod]
-    claims: Sequence[ClaimObject]
-    revisions: Sequence[RevisionObject]
-    plain: Sequence[Manifest]
-    finalized: bool
+    pods: Sequence[Pod]  # pods that stay for now
+    claims: Sequence[ClaimObject]  # claims that stay
+    revisions: Sequence[RevisionObject]  # ControllerRevisions that stay
+    plain: Sequence[Manifest]  # Services and their like that stay: as long as there are pods
+    finalized: bool  # whether the TApp may go
+    # name of a pod that stays for now -> what it is to carry
     marks: dict[str, Mark] = field(default_factory=dict)
+    # since when, RFC 3339 -> names of pods that hold it up, because nothing is heard of their nodes
     silent: dict[str, list[str]] = field(default_factory=dict)
+    # name of a pod that is on hold -> since when it is told to go, "" where it cannot be, and a
+    # sentence
     held: dict[str, tuple[str, str]] = field(default_factory=dict)
-    recheck: float = RECHECK
+    recheck: float = RECHECK  # seconds after which to look again
 
 
 def tear_down(  # noqa: PLR0913 - what was observed, and what was asked for

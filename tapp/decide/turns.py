@@ -27,10 +27,8 @@ from tapp.words.times import seconds, written
 from tapp.words.vocabulary import InstanceStatus
 from tapp.world import World
 
-_OWN = 1_000
-"""Bytes of an object that are not from its template: names, labels and owners, about."""
-_SOON_SEEN = 5.0
-"""Seconds after which a pod that was created should have been seen."""
+_OWN = 1_000  # Bytes of an object that are not from its template: names, labels and owners, about
+_SOON_SEEN = 5.0  # Seconds after which a pod that was created should have been seen
 _WAITING = Verdict(
     Action.ABSENT,
     Reason.WAITING_FOR_TURN,
@@ -96,22 +94,17 @@ def one_after_another(
 
 @dataclass
 class AnswerRoom:
-    """The room in an answer, and who has none in it.
+    """The room in an answer, and who has none in it."""
 
-    Attributes:
-        waiting: instances for which nothing is created in this answer, because it is full.
-        holds: the decision on those of them that have no pod, and on those whose pod is to be
-            written and is not.
-        bytes: of what is written, about.
-        not_created: since when, RFC 3339 -> instances whose pod does not come to be.
-        waits: seconds after which to look again.
-    """
-
+    # instances for which nothing is created in this answer, because it is full
     waiting: set[int] = field(default_factory=set)
+    # the decision on those of them that have no pod, and on those whose pod is to be written and is
+    # not
     holds: dict[int, Verdict] = field(default_factory=dict)
+    # since when, RFC 3339 -> instances whose pod does not come to be
     not_created: dict[str, list[int]] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)
-    bytes: int = 0
+    waits: list[float] = field(default_factory=list)  # seconds after which to look again
+    bytes: int = 0  # of what is written, about
 
 
 def is_written(decision: Verdict) -> bool:

@@ -23,17 +23,14 @@ from tapp.world import World
 
 @dataclass
 class Ahead:
-    """Findings of a look ahead.
+    """Findings of a look ahead."""
 
-    Attributes:
-        unmade: instance -> why no pod could be made for it; one without a pod gets it all the same,
-            because admission may add what is missing.
-        blocked: instance without a pod -> why it gets none now.
-        claims_alone: sentences on templates that mount what only claims that are there stand for.
-    """
-
+    # instance -> why no pod could be made for it; one without a pod gets it all the same, because
+    # admission may add what is missing
     unmade: dict[int, str] = field(default_factory=dict)
+    # instance without a pod -> why it gets none now
     blocked: dict[int, str] = field(default_factory=dict)
+    # sentences on templates that mount what only claims that are there stand for
     claims_alone: list[str] = field(default_factory=list)
 
 

@@ -14,14 +14,11 @@ from tapp.kube.depth import is_too_deep
 
 
 class Beside(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Parts of a spec beside its templates; the fields are those of `spec`.
+    """Parts of a spec beside its templates; the fields are those of `spec`."""
 
-    Attributes:
-        service_name: `spec.serviceName`; None where a record does not say: it was too large.
-        volume_claim_templates: the claim templates, as their author wrote them; None likewise.
-    """
-
+    # `spec.serviceName`; None where a record does not say: it was too large
     service_name: str | None = None
+    # the claim templates, as their author wrote them; None likewise
     volume_claim_templates: list[dict[str, Any]] | None = None
 
     def differs_from(self, now: "Beside") -> bool:

@@ -32,36 +32,24 @@ _ABSENT = object()
 class Effect(StrEnum):
     """Consequence of a changed field of a template."""
 
-    RECREATE = "Recreate"
-    """New pods."""
-    RESOURCES = "Resources"
-    """New pods in place of those that have other resources than these."""
-    RESIZE = "Resize"
-    """Other resources for pods that run, as far as that can be; else new pods."""
+    RECREATE = "Recreate"  # New pods
+    RESOURCES = "Resources"  # New pods in place of those that have other resources than these
+    RESIZE = "Resize"  # Other resources for pods that run, as far as that can be; else new pods
     IN_PLACE = "InPlace"
     """A container that runs on restarts, by another image or for what it reads; the pod stays."""
-    METADATA = "Metadata"
-    """Written on the pods; nothing restarts."""
+    METADATA = "Metadata"  # Written on the pods; nothing restarts
     SAME = "Same"
     """Nothing: a pod is made with it either way, and pods get the new revision's label."""
-    NEW_PODS = "NewPods"
-    """Nothing for pods that are there; the next ones have it."""
+    NEW_PODS = "NewPods"  # Nothing for pods that are there; the next ones have it
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One field.
+    """One field."""
 
-    Attributes:
-        path: such as `spec.containers[web].image`.
-        before: its value, None where it is absent; as it is written in the template.
-        after: the same of the other form.
-        effect: what it asks for.
-    """
-
-    path: str
-    before: Any
-    after: Any
-    effect: Effect
+    path: str  # such as `spec.containers[web].image`
+    before: Any  # its value, None where it is absent; as it is written in the template
+    after: Any  # the same of the other form
+    effect: Effect  # what it asks for
 
 
 def differences(

@@ -49,19 +49,13 @@ class Templates:
     One that has placeholders is another for each instance: that is made once for all instances that
     have the same in these places. May serve all requests that show the same spec of one TApp:
     nobody changes what is in it.
-
-    Attributes:
-        spec: the TApp's spec.
-        app: its name.
-        namespace: its namespace.
-        may_differ: whether there may be a template for each instance.
-        beside: what the record says that these are of; nothing where they are of today.
     """
 
-    spec: TAppSpec
-    app: str = ""
+    spec: TAppSpec  # the TApp's spec
+    app: str = ""  # its name
     namespace: str = ""
-    may_differ: bool = True
+    may_differ: bool = True  # whether there may be a template for each instance
+    # what the record says that these are of; nothing where they are of today
     beside: Beside = UNSAID
     _claims: frozenset[str] = field(init=False)
     _found: dict[str, Template | Unresolved] = field(default_factory=dict)

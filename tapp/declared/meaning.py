@@ -37,30 +37,19 @@ def meaning(spec: Document) -> Document:
 
 
 class Content(NamedTuple):
-    """Digests of a template's meaning: equal parts mean the same.
+    """Digests of a template's meaning: equal parts mean the same."""
 
-    Attributes:
-        uniq: hash of its spec, without the images of running containers and without tolerations.
-        bare: the same without the resources of running containers.
-        tolerations: as they are written: what is added to them is the cluster's.
-        pulling: containers that say `imagePullPolicy: Always`.
-    """
-
-    uniq: str
-    bare: str
-    tolerations: list[Document]
-    pulling: frozenset[str]
+    uniq: str  # hash of its spec, without the images of running containers and without tolerations
+    bare: str  # the same without the resources of running containers
+    tolerations: list[Document]  # as they are written: what is added to them is the cluster's
+    pulling: frozenset[str]  # containers that say `imagePullPolicy: Always`
 
 
 @dataclass(eq=False, slots=True)
 class Meaning:
-    """Meaning of a template: found out when it is first asked for, and then known.
+    """Meaning of a template: found out when it is first asked for, and then known."""
 
-    Attributes:
-        spec: makes its pod spec, in canonical form, with all of its volumes.
-    """
-
-    spec: Callable[[], Document]
+    spec: Callable[[], Document]  # makes its pod spec, in canonical form, with all of its volumes
     _found: Content | None = None
 
     @property

@@ -9,19 +9,12 @@ from tapp.kube.canonical import Forms
 
 @dataclass(frozen=True, slots=True)
 class OwnSpec:
-    """Makes the spec of an instance's own template.
+    """Makes the spec of an instance's own template."""
 
-    Attributes:
-        template: as it is written.
-        own: its name, and what stands in its slots.
-        claims: names of the claim templates.
-        forms: of its copies.
-    """
-
-    template: Template
-    own: tuple[str, ...]
-    claims: frozenset[str]
-    forms: Forms
+    template: Template  # as it is written
+    own: tuple[str, ...]  # its name, and what stands in its slots
+    claims: frozenset[str]  # names of the claim templates
+    forms: Forms  # of its copies
 
     def __call__(self) -> dict[str, Any]:
         """The spec, as its pod has it."""

@@ -20,12 +20,10 @@ from tapp.words.quoted import quoted, short
 from tapp.words.vocabulary import VALUE_KEY
 
 BEGIN: Final = "$(tapp."
-VALUES: Final = "values."
-"""The prefix of the names of values."""
+VALUES: Final = "values."  # The prefix of the names of values
 WHOLE: Final = rf"\$\(tapp\.(index|values\.{VALUE_KEY})\)"
 """A text that is nothing but one placeholder that may be a number, as a regular expression."""
-ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"
-"""Any placeholder, likewise."""
+ANY: Final = rf"\$\(tapp\.(index|name|namespace|values\.{VALUE_KEY})\)"  # Any placeholder, likewise
 
 _FOUND = re.compile(r"\$\$\(tapp\.|\$\(tapp\.([^()]*)\)|\$\(tapp\.")
 _NAME = re.compile(rf"index|name|namespace|values\.{VALUE_KEY}")
@@ -35,19 +33,12 @@ Path = tuple[str | int, ...]
 
 
 class Numbers(NamedTuple):
-    """The numbers that a field takes.
+    """The numbers that a field takes."""
 
-    Attributes:
-        least: the least of them.
-        most: the largest.
-        named: whether it takes a name as well.
-        mixed: whether there may be text around a placeholder (`3000$(tapp.index)`).
-    """
-
-    least: int
-    most: int
-    named: bool = False
-    mixed: bool = False
+    least: int  # the least of them
+    most: int  # the largest
+    named: bool = False  # whether it takes a name as well
+    mixed: bool = False  # whether there may be text around a placeholder (`3000$(tapp.index)`)
 
 
 _PORT, _ID, _SECONDS = Numbers(1, 65_535), Numbers(0, 2**31 - 1), Numbers(0, 2**31 - 1)
@@ -101,19 +92,12 @@ class UnfilledError(ValueError):
 
 @dataclass(frozen=True)
 class Slot:
-    """A text with placeholders.
+    """A text with placeholders."""
 
-    Attributes:
-        path: where it stands.
-        texts: what is around the placeholders; one more than there are of these.
-        names: the placeholders, without `$(tapp.` and `)`.
-        numbers: what the field takes, where it takes numbers.
-    """
-
-    path: Path
-    texts: tuple[str, ...]
-    names: tuple[str, ...]
-    numbers: Numbers | None = None
+    path: Path  # where it stands
+    texts: tuple[str, ...]  # what is around the placeholders; one more than there are of these
+    names: tuple[str, ...]  # the placeholders, without `$(tapp.` and `)`
+    numbers: Numbers | None = None  # what the field takes, where it takes numbers
 
     def filled(self, own: Mapping[str, str]) -> str | int:
         """The text with what an instance has in the places of the names.
@@ -147,21 +131,13 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Slots:
-    """All texts with placeholders in a template; false where it has none.
+    """All texts with placeholders in a template; false where it has none."""
 
-    Attributes:
-        names: what they stand for, each once, in a fixed order.
-        tree: the slots by the parts of their paths.
-        where: name -> the first field that has it.
-        counts: name -> how often it stands there.
-        size: bytes of the template as JSON.
-    """
-
-    names: tuple[str, ...]
-    tree: Mapping[str | int, Any]
-    where: Mapping[str, str]
-    counts: Mapping[str, int]
-    size: int = 0
+    names: tuple[str, ...]  # what they stand for, each once, in a fixed order
+    tree: Mapping[str | int, Any]  # the slots by the parts of their paths
+    where: Mapping[str, str]  # name -> the first field that has it
+    counts: Mapping[str, int]  # name -> how often it stands there
+    size: int = 0  # bytes of the template as JSON
 
     def __bool__(self) -> bool:
         return bool(self.tree)
@@ -192,10 +168,8 @@ class Slots:
 
 
 NO_SLOTS: Final = Slots((), {}, {}, {})
-_BYTES_OF_ONE: Final = 100
-"""Bytes of a template that cost as much as a placeholder."""
-MOST: Final = 32 << 10
-"""Characters that placeholders may become in one template."""
+_BYTES_OF_ONE: Final = 100  # Bytes of a template that cost as much as a placeholder
+MOST: Final = 32 << 10  # Characters that placeholders may become in one template
 LARGEST: Final = 64 << 10
 """Bytes of a template with placeholders: thousands of instances may have one each, to be hashed."""
 

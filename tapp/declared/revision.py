@@ -42,15 +42,10 @@ def own_annotations(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 class Revisions(NamedTuple):
-    """Two hashes of a template.
+    """Two hashes of a template."""
 
-    Attributes:
-        whole: of all of it.
-        uniq: of its spec, without the images of running containers.
-    """
-
-    whole: str
-    uniq: str
+    whole: str  # of all of it
+    uniq: str  # of its spec, without the images of running containers
 
 
 def revisions(template: dict[str, Any]) -> Revisions:

@@ -27,15 +27,10 @@ class Hashes(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Origin of a template that is an instance's own.
+    """Origin of a template that is an instance's own."""
 
-    Attributes:
-        revision: that of the template as it is written, which the history has.
-        bare: `Hashes.bare` of the instance's own, which it does not.
-    """
-
-    revision: str
-    bare: str
+    revision: str  # that of the template as it is written, which the history has
+    bare: str  # `Hashes.bare` of the instance's own, which it does not
 
     def encode(self) -> str:
         """The annotation of a pod that is made of it."""
@@ -50,53 +45,34 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template that resolved: an instance's own, or as it is written.
+    """A pod template that resolved: an instance's own, or as it is written."""
 
-    Attributes:
-        name: its name in the TApp.
-        labels: the author's labels, as far as they are for every pod.
-        annotations: the author's annotations, likewise.
-        finalizers: the author's finalizers, set at creation only.
-        made: `spec`, or what makes it where each instance has its own: few of these are asked for.
-        revision: hash of everything above, as it was written.
-        uniq: hash of the spec with the images of running containers blanked.
-        other_revision: what `revision` is where the resources of running containers count and here
-            they do not, or the other way round.
-        hashes: `uniq` with these resources, and without.
-        ignores_resources: whether they are left to others, and are in neither hash.
-        images: name of a running container -> its image.
-        reads: what each running container has of its pod's metadata (`reads.py`).
-        not_restarted: containers that annotations ask by name to restart, and that do not run on.
-        mounts: name -> the container that mounts it, of volumes that are none of its own: claims.
-        watched: whether it has a readiness gate that this service opens and closes.
-        obstacle: why no pod can be made of it, or none that Metacontroller could ever update; "".
-        size: bytes of all this in a new pod's JSON, about, and never too few.
-        slots: its placeholders, none in one that an instance can run.
-        body: where it has placeholders, the template as its author wrote it.
-        written: what it is an instance's own of, None where it has never had a placeholder.
-        meaning: what it means, however it is written.
-    """
-
-    name: str
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    finalizers: list[str]
+    name: str  # its name in the TApp
+    labels: dict[str, str]  # the author's labels, as far as they are for every pod
+    annotations: dict[str, str]  # the author's annotations, likewise
+    finalizers: list[str]  # the author's finalizers, set at creation only
+    # `spec`, or what makes it where each instance has its own: few of these are asked for
     made: dict[str, Any] | Callable[[], dict[str, Any]]
-    revision: str
-    uniq: str
+    revision: str  # hash of everything above, as it was written
+    uniq: str  # hash of the spec with the images of running containers blanked
+    # what `revision` is where the resources of running containers count and here they do not, or
+    # the other way round
     other_revision: str
-    hashes: Hashes
-    ignores_resources: bool
-    images: dict[str, str]
-    reads: Reads
+    hashes: Hashes  # `uniq` with these resources, and without
+    ignores_resources: bool  # whether they are left to others, and are in neither hash
+    images: dict[str, str]  # name of a running container -> its image
+    reads: Reads  # what each running container has of its pod's metadata (`reads.py`)
+    # containers that annotations ask by name to restart, and that do not run on
     not_restarted: list[str]
+    # name -> the container that mounts it, of volumes that are none of its own: claims
     mounts: dict[str, str]
-    watched: bool
-    obstacle: str
-    size: int
-    meaning: Meaning = field(compare=False)
-    slots: Slots = NO_SLOTS
-    body: Any = None
+    watched: bool  # whether it has a readiness gate that this service opens and closes
+    obstacle: str  # why no pod can be made of it, or none that Metacontroller could ever update; ""
+    size: int  # bytes of all this in a new pod's JSON, about, and never too few
+    meaning: Meaning = field(compare=False)  # what it means, however it is written
+    slots: Slots = NO_SLOTS  # its placeholders, none in one that an instance can run
+    body: Any = None  # where it has placeholders, the template as its author wrote it
+    # what it is an instance's own of, None where it has never had a placeholder
     written: Written | None = None
 
     @property
@@ -110,16 +86,11 @@ class Template:
 
 @dataclass(frozen=True)
 class Unresolved:
-    """A template name that leads nowhere, and why.
+    """A template name that leads nowhere, and why."""
 
-    Attributes:
-        name: the template's name.
-        message: for the TApp's author.
-        reason: of the decision: there is no such template, or it cannot be this instance's.
-    """
-
-    name: str
-    message: str
+    name: str  # the template's name
+    message: str  # for the TApp's author
+    # of the decision: there is no such template, or it cannot be this instance's
     reason: Reason = Reason.TEMPLATE_NOT_FOUND
 
 

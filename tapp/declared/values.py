@@ -48,17 +48,12 @@ def own_of(spec: TAppSpec, slots: Slots, instance: int, app: str, namespace: str
 
 @dataclass(frozen=True)
 class KeptValues:
-    """The values that a template reads, as the history keeps them.
+    """The values that a template reads, as the history keeps them."""
 
-    Attributes:
-        kept: `values` and `defaultValues`, as the spec has them; those that are empty are left out.
-        digest: of all this, "" where it is empty.
-        size: bytes of it as JSON.
-    """
-
+    # `values` and `defaultValues`, as the spec has them; those that are empty are left out
     kept: dict[str, Any]
-    digest: str
-    size: int = 0
+    digest: str  # of all this, "" where it is empty
+    size: int = 0  # bytes of it as JSON
 
 
 NO_VALUES: Final = KeptValues({}, "")

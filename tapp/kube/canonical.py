@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 _Write = Callable[[str | float], Any]
-_Known = dict[tuple[int, str], Any]
-"""(identity, key) of a part -> its form."""
+_Known = dict[tuple[int, str], Any]  # (identity, key) of a part -> its form
 Form = Callable[[Any], Any]
 
 _QUANTITY = re.compile(

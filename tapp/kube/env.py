@@ -45,17 +45,11 @@ def without_repeats(containers: Sequence[Document]) -> list[Document]:
 
 @dataclass(frozen=True)
 class _Variable:
-    """The value that a name stands for at some place of the list.
+    """The value that a name stands for at some place of the list."""
 
-    Attributes:
-        value: its value, None where it has a valueFrom.
-        stays: whether this entry is the last one of its name.
-        undefined: what its value refers to and no entry before it defines.
-    """
-
-    value: Any
-    stays: bool
-    undefined: set[str]
+    value: Any  # its value, None where it has a valueFrom
+    stays: bool  # whether this entry is the last one of its name
+    undefined: set[str]  # what its value refers to and no entry before it defines
 
 
 class _Folding:

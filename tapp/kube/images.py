@@ -20,8 +20,7 @@ _REFERENCE = re.compile(
     r"(?P<digest>@[A-Za-z][A-Za-z0-9]*+(?:[-_+.][A-Za-z][A-Za-z0-9]*+)*+:[0-9a-fA-F]{32,}+)?"
 )
 _IDENTIFIER = re.compile("[a-f0-9]{64}")
-_LONGEST = 1_000
-"""Characters of an image's name that are looked at; a repository has 255 at most."""
+_LONGEST = 1_000  # Characters of an image's name that are looked at; a repository has 255 at most
 
 
 def pull_policy(image: Any) -> str:
@@ -126,5 +125,4 @@ def pinned(image: str, image_id: str | None, named: str = "") -> tuple[str, ...]
     return f"{repository}:{tag}@{digest}", f"{repository}@{digest}"
 
 
-_DOCKER = "docker-pullable://"
-"""The prefix that dockershim wrote before the repository."""
+_DOCKER = "docker-pullable://"  # The prefix that dockershim wrote before the repository

@@ -220,37 +220,29 @@ class KubeletResources(msgspec.Struct, frozen=True, gc=False):
 
 
 class RanImage(msgspec.Struct, frozen=True):
-    """The image that a container ran when an in-place update changed it.
+    """The image that a container ran when an in-place update changed it."""
 
-    Attributes:
-        id: its containerID; "" if it had none.
-        image: the image, as the spec named it, that this container was started with; "" where
-            nobody can tell.
-        overtaken: images that were asked for since and may have been started or not, oldest first:
-            each was overtaken by the next one before it was seen to run.
-        again: whether it was asked to start the same image once more: the image's name tells
-            nothing then.
-    """
-
-    id: str = ""
+    id: str = ""  # its containerID; "" if it had none
+    # the image, as the spec named it, that this container was started with; "" where nobody can
+    # tell
     image: str = ""
+    # images that were asked for since and may have been started or not, oldest first: each was
+    # overtaken by the next one before it was seen to run
     overtaken: list[str] = []
+    # whether it was asked to start the same image once more: the image's name tells nothing then
     again: bool = False
 
 
 class InPlaceRecord(msgspec.Struct, frozen=True):
-    """The annotation that an in-place update leaves on the pod.
+    """The annotation that an in-place update leaves on the pod."""
 
-    Attributes:
-        at: when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells
-            what it has seen, and nobody needs to know.
-        containers: for each container whose image changed, what ran when it was changed.
-        asked: the requests for restarts that the pod had, container ("" for all) -> digest of the
-            text: these have been met.
-    """
-
+    # when it was written, RFC 3339, by the clock of this service; "" where the kubelet tells what
+    # it has seen, and nobody needs to know
     at: str = ""
+    # for each container whose image changed, what ran when it was changed
     containers: dict[str, RanImage] = {}
+    # the requests for restarts that the pod had, container ("" for all) -> digest of the text:
+    # these have been met
     asked: dict[str, str] = {}
 
 

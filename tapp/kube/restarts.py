@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-COMPLETED = ("Succeeded", "Failed")
-"""Phases of a pod of which nothing is started again."""
+COMPLETED = ("Succeeded", "Failed")  # Phases of a pod of which nothing is started again
 ALWAYS = "Always"
 RESTARTING_ALL = "RestartingAllContainers"
 """The reason of a container that was ended because all of its pod start again."""
@@ -24,28 +23,18 @@ OPERATORS = ("In", "NotIn")
 
 
 class Rule(NamedTuple):
-    """An entry of `restartPolicyRules`.
+    """An entry of `restartPolicyRules`."""
 
-    Attributes:
-        codes: exit codes.
-        within: whether it is about these; else about all others.
-        action: what follows: `Restart`, or `RestartAllContainers`.
-    """
-
-    codes: tuple[int, ...]
-    within: bool
-    action: str
+    codes: tuple[int, ...]  # exit codes
+    within: bool  # whether it is about these; else about all others
+    action: str  # what follows: `Restart`, or `RestartAllContainers`
 
 
 class Restarts(msgspec.Struct, frozen=True, gc=False):
-    """The rules by which one container is started again.
+    """The rules by which one container is started again."""
 
-    Attributes:
-        policy: `Always`, `OnFailure` or `Never`.
-        rules: what counts before the policy; the first one that is about an exit code.
-    """
-
-    policy: str = ALWAYS
+    policy: str = ALWAYS  # `Always`, `OnFailure` or `Never`
+    # what counts before the policy; the first one that is about an exit code
     rules: tuple[Rule, ...] = ()
 
     def action(self, exit_code: int) -> str:

@@ -136,8 +136,7 @@ class _Kind(NamedTuple):
     parts: Any = MappingProxyType({})
 
 
-GRACE: Final = 30
-"""Seconds that a pod has to end, where it does not say."""
+GRACE: Final = 30  # Seconds that a pod has to end, where it does not say
 PROBE: Final = {
     "timeoutSeconds": 1,
     "periodSeconds": 10,

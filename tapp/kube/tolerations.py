@@ -5,8 +5,7 @@ from typing import Any
 
 Toleration = dict[str, Any]
 
-NO_EXECUTE = "NoExecute"
-"""The effect of a taint that evicts pods."""
+NO_EXECUTE = "NoExecute"  # The effect of a taint that evicts pods
 SILENT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """The taints of a node that is not heard of."""
 SECONDS = 300

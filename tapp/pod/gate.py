@@ -12,8 +12,7 @@ from tapp.pod.pod import Pod
 from tapp.words.notes import GateNote
 from tapp.words.times import UNKNOWN, past, seconds
 
-SECOND = 1.0
-"""Times in a status are cut to the second: what they tell of may be almost one younger."""
+SECOND = 1.0  # Times in a status are cut to the second: what they tell of may be almost one younger
 
 
 def _gates(pod: Pod) -> list[Condition | None]:

@@ -8,26 +8,17 @@ import msgspec
 from tapp.words.quoted import short
 from tapp.words.vocabulary import HELD, HOLD, HOLD_FOR, WANTED, WANTED_SINCE, Wish
 
-_KEPT = 100
-"""Characters that are kept of a text that anybody may write, and enough to show."""
+_KEPT = 100  # Characters that are kept of a text that anybody may write, and enough to show
 
 
 class Hold(msgspec.Struct, frozen=True, gc=False):
-    """The words of a pod on its hold, and on what is wanted; texts are cut.
+    """The words of a pod on its hold, and on what is wanted; texts are cut."""
 
-    Attributes:
-        reason: why it is not to be touched; "" where nobody holds it.
-        narrowed: what the hold is for, as somebody wrote it; "" where it is for everything.
-        wanted: what the pod was told that is wanted, "" for nothing.
-        since: since when, as it stands there.
-        label: the label of pods that are on hold, "" where it has none.
-    """
-
-    reason: str = ""
-    narrowed: str = ""
-    wanted: str = ""
-    since: str = ""
-    label: str = ""
+    reason: str = ""  # why it is not to be touched; "" where nobody holds it
+    narrowed: str = ""  # what the hold is for, as somebody wrote it; "" where it is for everything
+    wanted: str = ""  # what the pod was told that is wanted, "" for nothing
+    since: str = ""  # since when, as it stands there
+    label: str = ""  # the label of pods that are on hold, "" where it has none
 
     def covers(self, wish: Wish) -> bool:
         """True if it is there, and keeps this from being done to the pod."""

@@ -50,28 +50,24 @@ from tapp.pod.pod import Pod
 from tapp.words.times import UNKNOWN, past, seconds
 
 _NEVER = float("inf")
-MARGIN = 15.0
-"""Seconds that a kubelet may need beyond the grace period, and clocks may differ."""
+MARGIN = 15.0  # Seconds that a kubelet may need beyond the grace period, and clocks may differ
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a pod's last in-place update.
+    """Progress of a pod's last in-place update."""
 
-    Attributes:
-        unfinished: container -> what it ran, for the containers that are not updated yet.
-        wait: seconds after which time alone may show that one of them is; None where it will not.
-        only_time_can_tell: whether all of them may be updated already, and only time can tell.
-        start_clock: whether it has to be noted since when that is so, because nothing in the pod
-            tells; also when the time is over, for as long as nothing else proves it.
-        seen_by_kubelet: the containers whose kubelet was seen to turn to the newest spec before it
-            stopped them, for as long as nothing in the pod proves that they are started again.
-    """
-
+    # container -> what it ran, for the containers that are not updated yet
     unfinished: Mapping[str, RanImage] = field(default_factory=dict)
+    # seconds after which time alone may show that one of them is; None where it will not
     wait: float | None = None
+    # whether all of them may be updated already, and only time can tell
     only_time_can_tell: bool = False
+    # whether it has to be noted since when that is so, because nothing in the pod tells; also when
+    # the time is over, for as long as nothing else proves it
     start_clock: bool = False
+    # the containers whose kubelet was seen to turn to the newest spec before it stopped them, for
+    # as long as nothing in the pod proves that they are started again
     seen_by_kubelet: tuple[str, ...] = ()
 
 

@@ -13,26 +13,19 @@ from tapp.words.quoted import quoted
 from tapp.words.times import UNKNOWN
 from tapp.words.vocabulary import LOST_NODE_SECONDS
 
-LEAST_NODES = 3
-"""With fewer nodes nothing tells a lost node from a lost network."""
+LEAST_NODES = 3  # With fewer nodes nothing tells a lost node from a lost network
 LEAST_SECONDS = 5
 """A gate that has just been opened looks like a silent node until the kubelet has looked, which
 takes most of a second and on a busy node more."""
-SKEW = 60.0
-"""Seconds by which the clock that wrote a time may be ahead of ours."""
+SKEW = 60.0  # Seconds by which the clock that wrote a time may be ahead of ours
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes that a TApp's pods are on.
+    """The nodes that a TApp's pods are on."""
 
-    Attributes:
-        all: how many there are.
-        silent: how many of them are not heard of.
-    """
-
-    all: int = 0
-    silent: int = 0
+    all: int = 0  # how many there are
+    silent: int = 0  # how many of them are not heard of
 
     @property
     def guarded(self) -> bool:

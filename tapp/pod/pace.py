@@ -13,28 +13,21 @@ from tapp.pod.pod import Pod
 from tapp.words.digits import whole
 from tapp.words.times import UNKNOWN, past, seconds
 
-FIRST, LONGEST = 1.0, 300.0
-"""Seconds before the second pod, doubling up to the longest wait."""
+FIRST, LONGEST = 1.0, 300.0  # Seconds before the second pod, doubling up to the longest wait
 SOON = 600.0
 """A pod that lived longer has not failed soon, and the count begins anew (as in the kubelet)."""
 _DIGITS = 4
-_MOST = 1_000
-"""No count goes higher; the wait has long been the longest."""
+_MOST = 1_000  # No count goes higher; the wait has long been the longest
 
 
 @dataclass(frozen=True)
 class Pace:
-    """The pace of a completed pod that gives way to a new one.
+    """The pace of a completed pod that gives way to a new one."""
 
-    Attributes:
-        failures: pods in a row that failed soon after they were made, this one included.
-        due: when the next one may be made, in seconds since the epoch.
-        is_due: whether that time has come, and the number survives the pod: `status.failures`
-            holds it already.
-    """
-
-    failures: int
-    due: float
+    failures: int  # pods in a row that failed soon after they were made, this one included
+    due: float  # when the next one may be made, in seconds since the epoch
+    # whether that time has come, and the number survives the pod: `status.failures` holds it
+    # already
     is_due: bool
 
 

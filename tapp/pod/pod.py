@@ -22,93 +22,70 @@ from tapp.pod.manifest import NO_MANIFEST, Manifest
 from tapp.words.times import UNKNOWN, seconds
 from tapp.words.vocabulary import GATES, NODE_LOST
 
-NONE: Mapping[str, str] = MappingProxyType({})
-"""The entries of all pods that have none."""
+NONE: Mapping[str, str] = MappingProxyType({})  # The entries of all pods that have none
 GRACE = float(stored.GRACE)
 
 
 class PodSpec(msgspec.Struct, frozen=True, gc=False):
-    """The intended pod, as far as rules look at it: its spec, labels and annotations.
+    """The intended pod, as far as rules look at it: its spec, labels and annotations."""
 
-    Attributes:
-        template_hash: the revision label.
-        uniq_hash: the revision label without images.
-        resources: container -> JSON of its resources in the spec, of those that have any.
-        resize_restarts: container -> the resources for which it is started again if they change.
-        template_images: container name -> image as the template had it when it was last applied.
-        images: container name -> image in the spec, of containers and init containers.
-        not_pulling: names of those whose tag would have them pull always, and that do not.
-        main_containers: names of the containers that are no init containers.
-        running_containers: names of those that the pod's readiness depends on: all that keep
-            running.
-        restart_policy: `spec.restartPolicy`, with Kubernetes' default.
-        own_restarts: container -> when the kubelet starts it again, of those that have a policy of
-            their own.
-        grace_seconds: `spec.terminationGracePeriodSeconds`, with Kubernetes' default.
-        startup_seconds: container -> seconds after its start by which its startup probe has run
-            once; only those with one.
-        startup_whole: the same until it has failed as often as it may.
-        readiness_whole: the same of readiness probes.
-        probed_alive: names of the containers that the kubelet may stop because a probe fails.
-        has_hook: whether a container has a postStart hook.
-        gates: condition types of `spec.readinessGates`.
-        marked: whether it has a gate that this service serves, or `drain`, `lost` or `hold`.
-        reads: what its containers had of its metadata when they started, as far as the template
-            may change that (`tapp/declared/reads.py`).
-        requests: who is asked to restart by annotations that people set on this pod: container,
-            "" for all -> digest of the text.
-        asked: those of them that no update has met yet.
-        written: the revision of its template as it is written, where that has placeholders.
-        bare_hash: the hash of its template without images and resources, "" where it does not say.
-        update_priority: the annotation by which somebody has moved its update forward or back, as
-            far as it can be a number; not the one that it has of its template.
-        restarted_at: the annotation by which its template asked for new pods.
-        drain: the annotation that asks to take it out of its Services.
-        lost: the annotation that says since when its node is lost.
-        hold: what it says of a hold on it, and of what is wanted; None where nothing.
-        is_watched: whether it has the label of pods whose status this service writes.
-        evicted_in_time: whether it tolerates a node that is not heard of for a limited time only.
-        claims: names of the claims that it mounts.
-        added: names that its containers mount, of volumes that it was not asked to have: admission
-            has added them. Where nothing tells what was asked for, all but its own claims.
-        subdomain: the Service that its host name is in.
-        unmergeable: a path that Metacontroller cannot merge, "" in a pod that it never applied.
-    """
-
-    template_hash: str | None = None
-    uniq_hash: str | None = None
+    template_hash: str | None = None  # the revision label
+    uniq_hash: str | None = None  # the revision label without images
+    # container -> JSON of its resources in the spec, of those that have any
     resources: Mapping[str, str] = {}
+    # container -> the resources for which it is started again if they change
     resize_restarts: Mapping[str, tuple[str, ...]] = {}
+    # container name -> image as the template had it when it was last applied
     template_images: Mapping[str, str] = {}
+    # container name -> image in the spec, of containers and init containers
     images: Mapping[str, str] = {}
+    # names of those whose tag would have them pull always, and that do not
     not_pulling: tuple[str, ...] = ()
-    main_containers: tuple[str, ...] = ()
+    main_containers: tuple[str, ...] = ()  # names of the containers that are no init containers
+    # names of those that the pod's readiness depends on: all that keep running
     running_containers: tuple[str, ...] = ()
-    restart_policy: str = ALWAYS
+    restart_policy: str = ALWAYS  # `spec.restartPolicy`, with Kubernetes' default
+    # container -> when the kubelet starts it again, of those that have a policy of their own
     own_restarts: Mapping[str, Restarts] = {}
-    grace_seconds: float = GRACE
+    grace_seconds: float = GRACE  # `spec.terminationGracePeriodSeconds`, with Kubernetes' default
+    # container -> seconds after its start by which its startup probe has run once; only those with
+    # one
     startup_seconds: Mapping[str, float] = {}
-    startup_whole: Mapping[str, float] = {}
-    readiness_whole: Mapping[str, float] = {}
+    startup_whole: Mapping[str, float] = {}  # the same until it has failed as often as it may
+    readiness_whole: Mapping[str, float] = {}  # the same of readiness probes
+    # names of the containers that the kubelet may stop because a probe fails
     probed_alive: tuple[str, ...] = ()
-    has_hook: bool = False
-    gates: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
+    has_hook: bool = False  # whether a container has a postStart hook
+    gates: tuple[str, ...] = ()  # condition types of `spec.readinessGates`
+    claims: tuple[str, ...] = ()  # names of the claims that it mounts
+    # names that its containers mount, of volumes that it was not asked to have: admission has added
+    # them. Where nothing tells what was asked for, all but its own claims.
     added: tuple[str, ...] = ()
-    subdomain: str = ""
+    subdomain: str = ""  # the Service that its host name is in
+    # a path that Metacontroller cannot merge, "" in a pod that it never applied
     unmergeable: str = ""
+    # whether it has a gate that this service serves, or `drain`, `lost` or `hold`
     marked: bool = False
+    # what its containers had of its metadata when they started, as far as the template may change
+    # that (`tapp/declared/reads.py`)
     reads: Reads = {}
+    # who is asked to restart by annotations that people set on this pod: container, "" for all ->
+    # digest of the text
     requests: Mapping[str, str] = {}
-    asked: tuple[str, ...] = ()
-    written: str = ""
+    asked: tuple[str, ...] = ()  # those of them that no update has met yet
+    written: str = ""  # the revision of its template as it is written, where that has placeholders
+    # the hash of its template without images and resources, "" where it does not say
     bare_hash: str = ""
+    # the annotation by which somebody has moved its update forward or back, as far as it can be a
+    # number; not the one that it has of its template
     update_priority: str = ""
-    restarted_at: str = ""
-    drain: str = ""
-    lost: str = ""
+    restarted_at: str = ""  # the annotation by which its template asked for new pods
+    drain: str = ""  # the annotation that asks to take it out of its Services
+    lost: str = ""  # the annotation that says since when its node is lost
+    # what it says of a hold on it, and of what is wanted; None where nothing
     hold: Hold | None = None
-    is_watched: bool = False
+    is_watched: bool = False  # whether it has the label of pods whose status this service writes
+    # whether it tolerates a node that is not heard of for a limited time only
     evicted_in_time: bool = False
 
     def resources_of(self, container: str) -> Any:
@@ -148,77 +125,55 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """One observed pod.
+    """One observed pod."""
 
-    Attributes:
-        name: `metadata.name`.
-        spec: what it is to be.
-        unreadable: what could not be read, "" if all could; such a pod is left alone.
-        manifest: labels, annotations and spec, whole, of a pod that is foreign; else empty.
-        node: the node that it is bound to, "" where there is none yet.
-        terminating: whether it is on its way out.
-        phase: `status.phase`; a pod without one has not been looked at by a kubelet yet.
-        ready: its condition `Ready`, None where it has none.
-        ready_since: when that last changed; "" where nobody knows.
-        conditions_text: `status.conditions` as JSON.
-        containers: statuses of all containers, init containers first.
-        restarts: whether one of them has been started more than once.
-        reason: `status.reason`.
-        message: that and `status.message`, as far as there are any: why it failed.
-        uid: `metadata.uid`.
-        created: `metadata.creationTimestamp`.
-        generation: `metadata.generation`: one more with each change of the spec.
-        observed_generation: the generation that its kubelet has seen, as it says; 0 where it does
-            not say (before Kubernetes 1.34).
-        last_update: the record of the last in-place update; None if there was none, or somebody
-            broke the annotation.
-        failures_text: the annotation that counts failed pods in a row.
-        runs_wanted: names of the containers that run, or ran last, the image that the spec names.
-            This and the next two are empty where there is no record.
-        kubelet_wrote: when the kubelet last wrote the status, by the API server's clock; "" if
-            nobody knows.
-        spec_written: when an image or the record was last written, by the same clock.
-        version: `metadata.resourceVersion`.
-        given: container -> JSON of the resources that it has, as its kubelet says; empty where it
-            says nothing of them (before Kubernetes 1.33).
-        image_writers: container -> who else has set its image; looked for where the images of the
-            pod and of its template differ.
-        update_over: whether its last in-place update is over, whatever the time.
-        since: when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN`
-            where nobody knows.
-        probed_at: by when each of its probes has run once that has to, in seconds since the epoch;
-            `UNKNOWN` where none has to. This and the two before follow from the rest: they are
-            asked for again at each sync of a pod that stays as it is.
-    """
-
-    name: str
-    spec: PodSpec
-    unreadable: str = ""
+    name: str  # `metadata.name`
+    spec: PodSpec  # what it is to be
+    unreadable: str = ""  # what could not be read, "" if all could; such a pod is left alone
+    # labels, annotations and spec, whole, of a pod that is foreign; else empty
     manifest: Manifest = NO_MANIFEST
-    node: str = ""
-    terminating: bool = False
+    node: str = ""  # the node that it is bound to, "" where there is none yet
+    terminating: bool = False  # whether it is on its way out
+    # `status.phase`; a pod without one has not been looked at by a kubelet yet
     phase: str = "Pending"
-    ready: bool | None = None
-    ready_since: str = ""
-    conditions_text: bytes = b""
+    ready: bool | None = None  # its condition `Ready`, None where it has none
+    ready_since: str = ""  # when that last changed; "" where nobody knows
+    conditions_text: bytes = b""  # `status.conditions` as JSON
+    # statuses of all containers, init containers first
     containers: tuple[ContainerStatus, ...] = ()
-    restarts: bool = False
-    reason: str = ""
-    message: str = ""
-    uid: str = ""
-    created: str = ""
-    generation: int = 0
+    restarts: bool = False  # whether one of them has been started more than once
+    reason: str = ""  # `status.reason`
+    message: str = ""  # that and `status.message`, as far as there are any: why it failed
+    uid: str = ""  # `metadata.uid`
+    created: str = ""  # `metadata.creationTimestamp`
+    generation: int = 0  # `metadata.generation`: one more with each change of the spec
+    # the generation that its kubelet has seen, as it says; 0 where it does not say (before
+    # Kubernetes 1.34)
     observed_generation: int = 0
+    # the record of the last in-place update; None if there was none, or somebody broke the
+    # annotation
     last_update: InPlaceRecord | None = None
-    failures_text: str = ""
+    failures_text: str = ""  # the annotation that counts failed pods in a row
+    # names of the containers that run, or ran last, the image that the spec names. This and the
+    # next two are empty where there is no record.
     runs_wanted: tuple[str, ...] = ()
+    # when the kubelet last wrote the status, by the API server's clock; "" if nobody knows
     kubelet_wrote: str = ""
-    spec_written: str = ""
-    version: str = ""
+    spec_written: str = ""  # when an image or the record was last written, by the same clock
+    version: str = ""  # `metadata.resourceVersion`
+    # container -> JSON of the resources that it has, as its kubelet says; empty where it says
+    # nothing of them (before Kubernetes 1.33)
     given: Mapping[str, str] = NONE
+    # container -> who else has set its image; looked for where the images of the pod and of its
+    # template differ
     image_writers: Mapping[str, str] = NONE
-    update_over: bool = False
+    update_over: bool = False  # whether its last in-place update is over, whatever the time
+    # when the newest of what serves in it began, in seconds since the epoch; `UNKNOWN` where nobody
+    # knows
     since: float = UNKNOWN
+    # by when each of its probes has run once that has to, in seconds since the epoch; `UNKNOWN`
+    # where none has to. This and the two before follow from the rest: they are asked for again at
+    # each sync of a pod that stays as it is.
     probed_at: float = UNKNOWN
 
     @property

@@ -263,8 +263,7 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-_LONGEST_PRIORITY = 40
-"""Characters that are kept: more is no number, and enough to show."""
+_LONGEST_PRIORITY = 40  # Characters that are kept: more is no number, and enough to show
 
 
 def _seconds(spec: Mapping[str, Any], key: str, default: float) -> float:

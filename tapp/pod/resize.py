@@ -25,26 +25,19 @@ from tapp.kube.resources import (
 from tapp.pod.pod import Pod, PodSpec
 from tapp.words.quoted import quoted
 
-DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
-"""Reasons of a pod's condition `PodResizePending`."""
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"  # Reasons of a pod's condition `PodResizePending`
 
 
 class Wanted(NamedTuple):
-    """Resources that a pod's containers are to have and have not.
+    """Resources that a pod's containers are to have and have not."""
 
-    Attributes:
-        resources: container -> its resources, whole, as the API server takes them.
-        restarts: the containers that the kubelet starts again for it (`resizePolicy`).
-        obstacle: why that needs a new pod, or "".
-        wrong: why no pod can have it at all, or "".
-        shrinks: whether the memory limit of a container falls that is not started again.
-    """
-
+    # container -> its resources, whole, as the API server takes them
     resources: Mapping[str, Any] = {}
+    # the containers that the kubelet starts again for it (`resizePolicy`)
     restarts: tuple[str, ...] = ()
-    obstacle: str = ""
-    wrong: str = ""
-    shrinks: bool = False
+    obstacle: str = ""  # why that needs a new pod, or ""
+    wrong: str = ""  # why no pod can have it at all, or ""
+    shrinks: bool = False  # whether the memory limit of a container falls that is not started again
 
 
 def wanted_of(spec: PodSpec, template: Template) -> Wanted:
@@ -123,17 +116,11 @@ def obstacle_to_resize(pod: Pod, wanted: Wanted) -> str:
 
 
 class Resizing(msgspec.Struct, frozen=True, gc=False):
-    """A pod whose kubelet has yet to give its containers the resources of its spec.
+    """A pod whose kubelet has yet to give its containers the resources of its spec."""
 
-    Attributes:
-        pending: why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case.
-        message: what the kubelet says of it.
-        restarts: whether a container is started again for it.
-    """
-
-    pending: str = ""
-    message: str = ""
-    restarts: bool = False
+    pending: str = ""  # why it has not begun: `Deferred`, `Infeasible`; "" if that is not the case
+    message: str = ""  # what the kubelet says of it
+    restarts: bool = False  # whether a container is started again for it
 
 
 def resizing_of(pod: Pod) -> Resizing | None:

@@ -13,15 +13,12 @@ from tapp.pod.pod import Pod
 from tapp.words.quoted import quoted, short
 from tapp.words.times import UNKNOWN, past, seconds, written
 
-TROUBLE_AFTER = 30.0
-"""Seconds that a pod may take for what usually takes none."""
-LONG_WAIT = 300.0
-"""The kubelet's longest pause before a crashed container is started again."""
+TROUBLE_AFTER = 30.0  # Seconds that a pod may take for what usually takes none
+LONG_WAIT = 300.0  # The kubelet's longest pause before a crashed container is started again
 _SHORT_WAIT = 8.0
 """A shorter pause is no back-off: the first restart follows at once, the second after 10 s."""
 _LOOP = "CrashLoopBackOff"
-_LONGEST = 300
-"""Characters that are quoted of a kubelet or a registry."""
+_LONGEST = 300  # Characters that are quoted of a kubelet or a registry
 
 _PULLS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
           "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed")  # fmt: skip
@@ -34,14 +31,10 @@ _BACK_OFF = re.compile(r'Back-off pulling image "[^"]*"(: )?')
 
 @dataclass(frozen=True)
 class Trouble:
-    """The trouble of one instance.
+    """The trouble of one instance."""
 
-    Attributes:
-        text: a sentence without its instance, "" if nothing is (yet).
-        wait: seconds after which to look again, None where time alone changes nothing.
-    """
-
-    text: str = ""
+    text: str = ""  # a sentence without its instance, "" if nothing is (yet)
+    # seconds after which to look again, None where time alone changes nothing
     wait: float | None = None
 
 

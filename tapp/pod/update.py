@@ -62,17 +62,11 @@ def restarts_of(spec: PodSpec, template: Template) -> list[str]:
 
 
 class Restart(NamedTuple):
-    """The way to start containers once more with the image that they run.
+    """The way to start containers once more with the image that they run."""
 
-    Attributes:
-        images: container -> another name of its image.
-        waits: why that has to wait, or "".
-        obstacle: why it cannot be done in place, or "".
-    """
-
-    images: Mapping[str, str]
-    waits: str = ""
-    obstacle: str = ""
+    images: Mapping[str, str]  # container -> another name of its image
+    waits: str = ""  # why that has to wait, or ""
+    obstacle: str = ""  # why it cannot be done in place, or ""
 
 
 def plan_restart(

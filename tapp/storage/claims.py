@@ -18,8 +18,7 @@ from tapp.words.digits import whole
 from tapp.words.quoted import quoted
 from tapp.world import World
 
-_DIGITS = 10
-"""More digits no instance's number has."""
+_DIGITS = 10  # More digits no instance's number has
 
 
 @dataclass(frozen=True)
@@ -33,18 +32,15 @@ class NewClaim:
 
 @dataclass
 class ClaimPlan:
-    """Fate of the claims.
+    """Fate of the claims."""
 
-    Attributes:
-        keep: observed claims that are returned, so that they stay.
-        delete: observed claims that are left out, so that they go.
-        create: claims of instances whose pod is about to be created, or is not on a node yet.
-        volumes: instance -> volume -> claim, of these instances.
-    """
-
+    # observed claims that are returned, so that they stay
     keep: list[ClaimObject] = field(default_factory=list)
+    # observed claims that are left out, so that they go
     delete: list[ClaimObject] = field(default_factory=list)
+    # claims of instances whose pod is about to be created, or is not on a node yet
     create: list[NewClaim] = field(default_factory=list)
+    # instance -> volume -> claim, of these instances
     volumes: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
@@ -58,17 +54,12 @@ def instance_number(name: str, prefix: str) -> int | None:
 
 
 class Made(NamedTuple):
-    """Template and past that an instance's pod is made of.
+    """Template and past that an instance's pod is made of."""
 
-    Attributes:
-        id: the instance's number.
-        template: its template.
-        past: what it is kept at, where that is more than the template: the TApp's templates as the
-            history has them.
-    """
-
-    id: int
+    id: int  # the instance's number
     template: Template | Unresolved
+    # what it is kept at, where that is more than the template: the TApp's templates as the history
+    # has them
     past: Templates | None = None
 
 

@@ -30,33 +30,22 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True)
 class Obstacle:
-    """The obstacle to the growth of one claim template's claims.
+    """The obstacle to the growth of one claim template's claims."""
 
-    Attributes:
-        template: name of the claim template.
-        wanted: the storage that it asks for.
-        has: the storage that these claims ask for.
-        reason: the condition's reason.
-        why: what stands in the way, and what to do.
-    """
-
-    template: str
-    wanted: str
-    has: str
-    reason: Reason
-    why: str
+    template: str  # name of the claim template
+    wanted: str  # the storage that it asks for
+    has: str  # the storage that these claims ask for
+    reason: Reason  # the condition's reason
+    why: str  # what stands in the way, and what to do
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Fate of claims that are smaller than their template.
+    """Fate of claims that are smaller than their template."""
 
-    Attributes:
-        to: claim name -> the storage that it is to ask for.
-        obstacles: what stands in the way -> the instances whose claims it keeps as they are.
-    """
-
+    # claim name -> the storage that it is to ask for
     to: dict[str, str] = field(default_factory=dict)
+    # what stands in the way -> the instances whose claims it keeps as they are
     obstacles: dict[Obstacle, list[int]] = field(default_factory=dict)
 
 

@@ -24,53 +24,35 @@ LONGEST = 128 << 10
 """Bytes of a template's JSON above which it is not recorded: Metacontroller writes what it creates
 into an annotation as well, and all annotations of an object may take 256 KiB."""
 
-_NAME = 200
-"""Characters of the TApp's name in a record's: 253 is the limit of both."""
-_DIGITS = 10
-"""Hexadecimal digits of the hash in a record's name."""
+_NAME = 200  # Characters of the TApp's name in a record's: 253 is the limit of both
+_DIGITS = 10  # Hexadecimal digits of the hash in a record's name
 
 
 @dataclass(frozen=True)
 class NewRecord:
-    """A record to make.
+    """A record to make."""
 
-    Attributes:
-        name: name of the ControllerRevision.
-        number: its place in the TApp's history.
-        template: name of the template.
-        revision: the template's revision, as pods have it in their label.
-        body: the template as its author wrote it.
-        values: those that it reads, of the instances that run it.
-        beside: what else pods are made of.
-        size: bytes of all this, about.
-    """
-
-    name: str
-    number: int
-    template: str
-    revision: str
-    body: dict[str, Any]
-    values: KeptValues = NO_VALUES
-    beside: Beside = UNSAID
-    size: int = 0
+    name: str  # name of the ControllerRevision
+    number: int  # its place in the TApp's history
+    template: str  # name of the template
+    revision: str  # the template's revision, as pods have it in their label
+    body: dict[str, Any]  # the template as its author wrote it
+    values: KeptValues = NO_VALUES  # those that it reads, of the instances that run it
+    beside: Beside = UNSAID  # what else pods are made of
+    size: int = 0  # bytes of all this, about
 
 
 @dataclass
 class HistoryPlan:
-    """Fate of a TApp's ControllerRevisions.
+    """Fate of a TApp's ControllerRevisions."""
 
-    Attributes:
-        keep: those that are returned, so that they stay.
-        delete: those that are left out, so that they go.
-        create: those that are made.
-        bytes: of these, about.
-        waits: whether others are only made with a later answer, because this one is full.
-    """
-
+    # those that are returned, so that they stay
     keep: list[RevisionObject] = field(default_factory=list)
+    # those that are left out, so that they go
     delete: list[RevisionObject] = field(default_factory=list)
-    create: list[NewRecord] = field(default_factory=list)
-    bytes: int = 0
+    create: list[NewRecord] = field(default_factory=list)  # those that are made
+    bytes: int = 0  # of these, about
+    # whether others are only made with a later answer, because this one is full
     waits: bool = False
 
     @property

@@ -14,10 +14,8 @@ from tapp.kube.objects import RevisionObject
 from tapp.pod.pod import Pod
 from tapp.world import World
 
-Content = tuple[str, str]
-"""A template's revision, and the digest of its values."""
-What = tuple[str, Content]
-"""A template's name, and its content."""
+Content = tuple[str, str]  # A template's revision, and the digest of its values
+What = tuple[str, Content]  # A template's name, and its content
 
 _MOST_TRIED: Final = 10
 """Records that are tried for a pod, the likeliest first: there may be any number."""

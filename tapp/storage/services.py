@@ -28,25 +28,20 @@ Document = dict[str, Any]
 
 @dataclass
 class ServicePlan:
-    """Fate of the Services.
+    """Fate of the Services."""
 
-    Attributes:
-        keep: observed Services that stay as they are.
-        apply: instance -> what its Service is to be.
-        delete: names of observed Services that go.
-        waits: whether some of them are only written with a later answer, because this one is full.
-        missing: instances whose Service is not there, or is not what it was asked to be.
-        taken: instances whose name a Service has that is somebody else's.
-        problems: why nothing can be asked for -> the instances of which that is true; none of them
-            where it is true of all.
-    """
-
-    keep: list[Manifest] = field(default_factory=list)
+    keep: list[Manifest] = field(default_factory=list)  # observed Services that stay as they are
+    # instance -> what its Service is to be
     apply: dict[int, Document] = field(default_factory=dict)
-    delete: list[str] = field(default_factory=list)
+    delete: list[str] = field(default_factory=list)  # names of observed Services that go
+    # whether some of them are only written with a later answer, because this one is full
     waits: bool = False
+    # instances whose Service is not there, or is not what it was asked to be
     missing: list[int] = field(default_factory=list)
+    # instances whose name a Service has that is somebody else's
     taken: list[int] = field(default_factory=list)
+    # why nothing can be asked for -> the instances of which that is true; none of them where it is
+    # true of all
     problems: dict[str, list[int]] = field(default_factory=dict)
 
 

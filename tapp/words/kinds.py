@@ -4,18 +4,12 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of child.
+    """A kind of child."""
 
-    Attributes:
-        name: as in `kind`.
-        api_version: as in `apiVersion`.
-        resource: its plural, as in `childResources`.
-        asked_by: the field of the spec without which a TApp has none; "" where it may always.
-    """
-
-    name: str
-    api_version: str
-    resource: str
+    name: str  # as in `kind`
+    api_version: str  # as in `apiVersion`
+    resource: str  # its plural, as in `childResources`
+    # the field of the spec without which a TApp has none; "" where it may always
     asked_by: str = ""
 
     @property

@@ -52,15 +52,10 @@ def decoded(kind: type[N], noted: Mapping[str, str]) -> dict[N, str]:
 
 
 class UpdateNote(NamedTuple):
-    """One update in place: `3/2`, of `settling` and `turned`.
+    """One update in place: `3/2`, of `settling` and `turned`."""
 
-    Attributes:
-        id: the instance.
-        generation: of its pod, which the next update raises.
-    """
-
-    id: int
-    generation: int
+    id: int  # the instance
+    generation: int  # of its pod, which the next update raises
 
     def encode(self) -> str:
         """`ID/GENERATION`."""
@@ -74,17 +69,12 @@ class UpdateNote(NamedTuple):
 
 
 class ResizeNote(NamedTuple):
-    """One resize: `3/REVISION`, or `3/REVISION/refused`, of `resizing`.
+    """One resize: `3/REVISION`, or `3/REVISION/refused`, of `resizing`."""
 
-    Attributes:
-        id: the instance.
-        revision: of its template: another one is tried anew.
-        is_refused: true for since when it seems that the API server takes no such resize, false for
-            since when the pod is to have other resources.
-    """
-
-    id: int
-    revision: str
+    id: int  # the instance
+    revision: str  # of its template: another one is tried anew
+    # true for since when it seems that the API server takes no such resize, false for since when
+    # the pod is to have other resources
     is_refused: bool = False
 
     def encode(self) -> str:
@@ -99,17 +89,11 @@ class ResizeNote(NamedTuple):
 
 
 class ReachedNote(NamedTuple):
-    """The point that a roll has reached: `2/3/1`, of `progressed`.
+    """The point that a roll has reached: `2/3/1`, of `progressed`."""
 
-    Attributes:
-        generation: of the spec.
-        begun: so many instances need no update, or theirs has begun.
-        available: so many of them are available.
-    """
-
-    generation: int
-    begun: int
-    available: int
+    generation: int  # of the spec
+    begun: int  # so many instances need no update, or theirs has begun
+    available: int  # so many of them are available
 
     def encode(self) -> str:
         """`GENERATION/BEGUN/AVAILABLE`."""
@@ -123,15 +107,10 @@ class ReachedNote(NamedTuple):
 
 
 class PullerNote(NamedTuple):
-    """One puller that is waited for: `POD`, or `asked for: POD`, of `pulling`.
+    """One puller that is waited for: `POD`, or `asked for: POD`, of `pulling`."""
 
-    Attributes:
-        pod: its name.
-        is_there: false for one that is not there yet.
-    """
-
-    pod: str
-    is_there: bool = True
+    pod: str  # its name
+    is_there: bool = True  # false for one that is not there yet
 
     def encode(self) -> str:
         """`POD`, with `asked for: ` before it."""
@@ -146,15 +125,10 @@ class PullerNote(NamedTuple):
 
 
 class UnableNote(NamedTuple):
-    """No puller could run there: `refused: IMAGE`, or `refused: IMAGE on NODE`, of `pulling`.
+    """No puller could run there: `refused: IMAGE`, or `refused: IMAGE on NODE`, of `pulling`."""
 
-    Attributes:
-        image: of the pullers.
-        node: "" for all nodes.
-    """
-
-    image: str
-    node: str = ""
+    image: str  # of the pullers
+    node: str = ""  # "" for all nodes
 
     def encode(self) -> str:
         """`refused: IMAGE`, with ` on NODE` behind it."""
@@ -170,14 +144,10 @@ class UnableNote(NamedTuple):
 
 
 class GateNote(NamedTuple):
-    """The note on a closed gate, in fields of a condition that Kubernetes does not use for gates.
+    """The note on a closed gate, in a condition's fields that Kubernetes does not use for gates."""
 
-    Attributes:
-        since: since when, RFC 3339, only time can prove the pod's update.
-        generation: of the pod then; None from servers before Kubernetes 1.34, which drop it.
-    """
-
-    since: str
+    since: str  # since when, RFC 3339, only time can prove the pod's update
+    # of the pod then; None from servers before Kubernetes 1.34, which drop it
     generation: int | None
 
     def encode(self) -> dict[str, Any]:

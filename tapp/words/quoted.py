@@ -8,8 +8,7 @@ from typing import Final
 
 LONGEST: Final = 256
 """Characters of a name, a path or a value in a sentence: the longest name in Kubernetes has 253."""
-ONCE: Final = 500
-"""The same in a sentence that stands once, however many instances it is about."""
+ONCE: Final = 500  # The same in a sentence that stands once, however many instances it is about
 
 
 def short(text: object, most: int = LONGEST) -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tapp.words.quoted import short
 
-SHOWN = 8
-"""Number of ranges that a message lists before it says how many instances more there are."""
+SHOWN = 8  # Number of ranges that a message lists before it says how many instances more there are
 
 
 def _runs(ids: Iterable[int]) -> list[tuple[int, int]]:
@@ -26,8 +25,7 @@ def _text(run: tuple[int, int], between: str) -> str:
     return f"{first}-{last}"
 
 
-_FEW = 2
-"""Two numbers in a row are written as two."""
+_FEW = 2  # Two numbers in a row are written as two
 
 
 def ranges(ids: Iterable[int]) -> str:
@@ -72,5 +70,4 @@ def numbers(text: str) -> Iterator[int]:
 
 
 _RANGE = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?", re.ASCII)
-MOST = 100_000
-"""More than any instance's number, and than there are numbers in one text."""
+MOST = 100_000  # More than any instance's number, and than there are numbers in one text

@@ -12,14 +12,10 @@ from typing import Final
 class Disposition(StrEnum):
     """Standing of an instance, or a TApp, about which a reason is given."""
 
-    DONE = "done"
-    """Nothing is left to be done."""
-    MOVING = "moving"
-    """Something happens now, or follows by itself."""
-    HELD = "held"
-    """It waits for others, for its node, or for the person who paused it."""
-    BLOCKED = "blocked"
-    """Waiting alone does not help, or not soon."""
+    DONE = "done"  # Nothing is left to be done
+    MOVING = "moving"  # Something happens now, or follows by itself
+    HELD = "held"  # It waits for others, for its node, or for the person who paused it
+    BLOCKED = "blocked"  # Waiting alone does not help, or not soon
 
 
 _DONE, _MOVING, _HELD, _BLOCKED = Disposition

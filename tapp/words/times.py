@@ -3,8 +3,7 @@
 import re
 from datetime import UTC, datetime
 
-UNKNOWN = float("-inf")
-"""A time that nobody knows: earlier than all others."""
+UNKNOWN = float("-inf")  # A time that nobody knows: earlier than all others
 _FIRST, _LAST = -62_135_596_800.0, 250_000_000_000.0
 """The years 1 and 9892: what is beyond is nonsense, and a little further it cannot be written."""
 _WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)

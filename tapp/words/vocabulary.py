@@ -15,8 +15,7 @@ TEMPLATE_HASH: Final = "tapp_template_hash_key"
 """Revision of the whole template: metadata and spec (the old controller's label name)."""
 UNIQ_HASH: Final = "tapp_uniq_hash_key"
 """Revision of the spec with the images of running containers blanked (the old label name)."""
-INSTANCE: Final = "tapp_instance_key"
-"""The instance's number; also on claims."""
+INSTANCE: Final = "tapp_instance_key"  # The instance's number; also on claims
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 """The instance's number under the name that StatefulSet uses."""
 CONTROLLER_UID: Final = "controller-uid"
@@ -118,21 +117,17 @@ NODE_LOST: Final = "NodeLost"
 """`status.reason` of a pod that was made Failed because its node is lost."""
 
 # --- the spec -----------------------------------------------------------------------------------
-DEFAULT_TEMPLATE: Final = "default"
-"""The name of `spec.template`, unless the spec says otherwise."""
+DEFAULT_TEMPLATE: Final = "default"  # The name of `spec.template`, unless the spec says otherwise
 MAX_REPLICAS: Final = 50_000
 """Above this one answer no longer fits Metacontroller's and etcd's limits."""
-VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"
-"""A key of the values, as a regular expression."""
+VALUE_KEY: Final = r"[-._A-Za-z0-9]{1,63}"  # A key of the values, as a regular expression
 
 
 class Wish(StrEnum):
     """Values of the annotation `wanted` (docs/design.md, "Hold")."""
 
-    UPDATE = "Update"
-    """An update in the pod: its containers may start again, and the pod stays."""
-    RECREATE = "Recreate"
-    """An update by another pod."""
+    UPDATE = "Update"  # An update in the pod: its containers may start again, and the pod stays
+    RECREATE = "Recreate"  # An update by another pod
     DELETE = "Delete"
     """The pod is to go: its instance is killed or scaled down, or its TApp is deleted."""
 
